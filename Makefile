@@ -1,0 +1,59 @@
+# The front door. Every target does its own set-up, so that a fresh clone on a bare Debian 12 needs nothing else.
+# The build itself is CMake's: see CMakePresets.json for the presets and `make help` for the targets.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test bench docs format format-check check-includes install clean
+
+PREFIX ?= /usr/local
+CMAKE_ARGS ?=
+DEMO_ARGS ?=
+BENCH_ARGS ?=
+
+help:  ## Print this list
+	@grep -E '^[a-z-]+:.*  ## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*  ## (.*)/  make \1|\2/' | \
+	  awk -F'|' '{printf "%-22s%s\n", $$1, $$2}'
+
+setup:  ## Install the Debian packages that the product needs and this machine lacks
+	@scripts/setup
+
+build: setup  ## Build the library and the program into build/ (the program is build/bin/tern)
+	cmake --preset release $(CMAKE_ARGS)
+	cmake --build --preset release --target product
+
+demo: build  ## Train LeNet on the built-in digits, save it, load it again, and show what it sees
+	build/bin/tern demo $(DEMO_ARGS)
+
+test:  ## Build everything and run all tests
+	@scripts/setup --test
+	cmake --preset release $(CMAKE_ARGS)
+	cmake --build --preset release
+	ctest --preset release
+
+bench:  ## Build and run the benchmarks (BENCH_ARGS goes to the program)
+	@scripts/setup --test
+	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
+	cmake --build --preset release --target tern_bench
+	build/bin/tern_bench $(BENCH_ARGS)
+
+docs:  ## Build the reference with Doxygen into build/docs/html
+	@scripts/setup --docs
+	mkdir -p build/docs
+	doxygen Doxyfile
+
+format:  ## Format all C++ files
+	@scripts/setup --test
+	scripts/format
+
+format-check:  ## Report C++ files that are not formatted
+	@scripts/setup --test
+	scripts/format --check
+
+check-includes:  ## Check which room includes which
+	@scripts/setup --test
+	scripts/check_includes
+
+install: build  ## Install the library, its headers and the program below PREFIX (default /usr/local)
+	cmake --install build --prefix "$(PREFIX)"
+
+clean:  ## Remove all build folders
+	rm -rf build build-debug build-asan build-tsan

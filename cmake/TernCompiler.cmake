@@ -1,0 +1,41 @@
+# Compiler settings common to every target: standard, optimization, warnings, sanitizers, ccache, output folders.
+# Flags of a single room stand with that room in tern/CMakeLists.txt.
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+# -O2 keeps the build short; the files whose loops matter ask for -O3 themselves (the kernels of backends/cpu).
+if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
+  set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+endif()
+
+add_library(tern_warnings INTERFACE)
+target_compile_options(tern_warnings INTERFACE -Wall -Wextra -Wshadow -Wpedantic $<$<BOOL:${TERN_WERROR}>:-Werror>)
+
+# Functions exported from a shared library may be replaced from outside only if the compiler must assume so;
+# nobody replaces ours, so calls inside the library are inlined and bound directly.
+include(CheckCXXCompilerFlag)
+check_cxx_compiler_flag(-fno-semantic-interposition TERN_HAVE_NO_SEMANTIC_INTERPOSITION)
+if(TERN_HAVE_NO_SEMANTIC_INTERPOSITION)
+  add_compile_options(-fno-semantic-interposition)
+endif()
+
+if(TERN_SANITIZE)
+  add_compile_options(-fsanitize=${TERN_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${TERN_SANITIZE})
+  if(TERN_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=all)
+  endif()
+endif()
+
+find_program(TERN_CCACHE ccache)
+if(TERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER "${TERN_CCACHE}")
+endif()
+
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")

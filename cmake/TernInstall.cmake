@@ -1,0 +1,20 @@
+# What `cmake --install` puts in place: the library, its headers, the program, and a CMake package for outside projects.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS tern EXPORT ternTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/tern/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern
+        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "backends" EXCLUDE)
+if(TARGET tern_cli)
+  install(TARGETS tern_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
+install(EXPORT ternTargets NAMESPACE tern:: DESTINATION ${package_dir})
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in" "${PROJECT_BINARY_DIR}/ternConfig.cmake"
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/ternConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/ternConfig.cmake" "${PROJECT_BINARY_DIR}/ternConfigVersion.cmake" DESTINATION ${package_dir})
+if(NOT BUILD_SHARED_LIBS)
+  install(FILES cmake/FindISAL.cmake cmake/FindOneDNN.cmake cmake/FindOpenBLAS.cmake DESTINATION ${package_dir})
+endif()

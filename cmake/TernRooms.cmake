@@ -1,0 +1,35 @@
+# tern_room(): declares one room of the library as a CMake target that sees only what it may see.
+# The list of rooms stands in tern/CMakeLists.txt; scripts/check_includes enforces the same rule on #include lines.
+
+# tern_room(<room> [SEES <room>...] [USES <third-party target>...])
+# Creates `tern_<room>` (slashes become underscores) from every .cpp below tern/<room>/: an OBJECT library, or an
+# INTERFACE library while the room has headers only. USES is not handed on to the rooms that see this one, but
+# reaches the final link and, through the property TERN_USES, the tests of the room.
+function(tern_room room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SEES;USES")
+  string(REPLACE "/" "_" name "tern_${room}")
+  if(room STREQUAL "backends/cpu")
+    file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cpp")
+  else()
+    file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cpp")
+  endif()
+  if(sources)
+    add_library(${name} OBJECT ${sources})
+    target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+    target_compile_definitions(${name} PRIVATE TERN_VERSION="${PROJECT_VERSION}")
+    target_link_libraries(${name} PRIVATE tern_warnings ${arg_USES})
+    set(kind PUBLIC)
+    set_property(GLOBAL APPEND PROPERTY TERN_OBJECTS ${name})
+  else()
+    add_library(${name} INTERFACE)
+    target_include_directories(${name} INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+    set(kind INTERFACE)
+  endif()
+  foreach(seen IN LISTS arg_SEES)
+    string(REPLACE "/" "_" seen "tern_${seen}")
+    target_link_libraries(${name} ${kind} ${seen})
+  endforeach()
+  set_target_properties(${name} PROPERTIES TERN_USES "${arg_USES}")
+  set_property(GLOBAL APPEND PROPERTY TERN_ROOMS ${name})
+  set_property(GLOBAL APPEND PROPERTY TERN_USES ${arg_USES})
+endfunction()

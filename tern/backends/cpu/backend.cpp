@@ -1,0 +1,116 @@
+// The CPU backend: memory from the system, kernels run at once on the calling thread and its helpers. The kernels are
+// in kernels/, compiled once for each instruction set; the best one that the processor has is chosen here.
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "tern/backends/cpu/tables.h"
+#include "tern/base/check.h"
+#include "tern/base/env.h"
+#include "tern/base/parallel.h"
+#include "tern/device/caching_allocator.h"
+#include "tern/device/registry.h"
+
+namespace tern::cpu {
+namespace {
+
+uint64_t physical_memory() {
+  return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "CPU";
+}
+
+/// Segments straight from mmap, in huge pages where the system gives them.
+class SystemMemory final : public MemorySource {
+ public:
+  void* allocate_segment(size_t nbytes) noexcept override {
+    void* segment = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (segment == MAP_FAILED) return nullptr;
+    madvise(segment, nbytes, MADV_HUGEPAGE);
+    return segment;
+  }
+  void free_segment(void* segment, size_t nbytes) noexcept override { munmap(segment, nbytes); }
+  size_t segment_granularity() const noexcept override { return size_t{2} << 20; }
+  size_t cache_limit() const noexcept override { return limit_; }
+
+ private:
+  size_t limit_ = physical_memory() / 4;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const KernelTable& table) : Backend(table.kernels, /*runs_at_once=*/true), variant_(table.variant) {}
+
+  std::string_view name() const override { return "cpu"; }
+  DeviceType type() const override { return DeviceType::CPU; }
+  DeviceProperties properties(int) override {
+    return {processor_name() + " (" + variant_ + " kernels)", physical_memory(), num_threads(), /*simulated=*/false};
+  }
+
+  Storage allocate(size_t nbytes, Device) override {
+#if defined(__SANITIZE_ADDRESS__)
+    // AddressSanitizer sees overflows and uses after free only when every storage is an allocation of its own.
+    void* data = ::operator new(std::max<size_t>(nbytes, 1), std::align_val_t{64}, std::nothrow);
+    TERN_CHECK(data != nullptr, OutOfMemoryError, "out of memory on cpu: tried to allocate {} bytes", nbytes);
+    return Storage(new StorageImpl(
+        data, nbytes, kCPU,
+        [](StorageImpl* self) noexcept {
+          ::operator delete(self->data(), std::align_val_t{64});
+          delete self;
+        },
+        nullptr));
+#else
+    return allocator_.allocate(nbytes);
+#endif
+  }
+  void copy_to_host(void* host, const StorageImpl& from, size_t offset, size_t nbytes) override {
+    std::memcpy(host, static_cast<const char*>(from.data()) + offset, nbytes);
+  }
+  void copy_from_host(StorageImpl& to, size_t offset, const void* host, size_t nbytes) override {
+    std::memcpy(static_cast<char*>(to.data()) + offset, host, nbytes);
+  }
+  int device_count() override { return 1; }
+  int current_device() override { return 0; }
+  MemoryStats memory_stats(int) override { return allocator_.stats(); }
+  void empty_cache(int) override { allocator_.empty_cache(); }
+  void synchronize(Stream) override {}
+  void enqueue(Stream stream, KernelFn kernel, const void* args, size_t) override { kernel(LaunchContext{stream}, args); }
+
+ private:
+  SystemMemory memory_;
+  CachingAllocator allocator_{memory_, kCPU};
+  const char* variant_;
+};
+
+/// The last of the built variants that this processor can run, or the one that TERN_CPU_VARIANT names.
+const KernelTable* choose_table() {
+  auto wanted = env_text("TERN_CPU_VARIANT");
+  const KernelTable* best = nullptr;
+  for (const KernelTable* table : kernel_tables())
+    if (wanted ? *wanted == table->variant : table->supported()) best = table;
+  return best;
+}
+
+}  // namespace
+}  // namespace tern::cpu
+
+namespace tern::detail {
+
+void register_cpu_backend() {
+  const cpu::KernelTable* table = cpu::choose_table();
+  // Without a table the first use of the CPU says that it has no backend.
+  if (table == nullptr) return;
+  static auto* backend = new cpu::CpuBackend(*table);  // never destroyed: tensors of static duration outlive it
+  register_backend(backend);
+}
+
+}  // namespace tern::detail

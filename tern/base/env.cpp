@@ -1,0 +1,27 @@
+// Reading of TERN_* environment variables.
+#include "tern/base/env.h"
+
+#include <charconv>
+#include <cstdlib>
+
+#include "tern/base/check.h"
+
+namespace tern {
+
+std::optional<std::string> env_text(const char* name) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') return std::nullopt;
+  return std::string(text);
+}
+
+std::optional<int64_t> env_int(const char* name, int64_t low, int64_t high) {
+  auto text = env_text(name);
+  if (!text) return std::nullopt;
+  int64_t value = 0;
+  auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  TERN_CHECK(error == std::errc() && end == text->data() + text->size() && value >= low && value <= high, ValueError,
+             "environment variable {}: expected an integer from {} to {}, got '{}'", name, low, high, *text);
+  return value;
+}
+
+}  // namespace tern

@@ -1,0 +1,88 @@
+// parallel_for on OpenMP's thread pool.
+#include "tern/base/parallel.h"
+
+#include <omp.h>
+
+#include <atomic>
+#include <exception>
+#include <mutex>
+
+#include "tern/base/check.h"
+#include "tern/base/env.h"
+
+namespace tern {
+namespace {
+
+int initial_threads() {
+  if (auto asked = env_int("TERN_NUM_THREADS", 1, 1024)) return static_cast<int>(*asked);
+  return std::max(1, omp_get_num_procs());
+}
+
+std::atomic<int> process_threads{0};
+thread_local int own_threads = 0;
+thread_local bool inside = false;
+
+}  // namespace
+
+int num_threads() noexcept {
+  if (own_threads > 0) return own_threads;
+  int threads = process_threads.load(std::memory_order_relaxed);
+  if (threads == 0) {
+    try {
+      threads = initial_threads();
+    } catch (const Error&) {
+      threads = std::max(1, omp_get_num_procs());
+    }
+    process_threads.store(threads, std::memory_order_relaxed);
+  }
+  return threads;
+}
+
+void set_num_threads(int count) {
+  TERN_CHECK(count >= 1 && count <= 1024, ValueError, "set_num_threads: expected 1 to 1024 threads, got {}", count);
+  process_threads.store(count, std::memory_order_relaxed);
+  own_threads = 0;
+  omp_set_num_threads(count);
+}
+
+void set_thread_local_num_threads(int count) {
+  TERN_CHECK(count >= 0 && count <= 1024, ValueError, "set_thread_local_num_threads: expected 0 to 1024 threads, got {}",
+             count);
+  own_threads = count;
+  omp_set_num_threads(num_threads());
+}
+
+namespace detail {
+
+bool in_parallel_region() noexcept { return inside; }
+
+void parallel_for_impl(int64_t count, int64_t chunks, RangeBody body, void* context) {
+  // Fork and join are also written as release/acquire pairs: ThreadSanitizer does not see inside the OpenMP runtime.
+  std::atomic<int> fork{0};
+  std::atomic<int> join{0};
+  std::exception_ptr failure;
+  std::mutex failure_mutex;
+  int team = static_cast<int>(chunks);
+  fork.store(1, std::memory_order_release);
+#pragma omp parallel num_threads(team)
+  {
+    (void)fork.load(std::memory_order_acquire);
+    inside = true;
+    // The team may be smaller than asked for: every thread takes its chunks in turn.
+    for (int64_t c = omp_get_thread_num(); c < chunks; c += omp_get_num_threads()) {
+      try {
+        body(context, count * c / chunks, count * (c + 1) / chunks);
+      } catch (...) {
+        std::lock_guard lock(failure_mutex);
+        if (!failure) failure = std::current_exception();
+      }
+    }
+    inside = false;
+    join.fetch_add(1, std::memory_order_acq_rel);
+  }
+  (void)join.load(std::memory_order_acquire);
+  if (failure) std::rethrow_exception(failure);
+}
+
+}  // namespace detail
+}  // namespace tern

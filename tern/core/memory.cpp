@@ -1,0 +1,72 @@
+// The table of memories by kind of device, and foreign memory.
+#include "tern/core/memory.h"
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "tern/base/check.h"
+
+namespace tern {
+namespace {
+
+std::array<std::atomic<Memory*>, kNumDeviceTypes> memories{};
+
+Memory& memory_of(Device device) {
+  Memory* memory = find_memory(device.type);
+  TERN_CHECK(memory != nullptr, DeviceError,
+             "device {} is not available: no backend for it is loaded (use the cpu, or simulated GPUs with TERN_SIM_GPUS=2)",
+             device.str());
+  return *memory;
+}
+
+}  // namespace
+
+void register_memory(DeviceType type, Memory* memory) {
+  memories[static_cast<size_t>(type)].store(memory, std::memory_order_release);
+}
+
+Memory* find_memory(DeviceType type) noexcept {
+  return memories[static_cast<size_t>(type)].load(std::memory_order_acquire);
+}
+
+Device resolve_device(Device device) {
+  if (device.is_cpu()) return device;
+  Memory& memory = memory_of(device);
+  int count = memory.device_count();
+  int index = device.index < 0 ? memory.current_device() : device.index;
+  TERN_CHECK(index < count, DeviceError, "device {} is not available: the program sees {} GPU(s), numbered from 0",
+             device.str(), count);
+  return Device(device.type, index);
+}
+
+Storage allocate_storage(size_t nbytes, Device device) { return memory_of(device).allocate(nbytes, device); }
+
+Storage storage_from_blob(void* data, size_t nbytes, std::function<void()> release) {
+  using Owner = std::function<void()>;
+  auto owner = std::make_unique<Owner>(std::move(release));
+  Storage storage(new StorageImpl(
+      data, nbytes, kCPU,
+      [](StorageImpl* self) noexcept {
+        std::unique_ptr<Owner> last(static_cast<Owner*>(self->context()));
+        delete self;
+        if (*last) (*last)();
+      },
+      owner.get()));
+  owner.release();
+  return storage;
+}
+
+void copy_to_host(void* host, const StorageImpl& from, size_t offset, size_t nbytes) {
+  TERN_CHECK(offset <= from.nbytes() && nbytes <= from.nbytes() - offset, IndexError,
+             "copy_to_host: bytes {}+{} are outside a storage of {} bytes", offset, nbytes, from.nbytes());
+  if (nbytes != 0) memory_of(from.device()).copy_to_host(host, from, offset, nbytes);
+}
+
+void copy_from_host(StorageImpl& to, size_t offset, const void* host, size_t nbytes) {
+  TERN_CHECK(offset <= to.nbytes() && nbytes <= to.nbytes() - offset, IndexError,
+             "copy_from_host: bytes {}+{} are outside a storage of {} bytes", offset, nbytes, to.nbytes());
+  if (nbytes != 0) memory_of(to.device()).copy_from_host(to, offset, host, nbytes);
+}
+
+}  // namespace tern

@@ -1,0 +1,13 @@
+// Promotion of a tensor's dtype with a number's kind.
+#include "tern/core/scalar.h"
+
+namespace tern {
+
+DType promote_with_scalar(DType tensor_dtype, const Scalar& scalar) {
+  if (is_floating_point(tensor_dtype) || !is_computable(tensor_dtype)) return tensor_dtype;
+  if (scalar.is_floating_point()) return get_default_dtype();
+  if (is_bool(tensor_dtype) && scalar.kind() == DType::Int64) return DType::Int64;
+  return tensor_dtype;
+}
+
+}  // namespace tern

@@ -1,0 +1,46 @@
+// Storage: a reference-counted block of bytes on one device. Tensors are views of it.
+// Who allocates it is decided by the device's Memory (core/memory.h).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "tern/base/intrusive_ptr.h"
+#include "tern/core/device.h"
+
+namespace tern {
+
+/// Bytes on a device, with the way to give them back and a counter of in-place changes.
+class StorageImpl : public RefCounted {
+ public:
+  /// Called once when the last reference goes; frees the bytes and the object itself. Must not throw.
+  using Free = void (*)(StorageImpl*) noexcept;
+
+  StorageImpl(void* data, size_t nbytes, Device device, Free free, void* context)
+      : data_(data), nbytes_(nbytes), device_(device), free_(free), context_(context) {}
+
+  void* data() const noexcept { return data_; }
+  size_t nbytes() const noexcept { return nbytes_; }
+  Device device() const noexcept { return device_; }
+  /// What `free` needs to know: an allocator's block, an owner of foreign memory.
+  void* context() const noexcept { return context_; }
+
+  /// Number of in-place changes so far; saved tensors compare it.
+  uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
+  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+
+  friend void destroy(StorageImpl* storage) { storage->free_(storage); }
+
+ private:
+  void* data_;
+  size_t nbytes_;
+  Device device_;
+  std::atomic<uint32_t> version_{0};
+  Free free_;
+  void* context_;
+};
+
+using Storage = IntrusivePtr<StorageImpl>;
+
+}  // namespace tern

@@ -1,0 +1,266 @@
+// Tensor: a small handle to shape, strides, dtype and a shared storage. This room holds what a tensor is; what can be
+// done with it is in ops/ and autograd/. Methods marked (ops) or (autograd) are declared here because users expect
+// them on the tensor, and are defined in those rooms.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tern/base/intrusive_ptr.h"
+#include "tern/core/dtype.h"
+#include "tern/core/scalar.h"
+#include "tern/core/shape.h"
+#include "tern/core/storage.h"
+
+namespace tern {
+
+class Tensor;
+
+/// What autograd keeps for a tensor: base of autograd's own struct (autograd/meta.h).
+struct AutogradMeta {
+  bool requires_grad = false;
+  virtual ~AutogradMeta() = default;
+};
+
+/// The shared body of a tensor. Handles to one body are the same tensor; views have bodies of their own.
+struct TensorImpl final : RefCounted {
+  TensorImpl(Storage storage_, DType dtype_, Shape shape_, Strides strides_, int64_t offset_);
+  ~TensorImpl();
+  void refresh() noexcept;  ///< recomputes numel and contiguity after a change of shape
+
+  Storage storage;
+  int64_t offset = 0;  ///< in elements
+  int64_t numel = 0;
+  Shape shape;
+  Strides strides;  ///< in elements
+  DType dtype = DType::Float32;
+  bool contiguous = true;
+  std::unique_ptr<AutogradMeta> autograd;
+};
+
+/// `{.dtype = float64, .device = "cuda:1"}`: how a tensor is to be made.
+struct TensorOptions {
+  std::optional<DType> dtype;
+  std::optional<Device> device;
+  bool requires_grad = false;
+};
+
+/// How `to` moves: `copy` makes a new tensor even when nothing changes.
+struct ToOptions {
+  bool non_blocking = false;
+  bool copy = false;
+};
+
+/// An n-dimensional array. Copying a Tensor shares it; `clone()` copies the numbers. A default-constructed Tensor is
+/// undefined: every use but `defined()` throws ValueError.
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  /// A view of a storage. Throws ShapeError when the layout reaches outside it.
+  static Tensor from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides, int64_t offset = 0);
+  /// The same for a row-major layout from the start of the storage.
+  static Tensor from_storage(Storage storage, DType dtype, IntArrayRef shape);
+  /// from_storage without checks and without promise: for operators that have just computed the layout.
+  static Tensor view_of(const Storage& storage, DType dtype, Shape shape, Strides strides, int64_t offset) {
+    return Tensor(IntrusivePtr<TensorImpl>(
+        new TensorImpl(storage, dtype, std::move(shape), std::move(strides), offset)));
+  }
+
+  bool defined() const noexcept { return static_cast<bool>(impl_); }
+  TensorImpl& impl() const {
+    if (!impl_) [[unlikely]] throw_undefined();
+    return *impl_;
+  }
+  const IntrusivePtr<TensorImpl>& impl_ptr() const noexcept { return impl_; }
+  /// True when both handles are the same tensor (`is` in Python).
+  bool is_same(const Tensor& other) const noexcept { return impl_ == other.impl_; }
+
+  int64_t dim() const { return static_cast<int64_t>(impl().shape.size()); }
+  const Shape& shape() const { return impl().shape; }
+  const Shape& sizes() const { return impl().shape; }
+  const Strides& strides() const { return impl().strides; }
+  /// Size of one dimension, counted from the end when negative. Throws IndexError.
+  int64_t size(int64_t dim) const { return impl().shape[static_cast<size_t>(wrap_dim(dim, this->dim(), "size"))]; }
+  int64_t stride(int64_t dim) const { return impl().strides[static_cast<size_t>(wrap_dim(dim, this->dim(), "stride"))]; }
+  int64_t numel() const { return impl().numel; }
+  size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(dtype()); }
+  DType dtype() const { return impl().dtype; }
+  Device device() const { return impl().storage->device(); }
+  bool is_contiguous() const { return impl().contiguous; }
+  bool is_floating_point() const { return tern::is_floating_point(dtype()); }
+  const Storage& storage() const { return impl().storage; }
+  /// In elements.
+  int64_t storage_offset() const { return impl().offset; }
+  /// Number of in-place changes of the storage so far.
+  uint32_t version() const { return impl().storage->version(); }
+
+  /// Address of the first element; on a GPU an address of the device.
+  void* data_ptr() const {
+    TensorImpl& i = impl();
+    return static_cast<char*>(i.storage->data()) + static_cast<size_t>(i.offset) * itemsize(i.dtype);
+  }
+  /// The first element of a tensor on the CPU. Throws DTypeError for another type, DeviceError off the CPU.
+  template <class T>
+  T* data() const {
+    check_data_access(dtype_of<std::remove_const_t<T>>());
+    return static_cast<T*>(data_ptr());
+  }
+  /// A tensor with the same numbers and no history; shares the storage.
+  Tensor detach() const;
+  /// The text that PyTorch prints. Blocks until the values are there. (ops)
+  std::string str() const;
+
+  // ---- gradients (autograd) ------------------------------------------------------------------------------------
+  bool requires_grad() const { return impl_ && impl_->autograd && impl_->autograd->requires_grad; }
+  /// Throws DTypeError unless floating point, AutogradError when switched off for a tensor that was computed.
+  const Tensor& requires_grad_(bool requires_grad = true) const;
+  bool is_leaf() const;
+  /// The gradient that backward() left here; undefined when there is none.
+  Tensor grad() const;
+  void set_grad(const Tensor& grad) const;
+  /// Keeps the gradient of a tensor that is not a leaf.
+  void retain_grad() const;
+  /// Computes gradients of this tensor with respect to the leaves and adds them to their `grad()`.
+  /// `gradient` may be left out for one element. Throws AutogradError.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  /// Calls `hook` with each gradient of this tensor; what it returns (when defined) takes the gradient's place.
+  /// Returns a number for remove_hook.
+  int64_t register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  void remove_hook(int64_t hook) const;
+  /// Name of the operator that computed this tensor, "" for leaves.
+  std::string grad_fn_name() const;
+  Tensor& detach_();
+
+  // ---- conversions and copies (ops) ----------------------------------------------------------------------------
+  /// The only element. Blocks the host. Throws ValueError unless numel() is 1.
+  Scalar item() const;
+  template <class T>
+  T item() const {
+    Scalar value = item();
+    if constexpr (std::is_same_v<T, bool>) return value.to_bool();
+    else if constexpr (std::is_integral_v<T>) return static_cast<T>(value.to_int());
+    else return static_cast<T>(value.to_double());
+  }
+  /// All elements in row-major order, converted. Blocks the host.
+  template <class T>
+  std::vector<T> to_vector() const;
+  Tensor to(Device device, ToOptions options = {}) const;
+  Tensor to(DType dtype, ToOptions options = {}) const;
+  Tensor to(Device device, DType dtype, ToOptions options = {}) const;
+  Tensor to(const char* device) const { return to(Device(device)); }
+  Tensor cpu() const;
+  Tensor cuda(int index = -1) const;
+  Tensor contiguous() const;
+  Tensor clone() const;
+
+  // ---- views and shapes (ops) ----------------------------------------------------------------------------------
+  Tensor view(IntArrayRef shape) const;
+  Tensor reshape(IntArrayRef shape) const;
+  Tensor permute(IntArrayRef dims) const;
+  Tensor transpose(int64_t dim0, int64_t dim1) const;
+  Tensor t() const;
+  Tensor expand(IntArrayRef shape) const;
+  Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
+  /// Python's `x[start:end:step]` along `dim`; step must be positive.
+  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {}, int64_t step = 1) const;
+  Tensor select(int64_t dim, int64_t index) const;
+  Tensor operator[](int64_t index) const { return select(0, index); }
+  /// `x[mask]` and `x[indices]` along dimension 0.
+  Tensor operator[](const Tensor& index) const;
+  Tensor squeeze() const;
+  Tensor squeeze(int64_t dim) const;
+  Tensor unsqueeze(int64_t dim) const;
+  Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
+  std::vector<Tensor> split(int64_t split_size, int64_t dim = 0) const;
+
+  // ---- arithmetic (ops) ----------------------------------------------------------------------------------------
+  Tensor operator-() const;
+  Tensor abs() const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor square() const;
+  Tensor pow(const Scalar& exponent) const;
+  Tensor sigmoid() const;
+  Tensor tanh() const;
+  Tensor relu() const;
+  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max) const;
+  Tensor eq(const Tensor& other) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor mm(const Tensor& other) const { return matmul(other); }
+  Tensor softmax(int64_t dim) const;
+  Tensor log_softmax(int64_t dim) const;
+
+  // ---- reductions (ops) ----------------------------------------------------------------------------------------
+  Tensor sum() const;
+  Tensor sum(IntArrayRef dims, bool keepdim = false) const;
+  Tensor sum(int64_t dim, bool keepdim = false) const { return sum(IntArrayRef{dim}, keepdim); }
+  Tensor mean() const;
+  Tensor mean(IntArrayRef dims, bool keepdim = false) const;
+  Tensor mean(int64_t dim, bool keepdim = false) const { return mean(IntArrayRef{dim}, keepdim); }
+  Tensor max() const;
+  Tensor min() const;
+  std::pair<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
+  std::pair<Tensor, Tensor> min(int64_t dim, bool keepdim = false) const;
+  Tensor argmax() const;
+  Tensor argmax(int64_t dim, bool keepdim = false) const;
+  Tensor argmin() const;
+  Tensor argmin(int64_t dim, bool keepdim = false) const;
+  Tensor all() const;
+  Tensor any() const;
+  Tensor norm() const;
+  Tensor var(bool unbiased = true) const;
+  Tensor std(bool unbiased = true) const;
+
+  // ---- in place (ops): each changes the storage, counts a version, and returns *this ----------------------------
+  Tensor& copy_(const Tensor& source);
+  Tensor& fill_(const Scalar& value);
+  Tensor& zero_();
+  Tensor& add_(const Tensor& other, const Scalar& alpha = 1);
+  Tensor& add_(const Scalar& other);
+  Tensor& sub_(const Tensor& other, const Scalar& alpha = 1);
+  Tensor& sub_(const Scalar& other);
+  Tensor& mul_(const Tensor& other);
+  Tensor& mul_(const Scalar& other);
+  Tensor& div_(const Tensor& other);
+  Tensor& div_(const Scalar& other);
+  Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max);
+  Tensor& relu_();
+  Tensor& exp_();
+  Tensor& sqrt_();
+  Tensor& neg_();
+  Tensor& sigmoid_();
+  Tensor& tanh_();
+  Tensor& masked_fill_(const Tensor& mask, const Scalar& value);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& uniform_(double low = 0, double high = 1);
+  Tensor& normal_(double mean = 0, double std = 1);
+  Tensor& operator+=(const Tensor& other) { return add_(other); }
+  Tensor& operator-=(const Tensor& other) { return sub_(other); }
+  Tensor& operator*=(const Tensor& other) { return mul_(other); }
+  Tensor& operator/=(const Tensor& other) { return div_(other); }
+  Tensor& operator+=(const Scalar& other) { return add_(other); }
+  Tensor& operator-=(const Scalar& other) { return sub_(other); }
+  Tensor& operator*=(const Scalar& other) { return mul_(other); }
+  Tensor& operator/=(const Scalar& other) { return div_(other); }
+
+ private:
+  [[noreturn]] static void throw_undefined();
+  void check_data_access(DType dtype) const;
+
+  IntrusivePtr<TensorImpl> impl_;
+};
+
+using TensorList = std::vector<Tensor>;
+
+/// Row-major, uninitialised, on the CPU or another device; no gradient. The one way in which operators make results.
+/// `nbytes` is rounded up by the allocator, never by the tensor.
+Tensor empty_contiguous(Shape shape, int64_t numel, DType dtype, Device device);
+
+}  // namespace tern

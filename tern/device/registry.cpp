@@ -1,0 +1,60 @@
+// The table of backends.
+#include "tern/device/registry.h"
+
+#include "tern/base/check.h"
+#include "tern/device/launch.h"
+
+namespace tern {
+
+namespace detail {
+std::atomic<Backend*> backends[kNumDeviceTypes];
+
+namespace {
+struct RegisterAtStart {
+  RegisterAtStart() { register_cpu_backend(); }
+} register_at_start;
+}  // namespace
+}  // namespace detail
+
+void register_backend(Backend* backend) {
+  detail::backends[static_cast<int>(backend->type())].store(backend, std::memory_order_release);
+  register_memory(backend->type(), backend);
+}
+
+Backend& backend_of(DeviceType type) {
+  Backend* backend = detail::backends[static_cast<int>(type)].load(std::memory_order_acquire);
+  TERN_CHECK(backend != nullptr, DeviceError, "device {} is not available: no backend for it is loaded",
+             Device(type, type == DeviceType::CPU ? 0 : -1).str());
+  return *backend;
+}
+
+std::vector<Device> available_devices() {
+  std::vector<Device> devices{kCPU};
+  for (int i = 0; i < cuda::device_count(); ++i) devices.push_back(Device(DeviceType::CUDA, i));
+  return devices;
+}
+
+Device try_gpu(int index) { return index >= 0 && index < cuda::device_count() ? Device(DeviceType::CUDA, index) : kCPU; }
+
+std::vector<Device> try_all_gpus() {
+  std::vector<Device> devices = available_devices();
+  if (devices.size() > 1) devices.erase(devices.begin());
+  return devices;
+}
+
+void synchronize(Device device) {
+  Device resolved = resolve_device(device);
+  backend_of(resolved.type).synchronize(current_stream(resolved));
+}
+
+namespace cuda {
+
+bool is_available() { return device_count() > 0; }
+
+int device_count() {
+  Memory* memory = find_memory(DeviceType::CUDA);
+  return memory ? memory->device_count() : 0;
+}
+
+}  // namespace cuda
+}  // namespace tern

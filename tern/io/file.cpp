@@ -1,0 +1,129 @@
+// Sources: files read with pread, memory, parts. Writing is in file_write.cpp.
+#include "tern/io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+#include "tern/base/check.h"
+
+namespace tern::io {
+
+namespace {
+
+class FileSource final : public ByteSource {
+ public:
+  FileSource(int descriptor, uint64_t size, std::string name)
+      : descriptor_(descriptor), size_(size), name_(std::move(name)) {}
+  FileSource(const FileSource&) = delete;
+  FileSource& operator=(const FileSource&) = delete;
+  ~FileSource() override { ::close(descriptor_); }
+
+  uint64_t size() const noexcept override { return size_; }
+  std::string name() const override { return name_; }
+
+  void read_at(uint64_t offset, std::span<std::byte> out) const override {
+    check_range(offset, out.size());
+    size_t done = 0;
+    while (done < out.size()) {
+      ssize_t got =
+          ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
+      if (got < 0 && errno == EINTR) continue;
+      TERN_CHECK(got >= 0, IoError, "{}: reading failed: {}", name_, std::generic_category().message(errno));
+      TERN_CHECK(got > 0, CheckpointError, "{}: the file became shorter while it was read", name_);
+      done += static_cast<size_t>(got);
+    }
+  }
+
+ private:
+  int descriptor_;
+  uint64_t size_;
+  std::string name_;
+};
+
+class MemorySource final : public ByteSource {
+ public:
+  explicit MemorySource(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  uint64_t size() const noexcept override { return bytes_.size(); }
+  std::string name() const override { return "the given memory"; }
+  std::span<const std::byte> in_memory() const noexcept override { return bytes_; }
+  void read_at(uint64_t offset, std::span<std::byte> out) const override {
+    check_range(offset, out.size());
+    if (!out.empty()) std::memcpy(out.data(), bytes_.data() + offset, out.size());
+  }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+class PartSource final : public ByteSource {
+ public:
+  PartSource(std::shared_ptr<const ByteSource> whole, uint64_t offset, uint64_t size)
+      : whole_(std::move(whole)), offset_(offset), size_(size) {}
+  uint64_t size() const noexcept override { return size_; }
+  std::string name() const override {
+    return fmt::format("bytes {} to {} of {}", offset_, offset_ + size_, whole_->name());
+  }
+  std::span<const std::byte> in_memory() const noexcept override {
+    auto whole = whole_->in_memory();
+    return whole.empty() ? whole : whole.subspan(offset_, size_);
+  }
+  void read_at(uint64_t offset, std::span<std::byte> out) const override {
+    check_range(offset, out.size());
+    whole_->read_at(offset_ + offset, out);
+  }
+
+ private:
+  std::shared_ptr<const ByteSource> whole_;
+  uint64_t offset_;
+  uint64_t size_;
+};
+
+}  // namespace
+
+void ByteSource::check_range(uint64_t offset, uint64_t count) const {
+  TERN_CHECK(offset <= size() && count <= size() - offset, CheckpointError,
+             "{}: {} bytes are expected at byte {}, but it has only {} bytes (incomplete file?)", name(),
+             count, offset, size());
+}
+
+std::vector<std::byte> ByteSource::read(uint64_t offset, uint64_t count) const {
+  check_range(offset, count);
+  std::vector<std::byte> bytes(count);
+  read_at(offset, bytes);
+  return bytes;
+}
+
+std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {
+  std::string name = "'" + path.string() + "'";
+  int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  TERN_CHECK(descriptor >= 0, IoError, "cannot open {}: {}", name, std::generic_category().message(errno));
+  struct stat status {};
+  int failed = ::fstat(descriptor, &status);
+  if (failed != 0 || !S_ISREG(status.st_mode)) {
+    int cause = errno;
+    ::close(descriptor);
+    TERN_CHECK(failed == 0, IoError, "cannot inspect {}: {}", name, std::generic_category().message(cause));
+    TERN_THROW(IoError, "cannot open {}: it is {}, not a regular file", name,
+               S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
+  }
+  return std::make_shared<FileSource>(descriptor, static_cast<uint64_t>(status.st_size), std::move(name));
+}
+
+std::shared_ptr<const ByteSource> view_memory(std::span<const std::byte> bytes) {
+  return std::make_shared<MemorySource>(bytes);
+}
+
+std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> source, uint64_t offset,
+                                          uint64_t size) {
+  TERN_CHECK(offset <= source->size() && size <= source->size() - offset, CheckpointError,
+             "{}: the part [{}, {}+{}) is not inside its {} bytes", source->name(), offset, offset, size,
+             source->size());
+  return std::make_shared<PartSource>(std::move(source), offset, size);
+}
+
+}  // namespace tern::io

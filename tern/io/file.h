@@ -1,0 +1,136 @@
+// Reading and writing of bytes: sources with random access, sinks, and files that appear whole or not at all.
+// Nothing here knows a checkpoint format. What the operating system does goes through FileSystem, so that
+// tests inject faults.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tern::io {
+
+/// Bytes that can be read at any place: a file, a piece of memory, a part of another source. Reading is
+/// thread-safe.
+class ByteSource {
+ public:
+  virtual ~ByteSource() = default;
+  /// Number of bytes when the source was opened.
+  virtual uint64_t size() const noexcept = 0;
+  /// What messages call it: "'model.pt'" or "the given memory".
+  virtual std::string name() const = 0;
+  /// Fills `out` from `offset` on. Throws IoError when the system fails, CheckpointError when the source ends
+  /// before.
+  virtual void read_at(uint64_t offset, std::span<std::byte> out) const = 0;
+  /// The whole content where it already lies in memory, else an empty span.
+  virtual std::span<const std::byte> in_memory() const noexcept { return {}; }
+
+  /// The bytes [offset, offset + count) as a new vector; nothing is allocated unless the source holds them.
+  std::vector<std::byte> read(uint64_t offset, uint64_t count) const;
+
+ protected:
+  /// Throws CheckpointError unless [offset, offset + count) lies inside.
+  void check_range(uint64_t offset, uint64_t count) const;
+};
+
+/// Opens a regular file for reading. Throws IoError naming the path and the cause.
+std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path);
+
+/// Shows memory of the caller, which must outlive the source.
+std::shared_ptr<const ByteSource> view_memory(std::span<const std::byte> bytes);
+
+/// The part [offset, offset + size) of another source. Throws CheckpointError when it is not inside.
+std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> source, uint64_t offset,
+                                          uint64_t size);
+
+/// Where bytes are written, one after the other.
+class ByteSink {
+ public:
+  virtual ~ByteSink() = default;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  void write(std::string_view text) { write(std::as_bytes(std::span(text.data(), text.size()))); }
+};
+
+/// Collects bytes in memory.
+class MemorySink final : public ByteSink {
+ public:
+  using ByteSink::write;
+  void write(std::span<const std::byte> bytes) override {
+    bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
+  }
+  std::vector<std::byte>& bytes() noexcept { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// A file being written. Every function throws IoError naming the operation and the system's cause;
+/// destroying it closes it.
+class OutputFile {
+ public:
+  virtual ~OutputFile() = default;
+  virtual void write(std::span<const std::byte> bytes) = 0;
+  /// Returns when the content is on the disk.
+  virtual void sync() = 0;
+};
+
+/// The few operations of the operating system that saving needs. All throw IoError.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+  /// A new file in `folder` that has no name yet, and vanishes when closed without one; null where this is
+  /// not possible.
+  virtual std::unique_ptr<OutputFile> create_unnamed(const std::filesystem::path& folder) = 0;
+  /// Gives a file from create_unnamed a name that does not exist yet.
+  virtual void name_file(OutputFile& file, const std::filesystem::path& path) = 0;
+  /// A new file; it is an error when the name exists.
+  virtual std::unique_ptr<OutputFile> create(const std::filesystem::path& path) = 0;
+  /// Makes the file's permissions those of `like` if that exists.
+  virtual void copy_permissions(OutputFile& file, const std::filesystem::path& like) = 0;
+  /// Replaces `to` in one step.
+  virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
+  virtual void remove(const std::filesystem::path& path) = 0;
+  /// Returns when the names in `folder` are on the disk.
+  virtual void sync_folder(const std::filesystem::path& folder) = 0;
+
+  static FileSystem& native();
+};
+
+/// A file that replaces `path` in one step when `commit` is called, after its content has reached the disk.
+/// When it is destroyed without a commit, or anything fails, the old file is as it was and nothing is left
+/// behind. Symbolic links are followed.
+class AtomicFile final : public ByteSink {
+ public:
+  /// Throws IoError when the folder is missing, `path` is not a regular file, or writing there is not
+  /// allowed.
+  explicit AtomicFile(const std::filesystem::path& path, FileSystem& system = FileSystem::native());
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile() override;
+
+  using ByteSink::write;
+  void write(std::span<const std::byte> bytes) override;
+  /// Blocks until file and folder are on the disk; with `sync` false only until the system has the bytes.
+  void commit(bool sync = true);
+
+ private:
+  void flush();
+  void discard() noexcept;
+  template <class Body>
+  void guarded(Body&& body);
+
+  std::filesystem::path shown_path_;
+  std::filesystem::path target_;
+  std::filesystem::path temporary_;
+  FileSystem& system_;
+  std::unique_ptr<OutputFile> file_;
+  bool named_ = false;
+  bool committed_ = false;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace tern::io

@@ -1,0 +1,221 @@
+// Writing files: the operating system's side, and files that appear whole or not at all. Reading is in
+// file.cpp.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <random>
+#include <system_error>
+
+#include "tern/base/check.h"
+#include "tern/io/file.h"
+
+namespace tern::io {
+
+namespace {
+
+constexpr size_t kBufferBytes = size_t{1} << 20;
+/// The kernel is told to begin writing after this many bytes, so that the disk works while later bytes are
+/// prepared.
+constexpr uint64_t kWriteBehindBytes = uint64_t{16} << 20;
+
+[[noreturn]] void throw_system(const char* operation, int cause) {
+  TERN_THROW(IoError, "{} failed: {}", operation, std::generic_category().message(cause));
+}
+
+class NativeFile final : public OutputFile {
+ public:
+  explicit NativeFile(int descriptor) : descriptor_(descriptor) {}
+  NativeFile(const NativeFile&) = delete;
+  NativeFile& operator=(const NativeFile&) = delete;
+  ~NativeFile() override { ::close(descriptor_); }
+
+  void write(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) throw_system("writing", errno);
+      bytes = bytes.subspan(static_cast<size_t>(done));
+      position_ += static_cast<uint64_t>(done);
+    }
+#if defined(__linux__)
+    if (position_ - begun_ >= kWriteBehindBytes) {
+      ::sync_file_range(descriptor_, static_cast<off_t>(begun_), static_cast<off_t>(position_ - begun_),
+                        SYNC_FILE_RANGE_WRITE);
+      begun_ = position_;
+    }
+#endif
+  }
+  void sync() override {
+    if (::fsync(descriptor_) != 0) throw_system("syncing to disk", errno);
+  }
+  int descriptor() const noexcept { return descriptor_; }
+
+ private:
+  int descriptor_;
+  uint64_t position_ = 0;
+  uint64_t begun_ = 0;
+};
+
+class NativeFileSystem final : public FileSystem {
+ public:
+  std::unique_ptr<OutputFile> create_unnamed([[maybe_unused]] const std::filesystem::path& folder) override {
+#if defined(O_TMPFILE)
+    int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    if (descriptor >= 0) return std::make_unique<NativeFile>(descriptor);
+    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
+      throw_system("creating a temporary file", errno);
+#endif
+    return nullptr;
+  }
+
+  void name_file(OutputFile& file, const std::filesystem::path& path) override {
+    std::string self = fmt::format("/proc/self/fd/{}", static_cast<NativeFile&>(file).descriptor());
+    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      throw_system("naming the temporary file", errno);
+  }
+
+  std::unique_ptr<OutputFile> create(const std::filesystem::path& path) override {
+    int descriptor = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+    if (descriptor < 0) throw_system("creating a temporary file", errno);
+    return std::make_unique<NativeFile>(descriptor);
+  }
+
+  void copy_permissions(OutputFile& file, const std::filesystem::path& like) override {
+    struct stat status {};
+    if (::stat(like.c_str(), &status) != 0) return;
+    if (::fchmod(static_cast<NativeFile&>(file).descriptor(), status.st_mode & 07777) != 0)
+      throw_system("setting the file's permissions", errno);
+  }
+
+  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    if (::rename(from.c_str(), to.c_str()) != 0) throw_system("renaming the temporary file", errno);
+  }
+
+  void remove(const std::filesystem::path& path) override {
+    if (::unlink(path.c_str()) != 0) throw_system("removing the temporary file", errno);
+  }
+
+  void sync_folder(const std::filesystem::path& folder) override {
+    int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (descriptor < 0) throw_system("syncing the folder", errno);
+    int failed = ::fsync(descriptor);
+    int cause = errno;
+    ::close(descriptor);
+    // Some network file systems cannot sync a folder, and say so with EINVAL.
+    if (failed != 0 && cause != EINVAL) throw_system("syncing the folder", cause);
+  }
+};
+
+std::string random_name() {
+  static thread_local std::random_device device;
+  return fmt::format(".tern-{:08x}{:08x}.tmp", device(), device());
+}
+
+}  // namespace
+
+FileSystem& FileSystem::native() {
+  static NativeFileSystem system;
+  return system;
+}
+
+/// Runs one step; a failure discards the temporary file, and its message gets the path.
+template <class Body>
+void AtomicFile::guarded(Body&& body) {
+  try {
+    body();
+  } catch (IoError& error) {
+    discard();
+    throw IoError(fmt::format("saving '{}': {} (what was there before is unchanged)", shown_path_.string(),
+                              error.message()));
+  } catch (...) {
+    discard();
+    throw;
+  }
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
+    : shown_path_(path), target_(path), system_(system) {
+  guarded([&] {
+    TERN_CHECK(path.has_filename(), IoError, "the path names no file");
+    std::error_code error;
+    if (std::filesystem::is_symlink(path, error)) target_ = std::filesystem::weakly_canonical(path, error);
+    if (error) throw_system("following the symbolic link", error.value());
+    auto status = std::filesystem::status(target_, error);
+    if (std::filesystem::exists(status)) {
+      TERN_CHECK(!std::filesystem::is_directory(status), IoError, "it is a folder");
+      TERN_CHECK(std::filesystem::is_regular_file(status), IoError, "it is not a regular file");
+      if (::access(target_.c_str(), W_OK) != 0) throw_system("opening for writing", errno);
+    }
+    std::filesystem::path folder = target_.parent_path().empty() ? "." : target_.parent_path();
+    status = std::filesystem::status(folder, error);
+    TERN_CHECK(std::filesystem::exists(status), IoError, "the folder '{}' does not exist", folder.string());
+    TERN_CHECK(std::filesystem::is_directory(status), IoError, "'{}' is not a folder", folder.string());
+    temporary_ = folder / random_name();
+    file_ = system_.create_unnamed(folder);
+    if (!file_) {
+      file_ = system_.create(temporary_);
+      named_ = true;
+    }
+    system_.copy_permissions(*file_, target_);
+  });
+  buffer_.reserve(kBufferBytes);
+}
+
+AtomicFile::~AtomicFile() { discard(); }
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  TERN_CHECK(file_, IoError, "saving '{}': the file is no longer open", shown_path_.string());
+  if (buffer_.size() + bytes.size() <= kBufferBytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return;
+  }
+  flush();
+  if (bytes.size() < kBufferBytes / 2) {
+    buffer_.assign(bytes.begin(), bytes.end());
+  } else {
+    guarded([&] { file_->write(bytes); });
+  }
+}
+
+void AtomicFile::flush() {
+  guarded([&] {
+    if (!buffer_.empty()) file_->write(buffer_);
+  });
+  buffer_.clear();
+}
+
+void AtomicFile::commit(bool sync) {
+  TERN_CHECK(file_, IoError, "saving '{}': the file is no longer open", shown_path_.string());
+  flush();
+  std::filesystem::path folder = temporary_.parent_path();
+  guarded([&] {
+    if (sync) file_->sync();
+    if (!named_) {
+      system_.name_file(*file_, temporary_);
+      named_ = true;
+    }
+    system_.rename(temporary_, target_);
+    committed_ = true;
+    file_.reset();
+  });
+  if (!sync) return;
+  with_context(fmt::format("saving '{}': the new file is in place, but may not survive a power cut",
+                           shown_path_.string()),
+               [&] { system_.sync_folder(folder); });
+}
+
+void AtomicFile::discard() noexcept {
+  bool remove = file_ && named_ && !committed_;
+  file_.reset();
+  if (!remove) return;
+  try {
+    system_.remove(temporary_);
+  } catch (const Error&) {
+    // The first failure is the one worth reporting.
+  }
+}
+
+}  // namespace tern::io

@@ -1,0 +1,656 @@
+// Making and reading of values, entries by path, dicts. Text, equality and hashes are in value_compare.cpp
+// and value_text.cpp.
+#include "tern/io/value.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "tern/base/check.h"
+#include "tern/core/memory.h"
+#include "tern/io/value_nodes.h"
+
+namespace tern {
+
+using namespace detail;
+
+std::string_view name(ValueKind kind) noexcept {
+  static constexpr std::string_view names[] = {"NoneType",
+                                               "bool",
+                                               "int",
+                                               "int",
+                                               "float",
+                                               "complex",
+                                               "str",
+                                               "bytes",
+                                               "bytearray",
+                                               "Tensor",
+                                               "torch storage",
+                                               "list",
+                                               "tuple",
+                                               "torch.Size",
+                                               "dict",
+                                               "set",
+                                               "frozenset",
+                                               "slice",
+                                               "range",
+                                               "torch.dtype",
+                                               "torch.device",
+                                               "torch.layout",
+                                               "class or function",
+                                               "object"};
+  return names[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+/// Shortens a two's-complement number to the fewest bytes that keep its sign.
+std::string_view trimmed(std::string_view bytes) {
+  while (bytes.size() > 1) {
+    auto last = static_cast<uint8_t>(bytes.back());
+    bool next_negative = static_cast<uint8_t>(bytes[bytes.size() - 2]) >= 0x80;
+    if ((last == 0 && !next_negative) || (last == 0xff && next_negative))
+      bytes.remove_suffix(1);
+    else
+      break;
+  }
+  return bytes;
+}
+
+int64_t small_integer(std::string_view bytes) {
+  uint64_t value = !bytes.empty() && static_cast<uint8_t>(bytes.back()) >= 0x80 ? ~uint64_t{0} : 0;
+  for (size_t i = bytes.size(); i-- > 0;) value = value << 8 | static_cast<uint8_t>(bytes[i]);
+  return static_cast<int64_t>(value);
+}
+
+/// The element of a one-element tensor of a computable dtype.
+double element_of(const Tensor& tensor) {
+  return visit_dtype(tensor.dtype(), [&]<class T>() {
+    alignas(8) std::byte raw[sizeof(T)];
+    copy_to_host(raw, *tensor.storage(), static_cast<size_t>(tensor.storage_offset()) * sizeof(T), sizeof(T));
+    if constexpr (std::is_same_v<T, bool>) {
+      return raw[0] != std::byte{0} ? 1.0 : 0.0;
+    } else {
+      T value;
+      std::memcpy(&value, raw, sizeof(T));
+      if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+        return static_cast<double>(static_cast<float>(value));
+      else
+        return static_cast<double>(value);
+    }
+  });
+}
+
+std::string key_text(const Value& key) { return key.str(80); }
+
+}  // namespace
+
+namespace detail {
+
+DictNode::~DictNode() {
+  if (dict.empty() && dict.attributes_.is_none()) return;
+  std::vector<Value> children;
+  children.reserve(2 * dict.size() + 1);
+  each_child([&](Value& child) { children.push_back(std::move(child)); });
+  release_values(std::move(children));
+}
+
+ObjectNode::~ObjectNode() {
+  std::vector<Value> children;
+  each_child([&](Value& child) { children.push_back(std::move(child)); });
+  release_values(std::move(children));
+}
+
+void release_values(std::vector<Value>&& values) noexcept {
+  using NodePtr = std::shared_ptr<ValueNode>;
+  static thread_local std::vector<NodePtr>* pending = nullptr;
+  std::vector<NodePtr> work;
+  std::vector<NodePtr>& list = pending ? *pending : work;
+  for (Value& value : values)
+    if (auto* node = std::get_if<NodePtr>(&value.data_)) list.push_back(std::move(*node));
+  if (pending) return;
+  pending = &work;
+  while (!work.empty()) {
+    NodePtr last = std::move(work.back());
+    work.pop_back();
+  }
+  pending = nullptr;
+}
+
+std::string describe(const Value& value) {
+  ValueKind kind = value.kind();
+  if (kind == ValueKind::None) return "None";
+  if (kind == ValueKind::Object) return fmt::format("an object of class {}", value.as_object().class_name());
+  if (kind == ValueKind::Global) return fmt::format("the class or function {}", value.as_global().full());
+  std::string_view text = name(kind);
+  return fmt::format("{} {}", std::string_view("aeio").find(text[0]) == std::string_view::npos ? "a" : "an",
+                     text);
+}
+
+}  // namespace detail
+
+// ---- making
+// -----------------------------------------------------------------------------------------------------------------
+
+Value::Value(std::string text) : Value(std::make_shared<StrNode>(std::move(text))) {}
+Value::Value(GlobalName name) : Value(std::make_shared<GlobalNode>(std::move(name))) {}
+Value::Value(StorageValue storage) : Value(std::make_shared<StorageNode>(std::move(storage))) {}
+Value::Value(ValueObject object) : Value(std::make_shared<ObjectNode>(std::move(object))) {}
+Value::Value(RangeValue range) : Value(std::make_shared<RangeNode>(range)) {}
+Value::Value(ValueDict dict) : Value(std::make_shared<DictNode>(ValueKind::Dict, std::move(dict))) {}
+
+Value::Value(const StateDict& dict) {
+  ValueDict entries(/*is_ordered_dict=*/true);
+  entries.reserve(dict.size());
+  for (const auto& [name, tensor] : dict) entries.set(name, tensor);
+  if (!dict.versions().empty()) {
+    ValueDict metadata(/*is_ordered_dict=*/true);
+    for (const auto& [path, version] : dict.versions()) metadata.set(path, Value({{"version", version}}));
+    entries.set_attributes(Value({{"_metadata", Value(std::move(metadata))}}));
+  }
+  *this = Value(std::move(entries));
+}
+
+Value::Value(std::initializer_list<std::pair<Value, Value>> entries) {
+  ValueDict dict;
+  for (const auto& [key, value] : entries) dict.set(key, value);
+  *this = Value(std::move(dict));
+}
+
+Value Value::list(std::vector<Value> items) {
+  return Value(std::make_shared<SequenceNode>(ValueKind::List, std::move(items)));
+}
+Value Value::tuple(std::vector<Value> items) {
+  return Value(std::make_shared<SequenceNode>(ValueKind::Tuple, std::move(items)));
+}
+Value Value::size(std::vector<int64_t> sizes) {
+  return Value(
+      std::make_shared<SequenceNode>(ValueKind::Size, std::vector<Value>(sizes.begin(), sizes.end())));
+}
+Value Value::dict() { return Value(ValueDict()); }
+Value Value::ordered_dict() { return Value(ValueDict(/*is_ordered_dict=*/true)); }
+
+Value Value::set(const std::vector<Value>& members) {
+  auto node = std::make_shared<DictNode>(ValueKind::Set, ValueDict());
+  for (const Value& member : members) node->dict.set(member, Value());
+  return Value(std::move(node));
+}
+Value Value::frozen_set(const std::vector<Value>& members) {
+  auto node = std::make_shared<DictNode>(ValueKind::FrozenSet, ValueDict());
+  for (const Value& member : members) node->dict.set(member, Value());
+  return Value(std::move(node));
+}
+Value Value::bytes(std::string data) {
+  return Value(std::make_shared<BytesNode>(ValueKind::Bytes, std::move(data)));
+}
+Value Value::byte_array(std::string data) {
+  return Value(std::make_shared<BytesNode>(ValueKind::ByteArray, std::move(data)));
+}
+Value Value::slice(Value start, Value stop, Value step) {
+  return Value(std::make_shared<SequenceNode>(
+      ValueKind::Slice, std::vector<Value>{std::move(start), std::move(stop), std::move(step)}));
+}
+Value Value::layout(std::string name) { return Value(std::make_shared<LayoutNode>(std::move(name))); }
+
+Value Value::integer(std::string_view twos_complement) {
+  std::string_view bytes = trimmed(twos_complement);
+  if (bytes.size() <= 8) return small_integer(bytes);
+  return Value(std::make_shared<BigIntNode>(std::string(bytes)));
+}
+
+Value Value::integer_from_decimal(std::string_view digits) {
+  std::string_view rest = digits;
+  bool negative = !rest.empty() && rest[0] == '-';
+  if (!rest.empty() && (rest[0] == '-' || rest[0] == '+')) rest.remove_prefix(1);
+  TERN_CHECK(!rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos, ValueError,
+             "'{}' is not a whole number in decimal digits", digits.substr(0, 50));
+  std::string bytes;  // the magnitude, little end first
+  for (char digit : rest) {
+    unsigned carry = static_cast<unsigned>(digit - '0');
+    for (char& byte : bytes) {
+      carry += static_cast<uint8_t>(byte) * 10u;
+      byte = static_cast<char>(carry & 0xff);
+      carry >>= 8;
+    }
+    if (carry != 0) bytes.push_back(static_cast<char>(carry));
+  }
+  bytes.push_back('\0');
+  if (negative) {
+    unsigned carry = 1;
+    for (char& byte : bytes) {
+      carry += static_cast<uint8_t>(~static_cast<uint8_t>(byte));
+      byte = static_cast<char>(carry & 0xff);
+      carry >>= 8;
+    }
+  }
+  return integer(bytes);
+}
+
+Value Value::from_unsigned(uint64_t value) {
+  if (value <= static_cast<uint64_t>(INT64_MAX)) return static_cast<int64_t>(value);
+  std::string bytes(9, '\0');
+  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i) & 0xff);
+  return integer(bytes);
+}
+
+// ---- reading
+// ----------------------------------------------------------------------------------------------------------------
+
+ValueNode* Value::node_pointer() const {
+  if (auto* owned = std::get_if<std::shared_ptr<ValueNode>>(&data_)) return owned->get();
+  if (auto* weak = std::get_if<std::weak_ptr<ValueNode>>(&data_)) {
+    auto locked = weak->lock();
+    TERN_CHECK(locked, ValueError,
+               "a value that closed a cycle was read after the tree it belongs to was destroyed: keep the "
+               "root alive");
+    return locked.get();
+  }
+  return nullptr;
+}
+
+ValueKind Value::kind() const noexcept {
+  switch (data_.index()) {
+    case 0:
+      return ValueKind::None;
+    case 1:
+      return ValueKind::Bool;
+    case 2:
+      return ValueKind::Int;
+    case 3:
+      return ValueKind::Float;
+    case 4:
+      return ValueKind::Complex;
+    case 5:
+      return ValueKind::Tensor;
+    case 6:
+      return ValueKind::DType;
+    case 7:
+      return ValueKind::Device;
+    case 8:
+      return std::get<8>(data_)->kind;
+    default: {
+      auto locked = std::get<9>(data_).lock();
+      return locked ? locked->kind : ValueKind::None;
+    }
+  }
+}
+
+const void* Value::identity() const noexcept {
+  if (auto* owned = std::get_if<std::shared_ptr<ValueNode>>(&data_)) return owned->get();
+  if (auto* weak = std::get_if<std::weak_ptr<ValueNode>>(&data_)) return weak->lock().get();
+  if (auto* tensor = std::get_if<Tensor>(&data_)) return tensor->impl_ptr().get();
+  return nullptr;
+}
+
+const GlobalName& Value::as_global() const {
+  auto* found = node<GlobalNode>();
+  TERN_CHECK(found, TypeError, "the value is {}, not a class or function", describe(*this));
+  return found->name;
+}
+
+const StorageValue& Value::as_storage() const {
+  auto* found = node<StorageNode>();
+  TERN_CHECK(found, TypeError, "the value is {}, not a storage", describe(*this));
+  return found->storage;
+}
+
+RangeValue Value::as_range() const {
+  auto* found = node<RangeNode>();
+  TERN_CHECK(found, TypeError, "the value is {}, not a range", describe(*this));
+  return found->range;
+}
+
+const std::vector<Value>& Value::as_slice() const {
+  auto* found = node<SequenceNode>();
+  TERN_CHECK(found && found->kind == ValueKind::Slice, TypeError, "the value is {}, not a slice",
+             describe(*this));
+  return found->items;
+}
+
+const std::string& Value::as_layout() const {
+  auto* found = node<LayoutNode>();
+  TERN_CHECK(found, TypeError, "the value is {}, not a layout", describe(*this));
+  return found->name;
+}
+
+std::string Value::integer_bytes() const {
+  if (auto* big = node<BigIntNode>()) return big->bytes;
+  auto value = static_cast<uint64_t>(as_int());
+  std::string bytes(8, '\0');
+  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<char>(value >> (8 * i) & 0xff);
+  return std::string(trimmed(bytes));
+}
+
+size_t Value::length() const {
+  if (auto* sequence = node<SequenceNode>()) return sequence->items.size();
+  if (auto* dict = node<DictNode>()) return dict->dict.size();
+  if (auto* text = node<StrNode>()) return text->text.size();
+  if (auto* bytes = node<BytesNode>()) return bytes->data.size();
+  TERN_THROW(TypeError, "the value is {}: it has no length", describe(*this));
+}
+
+const Value* Value::find(const Value& key) const {
+  if (auto* dict = node<DictNode>()) return dict->dict.find(key);
+  if (auto* sequence = node<SequenceNode>()) {
+    if (!key.is_int() && !key.is_bool()) return nullptr;
+    if (key.kind() == ValueKind::BigInt) return nullptr;
+    int64_t position = key.as_int();
+    auto count = static_cast<int64_t>(sequence->items.size());
+    if (position < 0) position += count;
+    return position >= 0 && position < count ? &sequence->items[static_cast<size_t>(position)] : nullptr;
+  }
+  if (auto* object = node<ObjectNode>()) {
+    if (key.is_str())
+      if (const Value* attribute = object->object.attribute(key.as_str())) return attribute;
+    for (const auto& entry : object->object.entries)
+      if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+ValueItem Value::operator[](Value key) const {
+  std::string path = fmt::format("value[{}]", key_text(key));
+  return ValueItem(*this, std::move(key), std::move(path));
+}
+
+ValueItem ValueItem::operator[](Value key) const {
+  std::string path = fmt::format("{}[{}]", path_, key_text(key));
+  return ValueItem(resolve(), std::move(key), std::move(path));
+}
+
+bool ValueItem::exists() const { return container_.find(key_) != nullptr; }
+
+const Value& ValueItem::resolve() const {
+  if (const Value* found = container_.find(key_)) return *found;
+  ValueKind kind = container_.kind();
+  if (kind == ValueKind::Dict) {
+    const ValueDict& dict = container_.as_dict();
+    std::string keys;
+    for (size_t i = 0; i < std::min<size_t>(dict.size(), 10); ++i)
+      keys += (i ? ", " : "") + key_text(dict.entry(i).key);
+    TERN_THROW(IndexError, "{}: there is no such key; {}", path_,
+               dict.empty() ? "the dict is empty"
+                            : fmt::format("the dict's {} keys are {}{}", dict.size(), keys,
+                                          dict.size() > 10 ? ", ..." : ""));
+  }
+  if (kind == ValueKind::List || kind == ValueKind::Tuple || kind == ValueKind::Size)
+    TERN_THROW(IndexError, "{}: no such position; the {} has {} items", path_, name(kind),
+               container_.length());
+  if (kind == ValueKind::Object)
+    TERN_THROW(IndexError, "{}: the object of class {} has no such attribute", path_,
+               container_.as_object().class_name());
+  TERN_THROW(TypeError, "{}: what is to be indexed is {}, not a dict, list or tuple", path_,
+             describe(container_));
+}
+
+const ValueItem& ValueItem::operator=(Value value) const {
+  if (auto* dict = container_.node<DictNode>(); dict && dict->kind == ValueKind::Dict) {
+    dict->dict.set(key_, std::move(value));
+  } else if (container_.is_list() && exists()) {
+    *const_cast<Value*>(container_.find(key_)) = std::move(value);
+  } else if (container_.is_object() && key_.is_str() &&
+             (container_.as_object().state.is_dict() || container_.as_object().state.is_none())) {
+    ValueObject& object = container_.as_object();
+    if (object.state.is_none()) object.state = Value::dict();
+    object.has_state = true;
+    object.state.as_dict().set(key_, std::move(value));
+  } else if (container_.is_list()) {
+    TERN_THROW(IndexError, "{}: no such position; the list has {} items", path_, container_.length());
+  } else {
+    TERN_THROW(TypeError, "{}: entries of {} cannot be set", path_, describe(container_));
+  }
+  return *this;
+}
+
+namespace detail {
+
+#define TERN_WRONG_KIND(wanted) \
+  TERN_THROW(TypeError, "{} is {}, not {}", self().where(), describe(self().resolve()), wanted)
+
+template <class Self>
+bool ValueReader<Self>::as_bool() const {
+  if (const bool* flag = self().resolve().template plain<bool>()) return *flag;
+  TERN_WRONG_KIND("a bool");
+}
+
+template <class Self>
+int64_t ValueReader<Self>::as_int() const {
+  const Value& value = self().resolve();
+  if (const int64_t* number = value.template plain<int64_t>()) return *number;
+  if (const bool* flag = value.template plain<bool>()) return *flag ? 1 : 0;
+  if (value.kind() == ValueKind::BigInt)
+    TERN_THROW(TypeError, "{} is an int that does not fit 64 bits", self().where());
+  TERN_WRONG_KIND("an int");
+}
+
+template <class Self>
+double ValueReader<Self>::as_float() const {
+  const Value& value = self().resolve();
+  if (const double* number = value.template plain<double>()) return *number;
+  if (const int64_t* number = value.template plain<int64_t>()) return static_cast<double>(*number);
+  if (const bool* flag = value.template plain<bool>()) return *flag ? 1.0 : 0.0;
+  if (value.is_tensor()) {
+    Tensor tensor = as_tensor();
+    if (tensor.numel() == 1 && is_computable(tensor.dtype())) return element_of(tensor);
+    TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one number", self().where(),
+               tensor.numel(), name(tensor.dtype()));
+  }
+  if (auto* big = value.template node<BigIntNode>()) {
+    double result = 0;
+    for (size_t i = big->bytes.size(); i-- > 0;) {
+      bool top = i + 1 == big->bytes.size();
+      result = result * 256 + (top ? static_cast<double>(static_cast<int8_t>(big->bytes[i]))
+                                   : static_cast<double>(static_cast<uint8_t>(big->bytes[i])));
+    }
+    return result;
+  }
+  TERN_WRONG_KIND("a number");
+}
+
+template <class Self>
+std::complex<double> ValueReader<Self>::as_complex() const {
+  const Value& value = self().resolve();
+  if (auto* number = value.template plain<std::complex<double>>()) return *number;
+  return as_float();
+}
+
+template <class Self>
+const std::string& ValueReader<Self>::as_str() const {
+  auto* found = self().resolve().template node<StrNode>();
+  if (!found) TERN_WRONG_KIND("a str");
+  return found->text;
+}
+
+template <class Self>
+const std::string& ValueReader<Self>::as_bytes() const {
+  auto* found = self().resolve().template node<BytesNode>();
+  if (!found) TERN_WRONG_KIND("bytes");
+  return found->data;
+}
+
+template <class Self>
+Tensor ValueReader<Self>::as_tensor() const {
+  const Value& value = self().resolve();
+  if (auto* tensor = value.template plain<Tensor>()) return *tensor;
+  if (auto* object = value.template node<ObjectNode>(); object && object->object.payload.is_tensor())
+    return object->object.payload.as_tensor();
+  TERN_WRONG_KIND("a tensor");
+}
+
+template <class Self>
+std::vector<Value>& ValueReader<Self>::as_list() const {
+  auto* found = self().resolve().template node<SequenceNode>();
+  if (!found || found->kind != ValueKind::List) TERN_WRONG_KIND("a list");
+  return found->items;
+}
+
+template <class Self>
+const std::vector<Value>& ValueReader<Self>::as_tuple() const {
+  auto* found = self().resolve().template node<SequenceNode>();
+  if (!found || found->kind != ValueKind::Tuple) TERN_WRONG_KIND("a tuple");
+  return found->items;
+}
+
+template <class Self>
+const std::vector<Value>& ValueReader<Self>::as_sequence() const {
+  auto* found = self().resolve().template node<SequenceNode>();
+  if (!found || found->kind == ValueKind::Slice) TERN_WRONG_KIND("a list or tuple");
+  return found->items;
+}
+
+template <class Self>
+ValueDict& ValueReader<Self>::as_dict() const {
+  auto* found = self().resolve().template node<DictNode>();
+  if (!found || found->kind != ValueKind::Dict) TERN_WRONG_KIND("a dict");
+  return found->dict;
+}
+
+template <class Self>
+const ValueDict& ValueReader<Self>::as_set() const {
+  auto* found = self().resolve().template node<DictNode>();
+  if (!found || found->kind == ValueKind::Dict) TERN_WRONG_KIND("a set");
+  return found->dict;
+}
+
+template <class Self>
+DType ValueReader<Self>::as_dtype() const {
+  if (auto* found = self().resolve().template plain<DType>()) return *found;
+  TERN_WRONG_KIND("a dtype");
+}
+
+template <class Self>
+Device ValueReader<Self>::as_device() const {
+  if (auto* found = self().resolve().template plain<Device>()) return *found;
+  TERN_WRONG_KIND("a device");
+}
+
+template <class Self>
+std::vector<int64_t> ValueReader<Self>::as_size() const {
+  const Value& value = self().resolve();
+  auto* found = value.template node<SequenceNode>();
+  if (!found || found->kind == ValueKind::Slice) TERN_WRONG_KIND("a torch.Size, list or tuple of ints");
+  std::vector<int64_t> sizes;
+  for (size_t i = 0; i < found->items.size(); ++i) {
+    TERN_CHECK(found->items[i].kind() == ValueKind::Int, TypeError, "{}[{}] is {}, not an int",
+               self().where(), i, describe(found->items[i]));
+    sizes.push_back(found->items[i].as_int());
+  }
+  return sizes;
+}
+
+template <class Self>
+ValueObject& ValueReader<Self>::as_object() const {
+  auto* found = self().resolve().template node<ObjectNode>();
+  if (!found) TERN_WRONG_KIND("an object");
+  return found->object;
+}
+
+template <class Self>
+StateDict ValueReader<Self>::as_state_dict() const {
+  const ValueDict& dict = as_dict();
+  StateDict result;
+  for (const auto& [key, value] : dict) {
+    TERN_CHECK(key.is_str(), TypeError, "{}: the key {} is {}; a state dict has names", self().where(),
+               key.str(80), describe(key));
+    bool stands_for_tensor =
+        value.is_tensor() || (value.is_object() && value.as_object().payload.is_tensor());
+    TERN_CHECK(stands_for_tensor, TypeError, "{}[{}] is {}, not a tensor: this is no state dict",
+               self().where(), key.str(80), describe(value));
+    result.insert(key.as_str(), value.as_tensor());
+  }
+  const Value* metadata = dict.attributes().find("_metadata");
+  if (!metadata || !metadata->is_dict()) return result;
+  for (const auto& [path, entry] : metadata->as_dict()) {
+    const Value* version = entry.find("version");
+    if (path.is_str() && version && version->kind() == ValueKind::Int)
+      result.set_version(path.as_str(), version->as_int());
+  }
+  return result;
+}
+
+#undef TERN_WRONG_KIND
+
+template class ValueReader<Value>;
+template class ValueReader<ValueItem>;
+
+}  // namespace detail
+
+// ---- dicts and objects
+// ------------------------------------------------------------------------------------------------------
+
+namespace {
+/// Up to this size a walk over the hashes is as fast as an index.
+constexpr size_t kUnindexed = 12;
+}  // namespace
+
+size_t ValueDict::position_of(const Value& key, size_t hash) const {
+  auto same = [&](size_t position) {
+    return hashes_[position] == hash &&
+           (entries_[position].key.is_same(key) || entries_[position].key == key);
+  };
+  if (index_.empty()) {
+    for (size_t i = 0; i < entries_.size(); ++i)
+      if (same(i)) return i;
+  } else {
+    auto [first, last] = index_.equal_range(hash);
+    for (; first != last; ++first)
+      if (same(first->second)) return first->second;
+  }
+  return entries_.size();
+}
+
+const Value* ValueDict::find(const Value& key) const {
+  size_t position = position_of(key, key.hash());
+  return position < entries_.size() ? &entries_[position].value : nullptr;
+}
+
+void ValueDict::set(const Value& key, Value value) {
+  size_t hash = key.hash();
+  size_t position = position_of(key, hash);
+  if (position < entries_.size()) {
+    entries_[position].value = std::move(value);
+    return;
+  }
+  entries_.push_back({key, std::move(value)});
+  hashes_.push_back(hash);
+  if (!index_.empty()) {
+    index_.emplace(hash, position);
+  } else if (entries_.size() > kUnindexed) {
+    index_.reserve(entries_.capacity());
+    for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(hashes_[i], i);
+  }
+}
+
+bool ValueDict::erase(const Value& key) {
+  size_t position = position_of(key, key.hash());
+  if (position == entries_.size()) return false;
+  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(position));
+  hashes_.erase(hashes_.begin() + static_cast<std::ptrdiff_t>(position));
+  index_.clear();
+  if (entries_.size() > kUnindexed)
+    for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(hashes_[i], i);
+  return true;
+}
+
+void ValueDict::reserve(size_t count) {
+  entries_.reserve(count);
+  hashes_.reserve(count);
+}
+
+std::string ValueObject::class_name() const {
+  if (callee.kind() == ValueKind::Global) return callee.as_global().full();
+  return "(result of a call)";
+}
+
+const Value* ValueObject::attribute(std::string_view name) const {
+  Value key(name);
+  if (state.is_dict()) return state.find(key);
+  if (!state.is_tuple() || state.length() != 2) return nullptr;
+  for (const Value& part : state.as_tuple())  // (attributes, slots)
+    if (part.is_dict())
+      if (const Value* found = part.find(key)) return found;
+  return nullptr;
+}
+
+}  // namespace tern

@@ -1,0 +1,65 @@
+// Reading zip archives from untrusted sources: entries are found through the central directory, which is
+// checked in full before any entry is believed. What the entries mean is decided elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tern/io/file.h"
+
+namespace tern::io {
+
+struct ZipEntry {
+  std::string name;
+  uint64_t size = 0;
+  uint64_t compressed_size = 0;
+  uint64_t header_offset = 0;
+  uint64_t end_limit = 0;  ///< where the next entry or the directory begins
+  uint32_t crc = 0;
+  uint16_t method = 0;  ///< 0 stored, 8 deflate
+
+  bool stored() const noexcept { return method == 0; }
+};
+
+class ZipReader {
+ public:
+  /// Reads the directory. Throws CheckpointError when the archive is broken, cut short, spread over several
+  /// disks, has encrypted, overlapping or duplicate entries, names that are not UTF-8, or unknown
+  /// compression.
+  explicit ZipReader(std::shared_ptr<const ByteSource> source);
+
+  const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
+  /// The entry with exactly this name, or null.
+  const ZipEntry* find(std::string_view name) const;
+  /// Where the bytes of an entry begin. Reads and checks its local header. Throws CheckpointError.
+  uint64_t data_offset(const ZipEntry& entry) const;
+  /// Fills `out`, which has the entry's size, checking the CRC (0 in the directory means: not computed).
+  /// Throws CheckpointError.
+  void read(const ZipEntry& entry, std::span<std::byte> out, bool verify_crc = true) const;
+  /// The content as a new vector. Throws CheckpointError when it is larger than `max_size`, before anything
+  /// is allocated.
+  std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size) const;
+  const ByteSource& source() const noexcept { return *source_; }
+
+ private:
+  struct Directory {
+    uint64_t offset = 0;
+    uint64_t size = 0;
+    uint64_t count = 0;
+  };
+  Directory find_directory() const;
+  Directory parse_end_record(uint64_t position, std::span<const std::byte> record) const;
+  void parse_directory(const Directory& directory);
+  [[noreturn]] void fail(const std::string& what) const;
+
+  std::shared_ptr<const ByteSource> source_;
+  std::vector<ZipEntry> entries_;
+  std::unordered_map<std::string_view, size_t> index_;
+};
+
+}  // namespace tern::io

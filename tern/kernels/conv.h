@@ -1,0 +1,86 @@
+// Arguments of the 2-D convolution kernels, shared by every backend.
+// Shape rules and gradients are in tern/ops/conv.cpp; the CPU kernels in backends/cpu/kernels/conv*.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "tern/core/dtype.h"
+#include "tern/kernels/matmul.h"
+
+namespace tern {
+
+/// Sizes of a 2-D convolution (cross-correlation, as in PyTorch). All tensors are contiguous: images [N, C,
+/// H, W], weight [C_out, C_in / groups, KH, KW]. `out_h` and `out_w` must equal (size + 2 * padding -
+/// dilation * (kernel - 1) - 1) / stride + 1, see `output_size`.
+struct Conv2dShape {
+  std::int64_t batch = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t in_h = 0;
+  std::int64_t in_w = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t out_h = 0;
+  std::int64_t out_w = 0;
+  std::int64_t kernel_h = 0;
+  std::int64_t kernel_w = 0;
+  std::int64_t stride_h = 1;
+  std::int64_t stride_w = 1;
+  std::int64_t padding_h = 0;
+  std::int64_t padding_w = 0;
+  std::int64_t dilation_h = 1;
+  std::int64_t dilation_w = 1;
+  std::int64_t groups = 1;
+
+  /// Output size along one dimension; 0 or less if the kernel does not fit.
+  static constexpr std::int64_t output_size(std::int64_t size, std::int64_t kernel, std::int64_t stride,
+                                            std::int64_t padding, std::int64_t dilation) {
+    const std::int64_t span = size + 2 * padding - dilation * (kernel - 1) - 1;
+    return span < 0 ? 0 : span / stride + 1;
+  }
+
+  /// Floating-point operations of the forward pass; each of the two backward passes has as many.
+  double flops() const {
+    const std::int64_t in_per_group = groups > 0 ? in_channels / groups : 0;
+    return 2.0 * static_cast<double>(batch) * static_cast<double>(out_channels) * static_cast<double>(out_h) *
+           static_cast<double>(out_w) * static_cast<double>(in_per_group) * static_cast<double>(kernel_h) *
+           static_cast<double>(kernel_w);
+  }
+};
+
+/// output = activation(convolution(input, weight) + bias). Floating dtypes only.
+struct Conv2dArgs {
+  DType dtype{};
+  Activation activation = Activation::kNone;
+  Conv2dShape shape;
+  const void* input = nullptr;   ///< [N, C_in, H, W]
+  const void* weight = nullptr;  ///< [C_out, C_in / groups, KH, KW]
+  const void* bias = nullptr;    ///< [C_out], or null
+  void* output = nullptr;        ///< [N, C_out, OH, OW]
+
+  double flops() const { return shape.flops(); }
+};
+
+/// grad_input = gradient with respect to the input (also the forward pass of a transposed convolution).
+struct Conv2dBackwardInputArgs {
+  DType dtype{};
+  Conv2dShape shape;
+  const void* grad_output = nullptr;  ///< [N, C_out, OH, OW]
+  const void* weight = nullptr;       ///< [C_out, C_in / groups, KH, KW]
+  void* grad_input = nullptr;         ///< [N, C_in, H, W], overwritten
+
+  double flops() const { return shape.flops(); }
+};
+
+/// grad_weight and, if wanted, grad_bias = gradients with respect to weight and bias. Sums over images run in
+/// an order that depends on the shape only, so the result does not depend on threads.
+struct Conv2dBackwardWeightArgs {
+  DType dtype{};
+  Conv2dShape shape;
+  const void* input = nullptr;        ///< [N, C_in, H, W]
+  const void* grad_output = nullptr;  ///< [N, C_out, OH, OW]
+  void* grad_weight = nullptr;        ///< [C_out, C_in / groups, KH, KW], overwritten; or null
+  void* grad_bias = nullptr;          ///< [C_out], overwritten; or null
+
+  double flops() const { return shape.flops(); }
+};
+
+}  // namespace tern

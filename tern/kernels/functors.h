@@ -1,0 +1,319 @@
+// The element functions of the unary and binary operators, written once and compiled for every backend. C is the compute
+// type: the element's own, float for the 16-bit floats. Lists and names are in kernels/pointwise.h.
+#pragma once
+
+#include <type_traits>
+
+#include "tern/kernels/math.h"
+#include "tern/kernels/pointwise.h"
+
+namespace tern::functors {
+
+template <class C>
+TERN_FN C from_param(const Param& p) {
+  if constexpr (std::is_floating_point_v<C>) return static_cast<C>(p.floating);
+  else return static_cast<C>(p.integer);
+}
+
+template <class C>
+TERN_FN bool is_nan(C x) {
+  if constexpr (std::is_floating_point_v<C>) return x != x;
+  else return false;
+}
+
+// ---- unary: constructed from the two parameters of UnaryArgs ------------------------------------------------------
+
+#define TERN_UNARY(Name, expression)               \
+  template <class C>                               \
+  struct Name {                                    \
+    explicit Name(const Param*) {}                 \
+    TERN_FN C operator()(C x) const {              \
+      return static_cast<C>(expression);           \
+    }                                              \
+  }
+
+TERN_UNARY(Neg, -x);
+TERN_UNARY(Abs, x < C(0) ? -x : (x == C(0) ? C(0) : x));
+TERN_UNARY(Sign, is_nan(x) ? C(0) : C((x > C(0)) - (x < C(0))));
+TERN_UNARY(Square, x* x);
+TERN_UNARY(Relu, x < C(0) ? C(0) : x);
+TERN_UNARY(BitwiseNot, ~x);
+TERN_UNARY(Exp, math::exp(x));
+TERN_UNARY(Expm1, math::expm1(x));
+TERN_UNARY(Log, math::log(x));
+TERN_UNARY(Log1p, math::log1p(x));
+TERN_UNARY(Log2, std::log2(x));
+TERN_UNARY(Log10, std::log10(x));
+TERN_UNARY(Sqrt, std::sqrt(x));
+TERN_UNARY(Rsqrt, C(1) / std::sqrt(x));
+TERN_UNARY(Reciprocal, C(1) / x);
+TERN_UNARY(Sin, std::sin(x));
+TERN_UNARY(Cos, std::cos(x));
+TERN_UNARY(Tan, std::tan(x));
+TERN_UNARY(Tanh, math::tanh(x));
+TERN_UNARY(Erf, math::erf(x));
+TERN_UNARY(Sigmoid, math::sigmoid(x));
+TERN_UNARY(Silu, x / (C(1) + math::exp(-x)));
+TERN_UNARY(Gelu, C(0.5) * x * (C(1) + math::erf(x * C(0.70710678118654752440))));
+TERN_UNARY(GeluTanh, C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
+TERN_UNARY(LogSigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(x < C(0) ? x : -x)));
+
+#define TERN_ROUNDING(Name, function)                                              \
+  template <class C>                                                               \
+  struct Name {                                                                    \
+    explicit Name(const Param*) {}                                                 \
+    TERN_FN C operator()(C x) const {                                              \
+      if constexpr (std::is_floating_point_v<C>) return function(x);               \
+      else return x;                                                               \
+    }                                                                              \
+  }
+TERN_ROUNDING(Floor, std::floor);
+TERN_ROUNDING(Ceil, std::ceil);
+TERN_ROUNDING(Round, std::nearbyint);
+TERN_ROUNDING(Trunc, std::trunc);
+#undef TERN_ROUNDING
+
+/// params: beta, threshold.
+template <class C>
+struct Softplus {
+  C beta, threshold;
+  explicit Softplus(const Param* p) : beta(from_param<C>(p[0])), threshold(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C x) const { return x * beta > threshold ? x : math::log1p(math::exp(x * beta)) / beta; }
+};
+/// params: alpha.
+template <class C>
+struct Elu {
+  C alpha;
+  explicit Elu(const Param* p) : alpha(from_param<C>(p[0])) {}
+  TERN_FN C operator()(C x) const { return x > C(0) ? x : alpha * math::expm1(x); }
+};
+/// params: negative slope.
+template <class C>
+struct LeakyRelu {
+  C slope;
+  explicit LeakyRelu(const Param* p) : slope(from_param<C>(p[0])) {}
+  TERN_FN C operator()(C x) const { return x > C(0) ? x : slope * x; }
+};
+/// params: low, high. NaN stays.
+template <class C>
+struct Clamp {
+  C low, high;
+  explicit Clamp(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C x) const {
+    C y = x < low ? low : x;
+    return y > high ? high : y;
+  }
+};
+
+#undef TERN_UNARY
+#define TERN_PREDICATE(Name, expression)                     \
+  template <class C>                                         \
+  struct Name {                                              \
+    explicit Name(const Param*) {}                           \
+    TERN_FN bool operator()(C x) const { return expression; } \
+  }
+TERN_PREDICATE(IsNan, is_nan(x));
+TERN_PREDICATE(LogicalNot, x == C(0));
+#undef TERN_PREDICATE
+template <class C>
+struct IsInf {
+  explicit IsInf(const Param*) {}
+  TERN_FN bool operator()([[maybe_unused]] C x) const {
+    if constexpr (std::is_floating_point_v<C>) return x == std::numeric_limits<C>::infinity() || x == -std::numeric_limits<C>::infinity();
+    else return false;
+  }
+};
+template <class C>
+struct IsFinite {
+  explicit IsFinite(const Param*) {}
+  TERN_FN bool operator()([[maybe_unused]] C x) const {
+    if constexpr (std::is_floating_point_v<C>) return x - x == C(0);
+    else return true;
+  }
+};
+
+// ---- binary: constructed from BinaryArgs::param -------------------------------------------------------------------
+
+/// Integers wrap as two's complement.
+template <class C>
+TERN_FN C wrap_add(C a, C b) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) + static_cast<std::make_unsigned_t<C>>(b));
+  else return static_cast<C>(a + b);
+}
+template <class C>
+TERN_FN C wrap_sub(C a, C b) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) - static_cast<std::make_unsigned_t<C>>(b));
+  else return static_cast<C>(a - b);
+}
+template <class C>
+TERN_FN C wrap_mul(C a, C b) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else return static_cast<C>(a * b);
+}
+
+#define TERN_BINARY(Name, Result, expression)                \
+  template <class C>                                         \
+  struct Name {                                              \
+    explicit Name(const Param&) {}                           \
+    TERN_FN Result operator()(C a, C b) const {              \
+      return static_cast<Result>(expression);                \
+    }                                                        \
+  }
+
+/// param: alpha.
+template <class C>
+struct Add {
+  C alpha;
+  explicit Add(const Param& p) : alpha(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b) const { return wrap_add(a, wrap_mul(alpha, b)); }
+};
+template <class C>
+struct Sub {
+  C alpha;
+  explicit Sub(const Param& p) : alpha(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b) const { return wrap_sub(a, wrap_mul(alpha, b)); }
+};
+TERN_BINARY(Mul, C, wrap_mul(a, b));
+TERN_BINARY(Div, C, a / b);
+TERN_BINARY(Atan2, C, std::atan2(a, b));
+TERN_BINARY(Maximum, C, is_nan(a) || a > b ? a : b);
+TERN_BINARY(Minimum, C, is_nan(a) || a < b ? a : b);
+TERN_BINARY(Eq, bool, a == b);
+TERN_BINARY(Ne, bool, a != b);
+TERN_BINARY(Lt, bool, a < b);
+TERN_BINARY(Le, bool, a <= b);
+TERN_BINARY(Gt, bool, a > b);
+TERN_BINARY(Ge, bool, a >= b);
+TERN_BINARY(LogicalAnd, bool, (a != C(0)) & (b != C(0)));
+TERN_BINARY(LogicalOr, bool, (a != C(0)) | (b != C(0)));
+TERN_BINARY(LogicalXor, bool, (a != C(0)) != (b != C(0)));
+TERN_BINARY(BitwiseAnd, C, a& b);
+TERN_BINARY(BitwiseOr, C, a | b);
+TERN_BINARY(BitwiseXor, C, a ^ b);
+
+/// Quotient rounded down. Integers: the kernel has refused zero divisors before; the lowest integer over -1 wraps.
+template <class C>
+struct DivFloor {
+  explicit DivFloor(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    if constexpr (std::is_floating_point_v<C>) {
+      // Python's floor division: exact where floor(a / b) would round up (CPython's float_floor_div).
+      if (b == C(0)) return a / b;
+      C mod = std::fmod(a, b);
+      C quotient = (a - mod) / b;
+      if (mod != C(0) && (b < C(0)) != (mod < C(0))) quotient -= C(1);
+      if (quotient == C(0)) return std::copysign(C(0), a / b);
+      C floored = std::floor(quotient);
+      return quotient - floored > C(0.5) ? floored + C(1) : floored;
+    } else {
+      if (std::is_signed_v<C> && b == C(-1)) return wrap_sub(C(0), a);
+      C quotient = static_cast<C>(a / b);
+      return static_cast<C>(quotient - ((a % b != 0) && ((a < C(0)) != (b < C(0)))));
+    }
+  }
+};
+template <class C>
+struct DivTrunc {
+  explicit DivTrunc(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    if constexpr (std::is_floating_point_v<C>) return std::trunc(a / b);
+    else return std::is_signed_v<C> && b == C(-1) ? wrap_sub(C(0), a) : static_cast<C>(a / b);
+  }
+};
+/// Python's %: the sign of the divisor.
+template <class C>
+struct Remainder {
+  explicit Remainder(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    if constexpr (std::is_floating_point_v<C>) {
+      C mod = std::fmod(a, b);
+      return mod != C(0) && (b < C(0)) != (mod < C(0)) ? mod + b : mod;
+    } else {
+      if (std::is_signed_v<C> && b == C(-1)) return C(0);
+      C mod = static_cast<C>(a % b);
+      return mod != C(0) && (b < C(0)) != (mod < C(0)) ? static_cast<C>(mod + b) : mod;
+    }
+  }
+};
+/// C's fmod: the sign of the dividend.
+template <class C>
+struct Fmod {
+  explicit Fmod(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    if constexpr (std::is_floating_point_v<C>) return std::fmod(a, b);
+    else return std::is_signed_v<C> && b == C(-1) ? C(0) : static_cast<C>(a % b);
+  }
+};
+/// Integers: by squaring, wrapping; a negative exponent gives 0 except for bases 1 and -1.
+template <class C>
+struct Pow {
+  explicit Pow(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    if constexpr (std::is_floating_point_v<C>) {
+      return math::pow(a, b);
+    } else {
+      if (b < C(0)) return a == C(1) ? C(1) : a == C(-1) ? ((b & 1) ? C(-1) : C(1)) : C(0);
+      C result = C(1);
+      for (C e = b; e != C(0); e = static_cast<C>(e >> 1)) {
+        if (e & 1) result = wrap_mul(result, a);
+        a = wrap_mul(a, a);
+      }
+      return result;
+    }
+  }
+};
+
+// Gradients that would take several passes as formulas. The first operand is the gradient of the result.
+TERN_BINARY(ReluBackward, C, b > C(0) ? a : C(0));            // b: the result
+TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);            // b: the result
+TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));               // b: the result
+template <class C>
+struct SiluBackward {  // b: the input
+  explicit SiluBackward(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    C s = math::sigmoid(b);
+    return a * s * (C(1) + b * (C(1) - s));
+  }
+};
+template <class C>
+struct GeluBackward {  // b: the input
+  explicit GeluBackward(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    C cdf = C(0.5) * (C(1) + math::erf(b * C(0.70710678118654752440)));
+    C pdf = C(0.39894228040143267794) * math::exp(C(-0.5) * b * b);
+    return a * (cdf + b * pdf);
+  }
+};
+template <class C>
+struct GeluTanhBackward {  // b: the input
+  explicit GeluTanhBackward(const Param&) {}
+  TERN_FN C operator()(C a, C b) const {
+    C t = math::tanh(C(0.79788456080286535588) * (b + C(0.044715) * b * b * b));
+    C dt = (C(1) - t * t) * C(0.79788456080286535588) * (C(1) + C(3 * 0.044715) * b * b);
+    return a * C(0.5) * (C(1) + t + b * dt);
+  }
+};
+template <class C>
+struct SoftplusBackward {  // b: beta * input; beyond 20, PyTorch's default threshold, the slope is 1
+  C threshold;
+  explicit SoftplusBackward(const Param& p) : threshold(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b) const { return b > threshold ? a : a * math::sigmoid(b); }
+};
+template <class C>
+struct EluBackward {  // b: the input; param: alpha
+  C alpha;
+  explicit EluBackward(const Param& p) : alpha(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : a * alpha * math::exp(b); }
+};
+template <class C>
+struct LeakyReluBackward {  // b: the input; param: negative slope
+  C slope;
+  explicit LeakyReluBackward(const Param& p) : slope(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : slope * a; }
+};
+#undef TERN_BINARY
+
+}  // namespace tern::functors

@@ -1,0 +1,22 @@
+# Installs the build into a fresh prefix, then configures, builds and runs the outside project of this folder against it, and
+# runs the installed program. Called by ctest with: BUILD_DIR, SOURCE_DIR (this folder), WORK_DIR, CXX.
+
+function(run)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    message(FATAL_ERROR "failed (${result}): ${ARGN}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --prefix "${WORK_DIR}/prefix")
+run("${CMAKE_COMMAND}" -G Ninja -S "${SOURCE_DIR}" -B "${WORK_DIR}/build" "-DCMAKE_PREFIX_PATH=${WORK_DIR}/prefix"
+    "-DCMAKE_CXX_COMPILER=${CXX}")
+run("${CMAKE_COMMAND}" --build "${WORK_DIR}/build")
+run("${WORK_DIR}/build/outside")
+if(NOT output STREQUAL "sum 6, gradient 12\n")
+  message(FATAL_ERROR "the outside program printed: ${output}")
+endif()
+run("${WORK_DIR}/prefix/bin/tern" --help)
+message(STATUS "an outside project found, built and ran with the installed package")
