@@ -23,6 +23,7 @@ class Tensor;
 /// What autograd keeps for a tensor: base of autograd's own struct (autograd/meta.h).
 struct AutogradMeta {
   bool requires_grad = false;
+  bool is_view = false;  ///< a change in place of its base may have made it require a gradient since
   virtual ~AutogradMeta() = default;
 };
 
@@ -116,7 +117,10 @@ class Tensor {
   std::string str() const;
 
   // ---- gradients (autograd) ------------------------------------------------------------------------------------
-  bool requires_grad() const { return impl_ && impl_->autograd && impl_->autograd->requires_grad; }
+  bool requires_grad() const {
+    if (!impl_ || !impl_->autograd) return false;
+    return impl_->autograd->is_view ? view_requires_grad() : impl_->autograd->requires_grad;
+  }
   /// Throws DTypeError unless floating point, AutogradError when switched off for a tensor that was computed.
   const Tensor& requires_grad_(bool requires_grad = true) const;
   bool is_leaf() const;
@@ -253,6 +257,7 @@ class Tensor {
  private:
   [[noreturn]] static void throw_undefined();
   void check_data_access(DType dtype) const;
+  bool view_requires_grad() const;
 
   IntrusivePtr<TensorImpl> impl_;
 };

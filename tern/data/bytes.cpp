@@ -21,15 +21,15 @@ using File = std::unique_ptr<std::FILE, CloseFile>;
 
 }  // namespace
 
-Bytes read_file(const std::string& path, std::uint64_t max_bytes) {
+Bytes read_file(const std::string& path, uint64_t max_bytes) {
   File file(std::fopen(path.c_str(), "rb"));
   TERN_CHECK(file, IoError, "cannot open '{}': {}", path, std::strerror(errno));
   Bytes bytes;
-  std::size_t used = 0;
+  size_t used = 0;
   // A length that the system reports may be wrong (pipes, growing files): read until the end instead.
-  for (std::size_t room = std::size_t{1} << 16;; room = bytes.size()) {
+  for (size_t room = size_t{1} << 16;; room = bytes.size()) {
     bytes.resize(used + room);
-    const std::size_t got = std::fread(bytes.data() + used, 1, room, file.get());
+    const size_t got = std::fread(bytes.data() + used, 1, room, file.get());
     used += got;
     TERN_CHECK(!std::ferror(file.get()), IoError, "cannot read '{}' at byte {}: {}", path, used,
                std::strerror(errno));
@@ -43,7 +43,7 @@ Bytes read_file(const std::string& path, std::uint64_t max_bytes) {
 void write_file(const std::string& path, ByteView bytes) {
   File file(std::fopen(path.c_str(), "wb"));
   TERN_CHECK(file, IoError, "cannot create '{}': {}", path, std::strerror(errno));
-  const std::size_t written = std::fwrite(bytes.data(), 1, bytes.size(), file.get());
+  const size_t written = std::fwrite(bytes.data(), 1, bytes.size(), file.get());
   const bool flushed = std::fflush(file.get()) == 0;
   TERN_CHECK(written == bytes.size() && flushed, IoError, "cannot write '{}' at byte {}: {}", path, written,
              std::strerror(errno));
@@ -51,7 +51,7 @@ void write_file(const std::string& path, ByteView bytes) {
 
 bool is_gzip(ByteView bytes) { return bytes.size() >= 2 && bytes[0] == 0x1F && bytes[1] == 0x8B; }
 
-Bytes gunzip(ByteView bytes, const std::string& name, std::uint64_t max_bytes) {
+Bytes gunzip(ByteView bytes, const std::string& name, uint64_t max_bytes) {
   TERN_CHECK(is_gzip(bytes), DataError, "'{}': byte 0: not a gzip stream (it must begin with 1f 8b)", name);
   z_stream stream{};
   TERN_CHECK(inflateInit2(&stream, /*windowBits=*/16 + MAX_WBITS) == Z_OK, OutOfMemoryError,
@@ -59,10 +59,10 @@ Bytes gunzip(ByteView bytes, const std::string& name, std::uint64_t max_bytes) {
   const std::unique_ptr<z_stream, decltype(&inflateEnd)> guard(&stream, &inflateEnd);
 
   Bytes out;
-  std::size_t in_used = 0, out_used = 0;
+  size_t in_used = 0, out_used = 0;
   bool member_done = false;
   // zlib counts in unsigned int, so both sides are fed in pieces.
-  constexpr std::size_t kPiece = std::size_t{1} << 30;
+  constexpr size_t kPiece = size_t{1} << 30;
   while (true) {
     if (member_done) {
       if (in_used == bytes.size()) break;
@@ -73,11 +73,11 @@ Bytes gunzip(ByteView bytes, const std::string& name, std::uint64_t max_bytes) {
       member_done = false;
     }
     if (out_used == out.size()) {
-      const std::size_t room = std::max<std::size_t>({out.size(), 4 * bytes.size(), std::size_t{1} << 14});
+      const size_t room = std::max<size_t>({out.size(), 4 * bytes.size(), size_t{1} << 14});
       out.resize(out.size() + room);
     }
-    const std::size_t in_piece = std::min(bytes.size() - in_used, kPiece);
-    const std::size_t out_piece = std::min(out.size() - out_used, kPiece);
+    const size_t in_piece = std::min(bytes.size() - in_used, kPiece);
+    const size_t out_piece = std::min(out.size() - out_used, kPiece);
     stream.next_in = const_cast<Bytef*>(bytes.data() + in_used);
     stream.avail_in = static_cast<uInt>(in_piece);
     stream.next_out = out.data() + out_used;
@@ -102,7 +102,7 @@ Bytes gunzip(ByteView bytes, const std::string& name, std::uint64_t max_bytes) {
   return out;
 }
 
-Bytes read_file_or_gzip(const std::string& path, std::uint64_t max_bytes) {
+Bytes read_file_or_gzip(const std::string& path, uint64_t max_bytes) {
   Bytes bytes = read_file(path, max_bytes);
   return is_gzip(bytes) ? gunzip(bytes, path, max_bytes) : bytes;
 }

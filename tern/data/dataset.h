@@ -1,5 +1,5 @@
-// Dataset: samples by index. The interface, and the datasets that are made of tensors or of other datasets; those read
-// from files are in mnist.h, cifar10.h and image_folder.h, the generated one in digits.h.
+// Dataset: samples by index. The interface, and the datasets that are made of tensors or of other datasets;
+// those read from files are in mnist.h, cifar10.h and image_folder.h, the generated one in digits.h.
 #pragma once
 
 #include <concepts>
@@ -19,8 +19,8 @@
 
 namespace tern::data {
 
-/// Samples by index, 0 to size() - 1. Derive and write size() and get(); the other two have defaults. All are called
-/// from several threads at once when a DataLoader has workers.
+/// Samples by index, 0 to size() - 1. Derive and write size() and get(); the other two have defaults. All are
+/// called from several threads at once when a DataLoader has workers.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -29,11 +29,12 @@ class Dataset {
   virtual int64_t size() const = 0;
   /// One sample. Throws IndexError outside 0 to size() - 1.
   virtual Example get(int64_t index) const = 0;
-  /// One sample with random changes (augmentation), whose random numbers must come from `key` and the index alone, so
-  /// that an epoch has the same samples whatever the number of workers. By default get(index).
+  /// One sample with random changes (augmentation), whose random numbers must come from `key` and the index
+  /// alone, so that an epoch has the same samples whatever the number of workers. By default get(index).
   virtual Example sample(int64_t index, const RandomKey& key) const;
-  /// A batch in one go, for datasets that can do it faster than one by one. By default sample() for each, then
-  /// default_collate(). Throws ValueError for an empty list; what sample() throws gets the index in its message.
+  /// A batch in one go, for datasets that can do it faster than one by one. By default sample() for each,
+  /// then default_collate(). Throws ValueError for an empty list; what sample() throws gets the index in its
+  /// message.
   virtual Batch get_batch(IntArrayRef indices, const RandomKey& key = {}) const;
 
  protected:
@@ -42,8 +43,8 @@ class Dataset {
   Dataset& operator=(const Dataset&) = default;
 };
 
-/// sample(index, key) with the index in the message of whatever it throws. A tern::Error keeps its type; another
-/// exception becomes the nested one of a DataError (std::rethrow_if_nested).
+/// sample(index, key) with the index in the message of whatever it throws. A tern::Error keeps its type;
+/// another exception becomes the nested one of a DataError (std::rethrow_if_nested).
 Example sample_with_context(const Dataset& dataset, int64_t index, const RandomKey& key);
 
 /// Any type with size() and get(index) is a dataset too.
@@ -54,16 +55,17 @@ concept DatasetLike = requires(const D& dataset, int64_t index) {
 };
 
 /// A dataset as an argument, shared and kept alive. From
-/// - a dataset by value: moved in, or copied (the datasets of this library are handles whose copies share the data);
+/// - a dataset by value: moved in, or copied (the datasets of this library are handles whose copies share the
+/// data);
 /// - a std::shared_ptr to one: shared;
 /// - std::ref of one: used in place, and the caller keeps it alive.
 class DatasetHandle {
  public:
   template <class D>
-    requires DatasetLike<std::remove_cvref_t<D>>
-  DatasetHandle(D&& dataset) {
+  requires DatasetLike<std::remove_cvref_t<D>> DatasetHandle(D&& dataset) {
     using Plain = std::remove_cvref_t<D>;
-    static_assert(!std::is_abstract_v<Plain>, "an abstract dataset cannot be copied: pass a shared_ptr or std::ref");
+    static_assert(!std::is_abstract_v<Plain>,
+                  "an abstract dataset cannot be copied: pass a shared_ptr or std::ref");
     wrap(std::make_shared<const Plain>(std::forward<D>(dataset)));
   }
   template <DatasetLike D>
@@ -92,8 +94,10 @@ class DatasetHandle {
   };
   template <class D>
   void wrap(std::shared_ptr<const D> dataset) {
-    if constexpr (std::derived_from<D, Dataset>) dataset_ = std::move(dataset);
-    else dataset_ = std::make_shared<const Adapter<D>>(std::move(dataset));
+    if constexpr (std::derived_from<D, Dataset>)
+      dataset_ = std::move(dataset);
+    else
+      dataset_ = std::make_shared<const Adapter<D>>(std::move(dataset));
   }
   [[noreturn]] static void throw_null();
 
@@ -106,8 +110,8 @@ class TensorDataset : public Dataset {
   /// Throws ValueError for no tensors, ShapeError if one has no dimensions or their first sizes differ.
   explicit TensorDataset(std::vector<Tensor> tensors);
   template <class... Rest>
-    requires(std::same_as<std::remove_cvref_t<Rest>, Tensor> && ...)
-  explicit TensorDataset(Tensor first, Rest&&... rest)
+  requires(std::same_as<std::remove_cvref_t<Rest>, Tensor>&&...) explicit TensorDataset(Tensor first,
+                                                                                        Rest&&... rest)
       : TensorDataset(std::vector<Tensor>{std::move(first), std::forward<Rest>(rest)...}) {}
 
   int64_t size() const override { return size_; }
@@ -153,7 +157,7 @@ class ConcatDataset : public Dataset {
 
  private:
   struct Place {
-    std::size_t part;
+    size_t part;
     int64_t index;
   };
   Place find(int64_t index) const;
@@ -162,10 +166,21 @@ class ConcatDataset : public Dataset {
   std::vector<int64_t> ends_;  ///< ends_[i]: samples in the parts 0 to i
 };
 
-/// Splits a dataset at random into parts that do not overlap. `lengths` are sample counts that sum to its size, or
-/// fractions that sum to 1 (the samples left by rounding down go to the first parts, one each, as in PyTorch).
-/// The order is drawn from `generator`, by default the default generator. Throws ValueError for lengths that do not fit.
-std::vector<Subset> random_split(DatasetHandle dataset, const std::vector<double>& lengths,
+/// The size of one part of a split: an integer is a number of samples, a floating-point number a fraction.
+struct SplitLength {
+  template <class T>
+  requires std::is_arithmetic_v<T> SplitLength(T value)
+      : amount(static_cast<double>(value)), is_fraction(std::is_floating_point_v<T>) {}
+
+  double amount;
+  bool is_fraction;
+};
+
+/// Splits a dataset at random into parts that do not overlap: `random_split(set, {50000, 10000})`. `lengths`
+/// are all sample counts that sum to its size, or all fractions that sum to 1 (the samples left by rounding
+/// down go to the first parts, one each, as in PyTorch). The order is drawn from `generator`, by default the
+/// default generator. Throws ValueError for lengths that do not fit.
+std::vector<Subset> random_split(DatasetHandle dataset, const std::vector<SplitLength>& lengths,
                                  std::optional<Generator> generator = {});
 
 namespace detail {

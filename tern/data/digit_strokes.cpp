@@ -115,7 +115,7 @@ const StyleTable& style_table() {
   static const StyleTable table = [] {
     StyleTable styles;
     for (const StyleText& text : kStyles) {
-      styles[static_cast<std::size_t>(text.digit)].push_back(parse_style(text));
+      styles[static_cast<size_t>(text.digit)].push_back(parse_style(text));
     }
     return styles;
   }();
@@ -123,7 +123,7 @@ const StyleTable& style_table() {
 }
 
 const Style& choose_style(int digit, Random& random) {
-  const std::vector<Style>& styles = style_table()[static_cast<std::size_t>(digit)];
+  const std::vector<Style>& styles = style_table()[static_cast<size_t>(digit)];
   float total = 0;
   for (const Style& style : styles) total += style.weight;
   float left = random.uniform() * total;
@@ -154,7 +154,7 @@ struct Drawing {
 /// Cuts the curve through the control points (Catmull-Rom, whose tangents vanish at corners and pen lifts)
 /// into straight segments.
 void trace(std::span<const ControlPoint> points, Drawing& drawing) {
-  for (std::size_t i = 0; i + 1 < points.size(); ++i) {
+  for (size_t i = 0; i + 1 < points.size(); ++i) {
     if (points[i + 1].pen_down) continue;
     const Point a = points[i].at, b = points[i + 1].at;
     const bool smooth_a = i > 0 && !points[i].corner && !points[i].pen_down;
@@ -170,7 +170,7 @@ void trace(std::span<const ControlPoint> points, Drawing& drawing) {
       const float t = static_cast<float>(step) / kSteps, t2 = t * t, t3 = t2 * t;
       const Point next = (2 * t3 - 3 * t2 + 1) * a + (t3 - 2 * t2 + t) * tangent_a + (3 * t2 - 2 * t3) * b +
                          (t3 - t2) * tangent_b;
-      drawing.segments[static_cast<std::size_t>(drawing.count++)] = {previous, next, 0, 0};
+      drawing.segments[static_cast<size_t>(drawing.count++)] = {previous, next, 0, 0};
       previous = next;
     }
   }
@@ -218,7 +218,7 @@ void distort(Drawing& drawing, Random& random, int digit) {
     return Point{cosine * slanted.x - sine * slanted.y, sine * slanted.x + cosine * slanted.y};
   };
   for (int i = 0; i < drawing.count; ++i) {
-    Segment& segment = drawing.segments[static_cast<std::size_t>(i)];
+    Segment& segment = drawing.segments[static_cast<size_t>(i)];
     segment.from = move(segment.from);
     segment.to = move(segment.to);
   }
@@ -230,7 +230,7 @@ void place(Drawing& drawing, Random& random) {
   Point low{1e9f, 1e9f}, high{-1e9f, -1e9f};
   Point centre;
   float length = 0;
-  const std::span<Segment> segments(drawing.segments.data(), static_cast<std::size_t>(drawing.count));
+  const std::span<Segment> segments(drawing.segments.data(), static_cast<size_t>(drawing.count));
   for (const Segment& segment : segments) {
     for (const Point p : {segment.from, segment.to}) {
       low = {std::min(low.x, p.x), std::min(low.y, p.y)};
@@ -297,12 +297,12 @@ void ink(const Segment& segment, float softness, Canvas& canvas) {
 
 }  // namespace
 
-void draw_digit(int digit, Random& random, std::span<std::uint8_t, kDigitSide * kDigitSide> pixels) {
+void draw_digit(int digit, Random& random, std::span<uint8_t, kDigitSide * kDigitSide> pixels) {
   const Style& style = choose_style(digit, random);
   std::array<ControlPoint, 24> points;
-  const std::size_t count = std::min(points.size(), style.points.size());
+  const size_t count = std::min(points.size(), style.points.size());
   const float aspect = style.aspect * std::exp(random.normal(0, 0.18f));
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     points[i] = style.points[i];
     points[i].at = {aspect * (points[i].at.x - 0.5f) + random.normal(0, 0.024f),
                     points[i].at.y - 0.5f + random.normal(0, 0.024f)};
@@ -314,20 +314,19 @@ void draw_digit(int digit, Random& random, std::span<std::uint8_t, kDigitSide * 
 
   Canvas canvas{};
   const float softness = random.uniform(0.55f, 0.95f);
-  for (int i = 0; i < drawing.count; ++i)
-    ink(drawing.segments[static_cast<std::size_t>(i)], softness, canvas);
+  for (int i = 0; i < drawing.count; ++i) ink(drawing.segments[static_cast<size_t>(i)], softness, canvas);
 
   const float brightness = random.uniform(225.0f, 275.0f);
   const float grain = random.uniform(0.0f, 0.16f);
   const float dust = random.uniform(0.0f, 5.0f);
-  std::uint32_t noise = 0;
-  for (std::size_t i = 0; i < canvas.size(); ++i) {
+  uint32_t noise = 0;
+  for (size_t i = 0; i < canvas.size(); ++i) {
     // Of each 16 random bits, one byte is the ink's grain and one the paper's dust.
     noise = i % 2 == 0 ? random.bits() : noise >> 16;
     const float fade = 1.0f - grain * static_cast<float>(noise & 0xFFu) / 255.0f;
     const float value =
         brightness * canvas[i] * fade + dust * static_cast<float>(noise >> 8 & 0xFFu) / 255.0f;
-    pixels[i] = static_cast<std::uint8_t>(std::clamp(value, 0.0f, 255.0f));
+    pixels[i] = static_cast<uint8_t>(std::clamp(value, 0.0f, 255.0f));
   }
 }
 

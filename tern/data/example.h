@@ -1,5 +1,5 @@
-// Example: the tensors that a dataset gives for one index; a batch has the same form. And collate, which makes the
-// batch out of the examples. Datasets are in dataset.h.
+// Example: the tensors that a dataset gives for one index; a batch has the same form. And collate, which
+// makes the batch out of the examples. Datasets are in dataset.h.
 #pragma once
 
 #include <array>
@@ -21,8 +21,7 @@ class Value {
  public:
   Value(Tensor tensor) : tensor_(std::move(tensor)) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  Value(T number) : tensor_(from_number(number)) {}
+  requires std::is_arithmetic_v<T> Value(T number) : tensor_(from_number(number)) {}
 
   Tensor&& take() && { return std::move(tensor_); }
 
@@ -32,8 +31,10 @@ class Value {
   static Tensor from_number(int64_t number);
   template <class T>
   static Tensor from_number(T number) {
-    if constexpr (std::is_floating_point_v<T>) return from_number(static_cast<double>(number));
-    else return from_number(static_cast<int64_t>(number));
+    if constexpr (std::is_floating_point_v<T>)
+      return from_number(static_cast<double>(number));
+    else
+      return from_number(static_cast<int64_t>(number));
   }
 
   Tensor tensor_;
@@ -51,52 +52,51 @@ struct Example {
 
   Example() = default;
   template <class... Values>
-    requires(sizeof...(Values) > 0 && (std::convertible_to<Values, Value> && ...))
-  Example(Values&&... values) {
+  requires(sizeof...(Values) > 0 && (std::convertible_to<Values, Value> && ...)) Example(Values&&... values) {
     (push(Value(std::forward<Values>(values)).take()), ...);
   }
   template <class First, class Second>
-    requires std::convertible_to<First, Value> && std::convertible_to<Second, Value>
-  Example(std::pair<First, Second> pair) : Example(std::move(pair.first), std::move(pair.second)) {}
+  requires std::convertible_to<First, Value> && std::convertible_to<Second, Value> Example(
+      std::pair<First, Second> pair)
+      : Example(std::move(pair.first), std::move(pair.second)) {}
   template <class... Values>
-    requires(sizeof...(Values) > 0 && (std::convertible_to<Values, Value> && ...))
-  Example(std::tuple<Values...> values) {
+  requires(sizeof...(Values) > 0 && (std::convertible_to<Values, Value> && ...))
+      Example(std::tuple<Values...> values) {
     std::apply([this](auto&... each) { (push(Value(std::move(each)).take()), ...); }, values);
   }
   /// Throws ValueError if the list is empty.
   Example(const std::vector<Tensor>& tensors);
 
   /// How many tensors there are.
-  std::size_t size() const { return (data.defined() ? 1u : 0u) + (target.defined() ? 1u : 0u) + rest.size(); }
+  size_t size() const { return (data.defined() ? 1u : 0u) + (target.defined() ? 1u : 0u) + rest.size(); }
   /// One of them. Throws IndexError.
-  Tensor& operator[](std::size_t i);
-  const Tensor& operator[](std::size_t i) const { return const_cast<Example&>(*this)[i]; }
+  Tensor& operator[](size_t i);
+  const Tensor& operator[](size_t i) const { return const_cast<Example&>(*this)[i]; }
   /// All of them.
   std::vector<Tensor> tensors() const;
 
   /// The tensors as an array to take apart. Throws ValueError unless there are N.
-  template <std::size_t N>
+  template <size_t N>
   std::array<Tensor, N> unpack() const {
     check_size(N);
-    return [this]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array<Tensor, N>{(*this)[I]...};
-    }(std::make_index_sequence<N>());
+    return [this]<size_t... I>(std::index_sequence<I...>) { return std::array<Tensor, N>{(*this)[I]...}; }
+    (std::make_index_sequence<N>());
   }
 
   /// For `auto& [x, y] = batch`. Throws ValueError unless there are two.
-  template <std::size_t I>
+  template <size_t I>
   Tensor& get() {
     check_size(2);
     return I == 0 ? data : target;
   }
-  template <std::size_t I>
+  template <size_t I>
   const Tensor& get() const {
     return const_cast<Example&>(*this).get<I>();
   }
 
  private:
   void push(Tensor&& tensor);
-  void check_size(std::size_t expected) const;
+  void check_size(size_t expected) const;
 };
 
 /// A batch has the form of an example; its tensors have one dimension more, the first.
@@ -105,16 +105,16 @@ using Batch = Example;
 /// Makes a batch out of examples.
 using CollateFn = std::function<Batch(const std::vector<Example>&)>;
 
-/// Stacks the tensors of the examples, the first ones, the second ones and so on, as PyTorch's default_collate
-/// does. Throws ValueError for an empty list, DataError if the numbers of tensors, their shapes, dtypes or
-/// devices differ; the message names the first example that is different.
+/// Stacks the tensors of the examples, the first ones, the second ones and so on, as PyTorch's
+/// default_collate does. Throws ValueError for an empty list, DataError if the numbers of tensors, their
+/// shapes, dtypes or devices differ; the message names the first example that is different.
 Batch default_collate(const std::vector<Example>& examples);
 
 }  // namespace tern::data
 
 template <>
-struct std::tuple_size<tern::data::Example> : std::integral_constant<std::size_t, 2> {};
-template <std::size_t I>
+struct std::tuple_size<tern::data::Example> : std::integral_constant<size_t, 2> {};
+template <size_t I>
 struct std::tuple_element<I, tern::data::Example> {
   using type = tern::Tensor;
 };

@@ -12,7 +12,7 @@ namespace tern::data {
 
 /// An idx file of unsigned bytes: its sizes, and where its values lie in the bytes that were parsed.
 struct IdxView {
-  std::vector<std::int64_t> shape;
+  std::vector<int64_t> shape;
   ByteView values;
 };
 
@@ -20,6 +20,6 @@ struct IdxView {
 /// `name` is for messages. Throws DataError that names the byte: wrong magic, header or values cut short,
 /// bytes after the values. The format: http://yann.lecun.com/exdb/mnist (magic 00 00 08 rank, sizes as
 /// 32-bit big-endian, values in row-major order).
-IdxView parse_idx(ByteView bytes, std::int64_t rank, const std::string& name);
+IdxView parse_idx(ByteView bytes, int64_t rank, const std::string& name);
 
 }  // namespace tern::data

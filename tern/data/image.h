@@ -13,25 +13,25 @@ namespace tern::data {
 
 /// An 8-bit picture. `pixels` holds height x width x channels bytes, row by row, channels together.
 struct Image {
-  std::int64_t height = 0;
-  std::int64_t width = 0;
-  std::int64_t channels = 0;  ///< 1 (grey) or 3 (red, green, blue)
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;  ///< 1 (grey) or 3 (red, green, blue)
   Bytes pixels;
 
-  std::uint8_t at(std::int64_t y, std::int64_t x, std::int64_t channel = 0) const {
-    return pixels[static_cast<std::size_t>((y * width + x) * channels + channel)];
+  uint8_t at(int64_t y, int64_t x, int64_t channel = 0) const {
+    return pixels[static_cast<size_t>((y * width + x) * channels + channel)];
   }
 };
 
 /// How pictures are decoded.
 struct DecodeOptions {
   /// 1 (grey), 3 (red, green, blue), or 0: whichever of the two the file has.
-  std::int64_t channels = 0;
+  int64_t channels = 0;
   /// Transparent pixels are blended over this grey. Without it transparency is dropped, as PIL's convert
   /// does.
-  std::optional<std::uint8_t> background;
+  std::optional<uint8_t> background = {};
   /// Pictures with more pixels are refused before memory is taken for them.
-  std::int64_t max_pixels = std::int64_t{1} << 26;
+  int64_t max_pixels = int64_t{1} << 26;
 };
 
 /// Decodes a PNG or JPEG picture, told by its content. `name` is for messages. PNG: any bit depth, palette,
@@ -65,8 +65,7 @@ namespace detail {
 // One decoder per format, for decode_image, tests and fuzzing.
 Image decode_png(ByteView bytes, const std::string& name, const DecodeOptions& options);
 Image decode_jpeg(ByteView bytes, const std::string& name, const DecodeOptions& options);
-void check_image_size(std::int64_t width, std::int64_t height, const std::string& name,
-                      const DecodeOptions& options);
+void check_image_size(int64_t width, int64_t height, const std::string& name, const DecodeOptions& options);
 }  // namespace detail
 
 }  // namespace tern::data

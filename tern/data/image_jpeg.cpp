@@ -70,13 +70,13 @@ struct Decoder {
   ~Decoder() {
     if (created) jpeg_destroy_decompress(&info);
   }
-  std::size_t position(ByteView bytes) const {
+  size_t position(ByteView bytes) const {
     return bytes.size() -
            (info.src != nullptr ? std::min(info.src->bytes_in_buffer, bytes.size()) : bytes.size());
   }
 };
 
-bool read_header(Decoder& decoder, const std::uint8_t* bytes, std::size_t size) {
+bool read_header(Decoder& decoder, const uint8_t* bytes, size_t size) {
   decoder.info.err = jpeg_std_error(&decoder.errors.base);
   decoder.errors.base.error_exit = &fail;
   decoder.errors.base.emit_message = &on_message;
@@ -93,11 +93,11 @@ bool read_header(Decoder& decoder, const std::uint8_t* bytes, std::size_t size) 
 }
 
 /// Decodes into rows of `row_bytes`, which the caller has sized by the header.
-bool read_rows(Decoder& decoder, std::uint8_t* pixels, std::size_t row_bytes) {
+bool read_rows(Decoder& decoder, uint8_t* pixels, size_t row_bytes) {
   if (setjmp(decoder.errors.jump) != 0) return false;
   jpeg_start_decompress(&decoder.info);
   while (decoder.info.output_scanline < decoder.info.output_height) {
-    JSAMPROW row = pixels + std::size_t{decoder.info.output_scanline} * row_bytes;
+    JSAMPROW row = pixels + size_t{decoder.info.output_scanline} * row_bytes;
     jpeg_read_scanlines(&decoder.info, &row, 1);
   }
   jpeg_finish_decompress(&decoder.info);
@@ -107,12 +107,11 @@ bool read_rows(Decoder& decoder, std::uint8_t* pixels, std::size_t row_bytes) {
 /// CMYK as Adobe writes it (inverted: 255 means no ink), or as the standard has it.
 Bytes cmyk_to_rgb(const Bytes& cmyk, bool inverted) {
   Bytes rgb(cmyk.size() / 4 * 3);
-  for (std::size_t i = 0; i < cmyk.size() / 4; ++i) {
-    const auto light = [&](std::size_t c) -> unsigned {
+  for (size_t i = 0; i < cmyk.size() / 4; ++i) {
+    const auto light = [&](size_t c) -> unsigned {
       return inverted ? cmyk[4 * i + c] : 255u - cmyk[4 * i + c];
     };
-    for (std::size_t c = 0; c < 3; ++c)
-      rgb[3 * i + c] = static_cast<std::uint8_t>((light(c) * light(3) + 127u) / 255u);
+    for (size_t c = 0; c < 3; ++c) rgb[3 * i + c] = static_cast<uint8_t>((light(c) * light(3) + 127u) / 255u);
   }
   return rgb;
 }
@@ -125,7 +124,7 @@ Image detail::decode_jpeg(ByteView bytes, const std::string& name, const DecodeO
              name, decoder.position(bytes), decoder.errors.message);
   const jpeg_decompress_struct& info = decoder.info;
   check_image_size(info.image_width, info.image_height, name, options);
-  std::size_t channels = 3;
+  size_t channels = 3;
   switch (info.jpeg_color_space) {
     case JCS_GRAYSCALE:
       channels = 1;
@@ -144,7 +143,7 @@ Image detail::decode_jpeg(ByteView bytes, const std::string& name, const DecodeO
       TERN_THROW(DataError, "'{}': a JPEG with {} components of an unknown colour space is not supported",
                  name, info.num_components);
   }
-  const std::size_t row_bytes = std::size_t{info.image_width} * channels;
+  const size_t row_bytes = size_t{info.image_width} * channels;
   Bytes pixels(row_bytes * info.image_height);
   TERN_CHECK(read_rows(decoder, pixels.data(), row_bytes), DataError, "'{}': byte {}: broken JPEG: {}", name,
              decoder.position(bytes), decoder.errors.message);
@@ -152,7 +151,7 @@ Image detail::decode_jpeg(ByteView bytes, const std::string& name, const DecodeO
     pixels = cmyk_to_rgb(pixels, info.saw_Adobe_marker != FALSE);
     channels = 3;
   }
-  Image image{info.image_height, info.image_width, static_cast<std::int64_t>(channels), std::move(pixels)};
+  Image image{info.image_height, info.image_width, static_cast<int64_t>(channels), std::move(pixels)};
   if (options.channels == 1) return to_gray(image);
   if (options.channels == 3) return to_rgb(image);
   return image;

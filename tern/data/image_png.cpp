@@ -14,9 +14,9 @@ namespace {
 
 /// What libpng's callbacks see; plain data.
 struct Session {
-  const std::uint8_t* bytes = nullptr;
-  std::size_t size = 0;
-  std::size_t at = 0;
+  const uint8_t* bytes = nullptr;
+  size_t size = 0;
+  size_t at = 0;
   Bytes* out = nullptr;
   bool out_of_memory = false;
   char message[160] = "";
@@ -67,8 +67,8 @@ struct Reader {
 struct Header {
   png_uint_32 width = 0;
   png_uint_32 height = 0;
-  std::size_t channels = 0;  ///< after the conversions asked for: 1 to 4
-  std::size_t row_bytes = 0;
+  size_t channels = 0;  ///< after the conversions asked for: 1 to 4
+  size_t row_bytes = 0;
   int bits_per_pixel = 0;  ///< in the file
 };
 
@@ -109,14 +109,14 @@ bool read_rows(Reader& reader, png_bytepp rows) {
 }
 
 /// Blends pixels with alpha (the last of `channels`) over a grey background, giving channels - 1 channels.
-Bytes blend(const Bytes& pixels, std::size_t channels, std::uint8_t background) {
-  const std::size_t colors = channels - 1, count = pixels.size() / channels;
+Bytes blend(const Bytes& pixels, size_t channels, uint8_t background) {
+  const size_t colors = channels - 1, count = pixels.size() / channels;
   Bytes out(count * colors);
-  for (std::size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < count; ++i) {
     const unsigned alpha = pixels[i * channels + colors];
-    for (std::size_t c = 0; c < colors; ++c) {
+    for (size_t c = 0; c < colors; ++c) {
       const unsigned sum = pixels[i * channels + c] * alpha + background * (255u - alpha);
-      out[i * colors + c] = static_cast<std::uint8_t>((sum + 127u) / 255u);
+      out[i * colors + c] = static_cast<uint8_t>((sum + 127u) / 255u);
     }
   }
   return out;
@@ -129,7 +129,7 @@ bool write_all(png_structp png, png_infop info, Session& session, const Image& i
                image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
   png_write_info(png, info);
-  for (std::int64_t y = 0; y < image.height; ++y) {
+  for (int64_t y = 0; y < image.height; ++y) {
     png_write_row(png, image.pixels.data() + y * image.width * image.channels);
   }
   png_write_end(png, info);
@@ -147,9 +147,9 @@ Image detail::decode_png(ByteView bytes, const std::string& name, const DecodeOp
              "'{}': byte {}: broken PNG: {}", name, reader.session.at, reader.session.message);
   check_image_size(header.width, header.height, name, options);
   // Deflate shrinks at most 1032 to 1, so a file far smaller than that is cut and deserves no memory.
-  const std::uint64_t raw_bits =
-      std::uint64_t{header.width} * header.height * static_cast<unsigned>(header.bits_per_pixel);
-  TERN_CHECK(raw_bits / 8 <= (std::uint64_t{bytes.size()} + 1) * 1040, DataError,
+  const uint64_t raw_bits =
+      uint64_t{header.width} * header.height * static_cast<unsigned>(header.bits_per_pixel);
+  TERN_CHECK(raw_bits / 8 <= (uint64_t{bytes.size()} + 1) * 1040, DataError,
              "'{}': byte {}: a {}x{} picture cannot come from {} bytes; the file was cut", name, bytes.size(),
              header.width, header.height, bytes.size());
   TERN_CHECK(
@@ -159,15 +159,15 @@ Image detail::decode_png(ByteView bytes, const std::string& name, const DecodeOp
 
   Bytes pixels(header.row_bytes * header.height);
   std::vector<png_bytep> rows(header.height);
-  for (std::size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * header.row_bytes;
+  for (size_t y = 0; y < rows.size(); ++y) rows[y] = pixels.data() + y * header.row_bytes;
   TERN_CHECK(read_rows(reader, rows.data()), DataError, "'{}': byte {}: broken PNG: {}", name,
              reader.session.at, reader.session.message);
-  std::size_t channels = header.channels;
+  size_t channels = header.channels;
   if (channels == 2 || channels == 4) {
     pixels = blend(pixels, channels, options.background.value_or(0));
     --channels;
   }
-  Image image{header.height, header.width, static_cast<std::int64_t>(channels), std::move(pixels)};
+  Image image{header.height, header.width, static_cast<int64_t>(channels), std::move(pixels)};
   if (options.channels == 1) return to_gray(image);
   if (options.channels == 3) return to_rgb(image);
   return image;

@@ -8,9 +8,9 @@
 
 namespace tern::data {
 
-std::uint32_t Random::bits() {
+uint32_t Random::bits() {
   if (used_ == 4) {
-    const std::uint64_t epoch_bits = (stream_ ^ (stream_ >> 32)) << 32;
+    const uint64_t epoch_bits = (stream_ ^ (stream_ >> 32)) << 32;
     block_ = philox(seed_, epoch_bits | block_number_++, index_);
     used_ = 0;
   }
@@ -23,12 +23,12 @@ float Random::normal() {
   return std::sqrt(-2.0f * std::log(u)) * std::cos(2.0f * std::numbers::pi_v<float> * v);
 }
 
-std::int64_t Random::below(std::int64_t n) {
+int64_t Random::below(int64_t n) {
   if (n <= 0xFFFFFFFFll) {
-    return static_cast<std::int64_t>((std::uint64_t{bits()} * static_cast<std::uint64_t>(n)) >> 32);
+    return static_cast<int64_t>((uint64_t{bits()} * static_cast<uint64_t>(n)) >> 32);
   }
-  const std::uint64_t high = bits();
-  return static_cast<std::int64_t>(((high << 32) | bits()) % static_cast<std::uint64_t>(n));
+  const uint64_t high = bits();
+  return static_cast<int64_t>(((high << 32) | bits()) % static_cast<uint64_t>(n));
 }
 
 }  // namespace tern::data

@@ -12,11 +12,10 @@ namespace tern::data {
 /// independent. Not shared between threads; making one costs nothing.
 class Random {
  public:
-  Random(std::uint64_t seed, std::uint64_t stream, std::uint64_t index)
-      : seed_(seed), stream_(stream), index_(index) {}
+  Random(uint64_t seed, uint64_t stream, uint64_t index) : seed_(seed), stream_(stream), index_(index) {}
 
   /// 32 random bits.
-  std::uint32_t bits();
+  uint32_t bits();
   /// Uniform in [0, 1), a multiple of 2^-24.
   float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }
   /// Uniform in [low, high).
@@ -26,31 +25,31 @@ class Random {
   /// Normal with this mean and standard deviation.
   float normal(float mean, float stddev) { return mean + stddev * normal(); }
   /// Uniform integer in [0, n); n must be positive. The bias is below n / 2^32.
-  std::int64_t below(std::int64_t n);
+  int64_t below(int64_t n);
   /// True with probability p.
   bool chance(double p) { return static_cast<double>(uniform()) < p; }
 
  private:
-  std::uint64_t seed_;
-  std::uint64_t stream_;
-  std::uint64_t index_;
-  std::uint32_t block_number_ = 0;
-  std::uint32_t used_ = 4;
-  std::array<std::uint32_t, 4> block_{};
+  uint64_t seed_;
+  uint64_t stream_;
+  uint64_t index_;
+  uint32_t block_number_ = 0;
+  uint32_t used_ = 4;
+  std::array<uint32_t, 4> block_{};
 };
 
 /// What the randomness of an epoch is keyed by. Datasets make the stream of a sample from it and from their
 /// own index, so that augmentation does not depend on the number of workers or on the order.
 struct RandomKey {
-  std::uint64_t seed = 0;
-  std::int64_t epoch = 0;
+  uint64_t seed = 0;
+  int64_t epoch = 0;
 
   /// The stream of the sample with this index.
-  Random random(std::int64_t index) const {
-    return Random(seed, static_cast<std::uint64_t>(epoch), static_cast<std::uint64_t>(index));
+  Random random(int64_t index) const {
+    return Random(seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index));
   }
   /// The key of the n-th part of a composed dataset, so that equal indices of two parts differ.
-  RandomKey child(std::uint64_t n) const { return {seed ^ (0x9E3779B97F4A7C15ull * (n + 1)), epoch}; }
+  RandomKey child(uint64_t n) const { return {seed ^ (0x9E3779B97F4A7C15ull * (n + 1)), epoch}; }
 };
 
 }  // namespace tern::data

@@ -13,9 +13,9 @@ namespace {
 
 /// For every output position: the first source position, how many, and their weights.
 struct Taps {
-  std::int64_t stride = 0;  ///< weights reserved per output position
-  std::vector<std::int64_t> first;
-  std::vector<std::int64_t> count;
+  int64_t stride = 0;  ///< weights reserved per output position
+  std::vector<int64_t> first;
+  std::vector<int64_t> count;
   std::vector<double> weights;
 };
 
@@ -24,37 +24,37 @@ double filter_value(double x, Interpolation interpolation) {
   return std::abs(x) < 1.0 ? 1.0 - std::abs(x) : 0.0;
 }
 
-Taps make_taps(std::int64_t in_size, std::int64_t out_size, Interpolation interpolation) {
+Taps make_taps(int64_t in_size, int64_t out_size, Interpolation interpolation) {
   const double scale = static_cast<double>(in_size) / static_cast<double>(out_size);
   const double filter_scale = std::max(scale, 1.0);
   const double support = (interpolation == Interpolation::kArea ? 0.5 : 1.0) * filter_scale;
   Taps taps;
-  taps.stride = static_cast<std::int64_t>(std::ceil(support)) * 2 + 1;
-  taps.first.resize(static_cast<std::size_t>(out_size));
-  taps.count.resize(static_cast<std::size_t>(out_size));
-  taps.weights.resize(static_cast<std::size_t>(out_size * taps.stride), 0.0);
-  for (std::int64_t i = 0; i < out_size; ++i) {
+  taps.stride = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
+  taps.first.resize(static_cast<size_t>(out_size));
+  taps.count.resize(static_cast<size_t>(out_size));
+  taps.weights.resize(static_cast<size_t>(out_size * taps.stride), 0.0);
+  for (int64_t i = 0; i < out_size; ++i) {
     const double center = (static_cast<double>(i) + 0.5) * scale;
-    const std::int64_t first = std::max<std::int64_t>(0, static_cast<std::int64_t>(center - support + 0.5));
-    const std::int64_t last = std::min(in_size, static_cast<std::int64_t>(center + support + 0.5));
+    const int64_t first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
+    const int64_t last = std::min(in_size, static_cast<int64_t>(center + support + 0.5));
     double* weights = taps.weights.data() + i * taps.stride;
     double sum = 0;
-    for (std::int64_t j = first; j < last; ++j) {
+    for (int64_t j = first; j < last; ++j) {
       const double x = (static_cast<double>(j) - center + 0.5) / filter_scale;
       sum += weights[j - first] = filter_value(x, interpolation);
     }
-    for (std::int64_t j = 0; j < last - first; ++j) weights[j] = sum != 0 ? weights[j] / sum : weights[j];
-    taps.first[static_cast<std::size_t>(i)] = first;
-    taps.count[static_cast<std::size_t>(i)] = last - first;
+    for (int64_t j = 0; j < last - first; ++j) weights[j] = sum != 0 ? weights[j] / sum : weights[j];
+    taps.first[static_cast<size_t>(i)] = first;
+    taps.count[static_cast<size_t>(i)] = last - first;
   }
   return taps;
 }
 
 /// 8-bit samples are summed in fixed point and rounded after each pass.
 struct Fixed {
-  using Sample = std::uint8_t;
-  using Weight = std::int32_t;
-  using Sum = std::int32_t;
+  using Sample = uint8_t;
+  using Weight = int32_t;
+  using Sum = int32_t;
   static constexpr int kPrecision = 32 - 8 - 2;
   static Weight weight(double w) { return static_cast<Weight>(w * (1 << kPrecision) + (w < 0 ? -0.5 : 0.5)); }
   static constexpr Sum kStart = 1 << (kPrecision - 1);
@@ -72,36 +72,36 @@ struct Float {
 
 /// Resamples the middle of three dimensions, [outer, in_size, inner] to [outer, out_size, inner].
 template <class Arithmetic>
-void pass(const typename Arithmetic::Sample* in, std::int64_t outer, std::int64_t in_size, std::int64_t inner,
-          typename Arithmetic::Sample* out, std::int64_t out_size, Interpolation interpolation) {
+void pass(const typename Arithmetic::Sample* in, int64_t outer, int64_t in_size, int64_t inner,
+          typename Arithmetic::Sample* out, int64_t out_size, Interpolation interpolation) {
   const Taps taps = make_taps(in_size, out_size, interpolation);
   std::vector<typename Arithmetic::Weight> weights(taps.weights.size());
   std::transform(taps.weights.begin(), taps.weights.end(), weights.begin(), &Arithmetic::weight);
-  std::vector<typename Arithmetic::Sum> sums(static_cast<std::size_t>(inner));
-  for (std::int64_t o = 0; o < outer; ++o) {
-    for (std::int64_t i = 0; i < out_size; ++i) {
+  std::vector<typename Arithmetic::Sum> sums(static_cast<size_t>(inner));
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < out_size; ++i) {
       const auto* w = weights.data() + i * taps.stride;
-      const auto* from = in + (o * in_size + taps.first[static_cast<std::size_t>(i)]) * inner;
+      const auto* from = in + (o * in_size + taps.first[static_cast<size_t>(i)]) * inner;
       std::fill(sums.begin(), sums.end(), Arithmetic::kStart);
-      for (std::int64_t j = 0; j < taps.count[static_cast<std::size_t>(i)]; ++j, from += inner) {
-        for (std::int64_t k = 0; k < inner; ++k) sums[static_cast<std::size_t>(k)] += from[k] * w[j];
+      for (int64_t j = 0; j < taps.count[static_cast<size_t>(i)]; ++j, from += inner) {
+        for (int64_t k = 0; k < inner; ++k) sums[static_cast<size_t>(k)] += from[k] * w[j];
       }
-      for (std::int64_t k = 0; k < inner; ++k) *out++ = Arithmetic::finish(sums[static_cast<std::size_t>(k)]);
+      for (int64_t k = 0; k < inner; ++k) *out++ = Arithmetic::finish(sums[static_cast<size_t>(k)]);
     }
   }
 }
 
 /// Rows first, then columns; a pass that would change nothing is left out.
 template <class Arithmetic>
-void resample(const typename Arithmetic::Sample* in, std::int64_t in_height, std::int64_t in_width,
-              std::int64_t channels, typename Arithmetic::Sample* out, std::int64_t out_height,
-              std::int64_t out_width, Interpolation interpolation) {
+void resample(const typename Arithmetic::Sample* in, int64_t in_height, int64_t in_width, int64_t channels,
+              typename Arithmetic::Sample* out, int64_t out_height, int64_t out_width,
+              Interpolation interpolation) {
   std::vector<typename Arithmetic::Sample> narrowed;
   if (out_width != in_width) {
     if (out_height == in_height) {
       return pass<Arithmetic>(in, in_height, in_width, channels, out, out_width, interpolation);
     }
-    narrowed.resize(static_cast<std::size_t>(in_height * out_width * channels));
+    narrowed.resize(static_cast<size_t>(in_height * out_width * channels));
     pass<Arithmetic>(in, in_height, in_width, channels, narrowed.data(), out_width, interpolation);
     in = narrowed.data();
   }
@@ -112,8 +112,8 @@ void resample(const typename Arithmetic::Sample* in, std::int64_t in_height, std
   }
 }
 
-void check_sides(std::int64_t height, std::int64_t width) {
-  constexpr std::int64_t kMaxSide = std::int64_t{1} << 20, kMaxPixels = std::int64_t{1} << 28;
+void check_sides(int64_t height, int64_t width) {
+  constexpr int64_t kMaxSide = int64_t{1} << 20, kMaxPixels = int64_t{1} << 28;
   TERN_CHECK(
       height >= 1 && width >= 1 && height <= kMaxSide && width <= kMaxSide && height * width <= kMaxPixels,
       ValueError,
@@ -121,26 +121,35 @@ void check_sides(std::int64_t height, std::int64_t width) {
       kMaxPixels, width, height);
 }
 
+void check_planes(size_t in, int64_t in_height, int64_t in_width, size_t out, int64_t out_height,
+                  int64_t out_width) {
+  check_sides(in_height, in_width);
+  check_sides(out_height, out_width);
+  TERN_CHECK(
+      static_cast<int64_t>(in) == in_height * in_width && static_cast<int64_t>(out) == out_height * out_width,
+      ValueError, "resize: planes of {} and {} values do not fit {}x{} and {}x{}", in, out, in_width,
+      in_height, out_width, out_height);
+}
+
 }  // namespace
 
-Image resize(const Image& image, std::int64_t height, std::int64_t width, Interpolation interpolation) {
+Image resize(const Image& image, int64_t height, int64_t width, Interpolation interpolation) {
   check_image(image, "resize");
   check_sides(height, width);
-  Image out{height, width, image.channels, Bytes(static_cast<std::size_t>(height * width * image.channels))};
+  Image out{height, width, image.channels, Bytes(static_cast<size_t>(height * width * image.channels))};
   resample<Fixed>(image.pixels.data(), image.height, image.width, image.channels, out.pixels.data(), height,
                   width, interpolation);
   return out;
 }
 
-void resize_plane(std::span<const std::uint8_t> in, std::int64_t in_height, std::int64_t in_width,
-                  std::span<std::uint8_t> out, std::int64_t out_height, std::int64_t out_width,
-                  Interpolation interpolation) {
+void resize_plane(std::span<const uint8_t> in, int64_t in_height, int64_t in_width, std::span<uint8_t> out,
+                  int64_t out_height, int64_t out_width, Interpolation interpolation) {
   check_planes(in.size(), in_height, in_width, out.size(), out_height, out_width);
   resample<Fixed>(in.data(), in_height, in_width, 1, out.data(), out_height, out_width, interpolation);
 }
 
-void resize_plane(std::span<const float> in, std::int64_t in_height, std::int64_t in_width, std::span<float> out,
-                  std::int64_t out_height, std::int64_t out_width, Interpolation interpolation) {
+void resize_plane(std::span<const float> in, int64_t in_height, int64_t in_width, std::span<float> out,
+                  int64_t out_height, int64_t out_width, Interpolation interpolation) {
   check_planes(in.size(), in_height, in_width, out.size(), out_height, out_width);
   resample<Float>(in.data(), in_height, in_width, 1, out.data(), out_height, out_width, interpolation);
 }

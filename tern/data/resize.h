@@ -16,16 +16,14 @@ enum class Interpolation {
 
 /// The picture in another size; the same values to the bit as PIL's Image.resize (BILINEAR, BOX).
 /// Throws ValueError unless the new sides are 1 to 2^20 and the result has at most 2^28 pixels.
-Image resize(const Image& image, std::int64_t height, std::int64_t width,
+Image resize(const Image& image, int64_t height, int64_t width,
              Interpolation interpolation = Interpolation::kBilinear);
 
 /// One plane in another size. `in` has in_height x in_width values, `out` out_height x out_width; sizes are
 /// checked as in resize().
-void resize_plane(std::span<const std::uint8_t> in, std::int64_t in_height, std::int64_t in_width,
-                  std::span<std::uint8_t> out, std::int64_t out_height, std::int64_t out_width,
-                  Interpolation interpolation);
-void resize_plane(std::span<const float> in, std::int64_t in_height, std::int64_t in_width,
-                  std::span<float> out, std::int64_t out_height, std::int64_t out_width,
-                  Interpolation interpolation);
+void resize_plane(std::span<const uint8_t> in, int64_t in_height, int64_t in_width, std::span<uint8_t> out,
+                  int64_t out_height, int64_t out_width, Interpolation interpolation);
+void resize_plane(std::span<const float> in, int64_t in_height, int64_t in_width, std::span<float> out,
+                  int64_t out_height, int64_t out_width, Interpolation interpolation);
 
 }  // namespace tern::data

@@ -408,15 +408,23 @@ namespace detail {
 #define TERN_WRONG_KIND(wanted) \
   TERN_THROW(TypeError, "{} is {}, not {}", self().where(), describe(self().resolve()), wanted)
 
+namespace {
+/// The value itself, or the plain value that an object stands for.
+const Value& plain_form(const Value& value) {
+  auto* object = value.node<ObjectNode>();
+  return object && !object->object.payload.is_none() ? object->object.payload : value;
+}
+}  // namespace
+
 template <class Self>
 bool ValueReader<Self>::as_bool() const {
-  if (const bool* flag = self().resolve().template plain<bool>()) return *flag;
+  if (const bool* flag = plain_form(self().resolve()).template plain<bool>()) return *flag;
   TERN_WRONG_KIND("a bool");
 }
 
 template <class Self>
 int64_t ValueReader<Self>::as_int() const {
-  const Value& value = self().resolve();
+  const Value& value = plain_form(self().resolve());
   if (const int64_t* number = value.template plain<int64_t>()) return *number;
   if (const bool* flag = value.template plain<bool>()) return *flag ? 1 : 0;
   if (value.kind() == ValueKind::BigInt)
@@ -426,12 +434,12 @@ int64_t ValueReader<Self>::as_int() const {
 
 template <class Self>
 double ValueReader<Self>::as_float() const {
-  const Value& value = self().resolve();
+  const Value& value = plain_form(self().resolve());
   if (const double* number = value.template plain<double>()) return *number;
   if (const int64_t* number = value.template plain<int64_t>()) return static_cast<double>(*number);
   if (const bool* flag = value.template plain<bool>()) return *flag ? 1.0 : 0.0;
-  if (value.is_tensor()) {
-    Tensor tensor = as_tensor();
+  if (const Tensor* found = value.template plain<Tensor>(); found && found->defined()) {
+    const Tensor& tensor = *found;
     if (tensor.numel() == 1 && is_computable(tensor.dtype())) return element_of(tensor);
     TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one number", self().where(),
                tensor.numel(), name(tensor.dtype()));
@@ -450,7 +458,7 @@ double ValueReader<Self>::as_float() const {
 
 template <class Self>
 std::complex<double> ValueReader<Self>::as_complex() const {
-  const Value& value = self().resolve();
+  const Value& value = plain_form(self().resolve());
   if (auto* number = value.template plain<std::complex<double>>()) return *number;
   return as_float();
 }
@@ -471,10 +479,7 @@ const std::string& ValueReader<Self>::as_bytes() const {
 
 template <class Self>
 Tensor ValueReader<Self>::as_tensor() const {
-  const Value& value = self().resolve();
-  if (auto* tensor = value.template plain<Tensor>()) return *tensor;
-  if (auto* object = value.template node<ObjectNode>(); object && object->object.payload.is_tensor())
-    return object->object.payload.as_tensor();
+  if (auto* tensor = plain_form(self().resolve()).template plain<Tensor>()) return *tensor;
   TERN_WRONG_KIND("a tensor");
 }
 

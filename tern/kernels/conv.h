@@ -49,7 +49,7 @@ struct Conv2dShape {
 /// output = activation(convolution(input, weight) + bias). Floating dtypes only.
 struct Conv2dArgs {
   DType dtype{};
-  Activation activation = Activation::kNone;
+  Activation activation = Activation::None;
   Conv2dShape shape;
   const void* input = nullptr;   ///< [N, C_in, H, W]
   const void* weight = nullptr;  ///< [C_out, C_in / groups, KH, KW]
@@ -84,3 +84,9 @@ struct Conv2dBackwardWeightArgs {
 };
 
 }  // namespace tern
+
+/// X(kernel, argument struct) for kernels/list.h.
+#define TERN_CONV_KERNELS(X)                        \
+  X(conv2d, Conv2dArgs)                             \
+  X(conv2d_backward_input, Conv2dBackwardInputArgs) \
+  X(conv2d_backward_weight, Conv2dBackwardWeightArgs)

@@ -3,10 +3,12 @@
 #pragma once
 
 #include "tern/device/launch.h"
+#include "tern/kernels/optim.h"
 #include "tern/kernels/pointwise.h"
 
 #define TERN_KERNELS(X) \
-  TERN_POINTWISE_KERNELS(X)
+  TERN_POINTWISE_KERNELS(X) \
+  TERN_OPTIM_KERNELS(X)
 
 namespace tern::kernels {
 

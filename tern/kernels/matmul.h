@@ -11,9 +11,9 @@ namespace tern {
 
 /// An element function applied to a result while it is still in registers.
 enum class Activation : std::uint8_t {
-  kNone,
-  kRelu,
-  kGelu,  ///< x * Phi(x) with the error function (PyTorch's `approximate='none'`)
+  None,
+  Relu,
+  Gelu,  ///< x * Phi(x) with the error function (PyTorch's `approximate='none'`)
 };
 
 /// out = activation(alpha * a @ b + beta * addend), for a batch of matrices.
@@ -27,7 +27,7 @@ struct MatmulArgs {
   static constexpr int kMaxBatchDims = 6;
 
   DType dtype{};
-  Activation activation = Activation::kNone;
+  Activation activation = Activation::None;
   int batch_dims = 0;  ///< how many entries of the batch arrays count; 0: one product
 
   std::int64_t m = 0;  ///< rows of a and out
@@ -75,3 +75,6 @@ struct MatmulArgs {
 };
 
 }  // namespace tern
+
+/// X(kernel, argument struct) for kernels/list.h.
+#define TERN_MATMUL_KERNELS(X) X(matmul, MatmulArgs)

@@ -100,3 +100,13 @@ struct AdaptiveMaxPool2dArgs {
 };
 
 }  // namespace tern
+
+/// X(kernel, argument struct) for kernels/list.h.
+#define TERN_POOL_KERNELS(X)                                     \
+  X(max_pool2d, MaxPool2dArgs)                                   \
+  X(max_pool2d_backward, MaxPool2dBackwardArgs)                  \
+  X(avg_pool2d, AvgPool2dArgs)                                   \
+  X(avg_pool2d_backward, AvgPool2dBackwardArgs)                  \
+  X(adaptive_avg_pool2d, AdaptiveAvgPool2dArgs)                  \
+  X(adaptive_avg_pool2d_backward, AdaptiveAvgPool2dBackwardArgs) \
+  X(adaptive_max_pool2d, AdaptiveMaxPool2dArgs)

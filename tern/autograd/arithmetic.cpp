@@ -1,0 +1,73 @@
+// Sums and copies of gradients on the common kernels.
+#include "tern/autograd/arithmetic.h"
+
+#include <array>
+
+#include "tern/autograd/record.h"
+#include "tern/device/stream.h"
+#include "tern/kernels/list.h"
+
+namespace tern {
+namespace {
+
+void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  BinaryArgs args;
+  args.op = BinaryOp::Add;
+  args.dtype = out.dtype();
+  args.out = out.data_ptr();
+  args.a = a.data_ptr();
+  args.b = b.data_ptr();
+  args.param = {1.0, 1};
+  collapse<3>(args.geometry, out.shape(), {out.strides().data(), a.strides().data(), b.strides().data()});
+  launch(current_stream(out.device()), kernels::binary, args);
+}
+
+}  // namespace
+
+void fill_elements(const Tensor& out, double value) {
+  FillArgs args;
+  args.dtype = out.dtype();
+  args.value = {value, static_cast<int64_t>(value)};
+  args.out = out.data_ptr();
+  collapse<1>(args.geometry, out.shape(), {out.strides().data()});
+  launch(current_stream(out.device()), kernels::fill, args);
+}
+
+Tensor filled(const Shape& shape, DType dtype, Device device, double value) {
+  Tensor y = empty_contiguous(shape, checked_numel(shape), dtype, device);
+  fill_elements(y, value);
+  return y;
+}
+
+void copy_elements(const Tensor& out, const Tensor& x) {
+  CopyArgs args;
+  args.out_dtype = out.dtype();
+  args.in_dtype = x.dtype();
+  args.out = out.data_ptr();
+  args.in = x.data_ptr();
+  collapse<2>(args.geometry, out.shape(), {out.strides().data(), x.strides().data()});
+  launch(current_stream(out.device()), kernels::copy, args);
+}
+
+Tensor compact_copy(const Tensor& x) {
+  Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
+  copy_elements(y, x);
+  return y;
+}
+
+Tensor compact(const Tensor& x) { return x.is_contiguous() ? x : compact_copy(x); }
+
+Tensor add_gradients(const Tensor& a, const Tensor& b) {
+  Tensor y = empty_contiguous(a.shape(), a.numel(), a.dtype(), a.device());
+  add_into(y, a, b);
+  if (tracks_grad(a, b))
+    record("add", y, {a, b}, [](GradContext&, const Tensor& g) { return std::array<Tensor, 2>{g, g}; });
+  return y;
+}
+
+void accumulate_into(const Tensor& out, const Tensor& x) {
+  add_into(out, out, x);
+  out.storage()->bump_version();
+}
+
+}  // namespace tern

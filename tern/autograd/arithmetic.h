@@ -1,0 +1,24 @@
+// The little arithmetic that autograd itself needs: sums and copies of gradients, through the common kernels. Operators
+// for users are in ops/.
+#pragma once
+
+#include "tern/core/tensor.h"
+
+namespace tern {
+
+/// A new contiguous tensor of one value.
+Tensor filled(const Shape& shape, DType dtype, Device device, double value);
+/// Writes `value` into every element.
+void fill_elements(const Tensor& out, double value);
+/// Writes x, of the same shape, into out, converting the dtype; both may be strided.
+void copy_elements(const Tensor& out, const Tensor& x);
+/// A new contiguous tensor with x's values; no history.
+Tensor compact_copy(const Tensor& x);
+/// x itself when contiguous, else compact_copy(x); no history.
+Tensor compact(const Tensor& x);
+/// a + b for gradients of one shape; recorded when they are tracked.
+Tensor add_gradients(const Tensor& a, const Tensor& b);
+/// out += x, in place, without history.
+void accumulate_into(const Tensor& out, const Tensor& x);
+
+}  // namespace tern

@@ -1,0 +1,86 @@
+// Nodes, saved tensors, and the tensor's side of the graph.
+#include "tern/autograd/node.h"
+
+#include <atomic>
+
+#include "tern/autograd/grad_mode.h"
+#include "tern/autograd/region.h"
+#include "tern/autograd/record.h"
+#include "tern/base/check.h"
+
+namespace tern {
+
+namespace detail {
+thread_local bool grad_enabled = true;
+thread_local int pending_saves = 0;
+}  // namespace detail
+
+namespace {
+std::atomic<uint64_t> next_sequence{0};
+}  // namespace
+
+Node::Node(const char* name) : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+
+void destroy(Node* node) {
+  thread_local std::vector<Node*>* queue = nullptr;
+  if (queue != nullptr) {
+    queue->push_back(node);
+    return;
+  }
+  std::vector<Node*> pending{node};
+  queue = &pending;
+  while (!pending.empty()) {
+    Node* next = pending.back();
+    pending.pop_back();
+    delete next;
+  }
+  queue = nullptr;
+}
+
+Edge gradient_edge(const Tensor& tensor) {
+  if (!tensor.requires_grad()) return {};
+  if (IntrusivePtr<Node> node = grad_fn_of(tensor)) return {std::move(node), {}};
+  return {{}, tensor.impl_ptr()};
+}
+
+Saved::Saved(const Tensor& tensor, bool is_output) : is_output_(is_output) {
+  ++detail::pending_saves;
+  if (!tensor.defined()) return;
+  tensor_ = is_output ? tensor.detach() : tensor;
+  version_ = tensor.version();
+}
+
+Tensor Saved::unpack(const Node& node) const {
+  if (!tensor_.defined()) return {};
+  TERN_CHECK(tensor_.version() == version_, AutogradError,
+             "{}: one of the variables needed for gradient computation has been modified by an inplace operation: the {} of {} "
+             "(a {} tensor of shape {}) is at version {}; expected version {} instead. Change a clone() of it, or use the form "
+             "of the operator that is not in place",
+             node.name(), is_output_ ? "result" : "input", node.name(), name(tensor_.dtype()), to_string(tensor_.shape()),
+             tensor_.version(), version_);
+  if (!is_output_ || !is_grad_enabled()) return tensor_;
+  Tensor output = tensor_.detach();
+  GradMeta& meta = meta_of(output);
+  meta.requires_grad = true;
+  meta.grad_fn = IntrusivePtr<Node>(const_cast<Node*>(&node));
+  return output;
+}
+
+GradMeta::~GradMeta() {
+  if (grad_fn && grad_fn->retains == this) grad_fn->retains = nullptr;
+}
+
+GradMeta& meta_of(const Tensor& tensor) {
+  TensorImpl& impl = tensor.impl();
+  if (!impl.autograd) impl.autograd = std::make_unique<GradMeta>();
+  return static_cast<GradMeta&>(*impl.autograd);
+}
+
+IntrusivePtr<Node> grad_fn_of(const Tensor& tensor) {
+  GradMeta* meta = find_meta(tensor);
+  if (meta == nullptr) return {};
+  if (meta->base.defined()) refresh_view_history(tensor, *meta);
+  return meta->grad_fn;
+}
+
+}  // namespace tern

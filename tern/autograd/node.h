@@ -1,0 +1,116 @@
+// The recorded graph: nodes (one for each recorded operator call), their edges to the inputs' history, and the tensors
+// saved for backward. Operators use autograd/record.h; the walk over the graph is in autograd/engine.cpp.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "tern/core/tensor.h"
+
+namespace tern {
+
+class Node;
+struct GradMeta;
+
+/// Where a gradient goes next: to the node that computed the input, or into a leaf. Empty when no gradient is wanted.
+struct Edge {
+  IntrusivePtr<Node> node;
+  IntrusivePtr<TensorImpl> leaf;
+  explicit operator bool() const noexcept { return node || leaf; }
+};
+
+/// The history of a tensor as an edge.
+Edge gradient_edge(const Tensor& tensor);
+
+/// A tensor kept for backward, with the version that it had.
+class Saved {
+ public:
+  Saved() = default;
+  /// `is_output`: the tensor is the result of the operator that saves it, and must not keep that operator's node alive.
+  Saved(const Tensor& tensor, bool is_output);
+  /// The tensor as it was. Throws AutogradError naming the operator when it was changed in place since.
+  Tensor unpack(const Node& node) const;
+
+ private:
+  Tensor tensor_;
+  uint32_t version_ = 0;
+  bool is_output_ = false;
+};
+
+/// What a backward function is given besides the gradient.
+class GradContext {
+ public:
+  GradContext(const Node& node, const bool* wanted) : node_(node), wanted_(wanted) {}
+  /// The saved tensor; see Saved::unpack.
+  Tensor operator[](const Saved& saved) const { return saved.unpack(node_); }
+  /// Whether a gradient of input `i` is wanted.
+  bool needs(size_t i) const { return wanted_[i]; }
+
+ private:
+  const Node& node_;
+  const bool* wanted_;
+};
+
+using GradHook = std::function<Tensor(const Tensor&)>;
+
+/// One recorded call of an operator with one differentiable result.
+class Node : public RefCounted {
+ public:
+  explicit Node(const char* name);
+  virtual ~Node() = default;
+
+  /// The operator's name.
+  const char* name() const noexcept { return name_; }
+  /// Nodes recorded later have higher numbers.
+  uint64_t sequence() const noexcept { return sequence_; }
+  const std::vector<Edge>& inputs() const noexcept { return inputs_; }
+  void set_inputs(std::vector<Edge> inputs) { inputs_ = std::move(inputs); }
+
+  /// Gradients of the inputs, in `results[0..inputs)`, from the gradient of the result. Undefined means zero.
+  virtual void apply(GradContext& context, const Tensor& grad, Tensor* results) = 0;
+  /// Lets go of the saved tensors.
+  virtual void release_saved() = 0;
+
+  /// Hooks on the gradient of the result, by number.
+  std::vector<std::pair<int64_t, GradHook>> hooks;
+  /// A non-leaf result that keeps its gradient; set and cleared by that tensor's GradMeta.
+  GradMeta* retains = nullptr;
+
+ private:
+  const char* name_;
+  uint64_t sequence_;
+  std::vector<Edge> inputs_;
+};
+
+/// Frees a node; chains of any length are freed without recursion.
+void destroy(Node* node);
+
+/// What autograd keeps for a tensor.
+struct GradMeta final : AutogradMeta {
+  ~GradMeta() override;
+
+  IntrusivePtr<Node> grad_fn;  ///< null for leaves
+  Tensor grad;
+  std::vector<std::pair<int64_t, GradHook>> leaf_hooks;
+  int64_t next_hook = 0;
+  bool retains_grad = false;
+  /// Of a view: the tensor whose storage it shows, and that tensor's number of in-place changes that `grad_fn` knows of.
+  Tensor base;
+  uint32_t base_rewrites = 0;
+  /// Of a base: how often its history was rewritten by in-place changes of views.
+  uint32_t rewrites = 0;
+};
+
+/// The tensor's GradMeta; null when it has none.
+inline GradMeta* find_meta(const Tensor& tensor) noexcept {
+  return tensor.defined() ? static_cast<GradMeta*>(tensor.impl_ptr()->autograd.get()) : nullptr;
+}
+/// The tensor's GradMeta; makes one.
+GradMeta& meta_of(const Tensor& tensor);
+/// The node that computed the tensor; null for leaves. A view whose base was changed through another view gets its new history here.
+IntrusivePtr<Node> grad_fn_of(const Tensor& tensor);
+
+}  // namespace tern

@@ -1,0 +1,84 @@
+// Tensor's methods about gradients.
+#include "tern/autograd/engine.h"
+#include "tern/autograd/node.h"
+#include "tern/base/check.h"
+
+namespace tern {
+namespace {
+
+std::vector<std::pair<int64_t, GradHook>>& hooks_of(const Tensor& tensor) {
+  GradMeta& meta = meta_of(tensor);
+  IntrusivePtr<Node> node = grad_fn_of(tensor);
+  return node ? node->hooks : meta.leaf_hooks;
+}
+
+}  // namespace
+
+const Tensor& Tensor::requires_grad_(bool wanted) const {
+  if (!wanted && !requires_grad()) return *this;
+  TERN_CHECK(!wanted || is_floating_point(), DTypeError,
+             "requires_grad_: only Tensors of floating point dtype can require gradients, got {}", name(dtype()));
+  TERN_CHECK(wanted || is_leaf(), AutogradError,
+             "requires_grad_: you can only change requires_grad flags of leaf variables: use detach() for a computed tensor");
+  meta_of(*this).requires_grad = wanted;
+  return *this;
+}
+
+bool Tensor::view_requires_grad() const {
+  (void)grad_fn_of(*this);
+  return impl_->autograd->requires_grad;
+}
+
+bool Tensor::is_leaf() const { return !grad_fn_of(*this); }
+
+Tensor Tensor::grad() const {
+  GradMeta* meta = find_meta(*this);
+  return meta ? meta->grad : Tensor();
+}
+
+void Tensor::set_grad(const Tensor& grad) const {
+  TERN_CHECK(!grad.defined() || (grad.shape() == shape() && grad.dtype() == dtype() && grad.device() == device()), ShapeError,
+             "set_grad: the gradient must have the tensor's shape {}, dtype {} and device {}, got {}, {}, {}", to_string(shape()),
+             name(dtype()), device().str(), to_string(grad.defined() ? grad.shape() : Shape()),
+             name(grad.defined() ? grad.dtype() : dtype()), (grad.defined() ? grad.device() : device()).str());
+  meta_of(*this).grad = grad;
+}
+
+void Tensor::retain_grad() const {
+  TERN_CHECK(requires_grad(), AutogradError, "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
+  IntrusivePtr<Node> node = grad_fn_of(*this);
+  if (!node) return;
+  GradMeta& meta = meta_of(*this);
+  meta.retains_grad = true;
+  node->retains = &meta;
+}
+
+void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  tern::backward({*this}, {gradient}, retain_graph, create_graph);
+}
+
+int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
+  TERN_CHECK(requires_grad(), AutogradError, "register_hook: cannot register a hook on a tensor that doesn't require gradient");
+  int64_t number = meta_of(*this).next_hook++;
+  hooks_of(*this).emplace_back(number, std::move(hook));
+  return number;
+}
+
+void Tensor::remove_hook(int64_t number) const {
+  std::erase_if(hooks_of(*this), [number](const auto& hook) { return hook.first == number; });
+}
+
+std::string Tensor::grad_fn_name() const {
+  IntrusivePtr<Node> node = grad_fn_of(*this);
+  return node ? node->name() : "";
+}
+
+Tensor& Tensor::detach_() {
+  if (GradMeta* meta = find_meta(*this)) {
+    TERN_CHECK(!meta->base.defined(), AutogradError, "detach_: can't detach views in-place: use detach()");
+    impl().autograd.reset();
+  }
+  return *this;
+}
+
+}  // namespace tern

@@ -1,0 +1,238 @@
+// The blocked matrix product: cutting into blocks that stay in the caches, packing, and sharing out over
+// cores. Sizes of blocks follow K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
+// multiplication" (2008).
+#include "tern/backends/cpu/kernels/gemm.h"
+
+#include <algorithm>
+
+#include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/transpose.h"
+#include "tern/base/parallel.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+
+template <class T>
+void pack_panel(const T* from, int64_t index_stride, int64_t k_stride, int64_t width, int64_t k_count,
+                T* to) {
+  constexpr int64_t L = kLanes<T>;
+  if (index_stride == 1) {
+    if (width == 2 * L) {
+      for (int64_t p = 0; p < k_count; ++p, from += k_stride, to += width) {
+        store(to, load(from));
+        store(to + L, load(from + L));
+      }
+      return;
+    }
+    const Tail<T> tail(width % L);
+    for (int64_t p = 0; p < k_count; ++p, from += k_stride, to += width) {
+      int64_t i = 0;
+      for (; i + L <= width; i += L) store(to + i, load(from + i));
+      tail.store(to + i, tail.load(from + i));
+    }
+    return;
+  }
+  if (k_stride == 1) {
+    for (int64_t p = 0; p < k_count; p += L)
+      for (int64_t i = 0; i < width; i += L)
+        transpose_block(from + i * index_stride + p, index_stride, std::min(L, width - i),
+                        std::min(L, k_count - p), to + p * width + i, width);
+    return;
+  }
+  for (int64_t p = 0; p < k_count; ++p)
+    for (int64_t i = 0; i < width; ++i) to[p * width + i] = from[i * index_stride + p * k_stride];
+}
+
+namespace {
+
+/// Bytes of A that one core keeps in its second-level cache, and rows of B (k) that one pass takes.
+constexpr int64_t kBlockBytes = 384 * 1024;
+template <class T>
+constexpr int64_t kMaxDepth = 2048 / static_cast<int64_t>(sizeof(T));
+/// Columns of B that are packed at once; they stay in the last-level cache.
+constexpr int64_t kMaxColumns = 4096;
+struct Grid {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+
+/// Shares row tiles and column panels over cores so that the largest share is smallest; among equals, splits
+/// rows, since then no core packs what another one packs too.
+Grid share(int64_t threads, int64_t row_tiles, int64_t panels) {
+  Grid best;
+  int64_t least = row_tiles * panels;
+  for (int64_t r = 1; r <= threads; ++r) {
+    const int64_t c = threads / r;
+    if (r > row_tiles || c > panels) continue;
+    const int64_t largest = ((row_tiles + r - 1) / r) * ((panels + c - 1) / c);
+    if (largest <= least) {
+      least = largest;
+      best = {r, c};
+    }
+  }
+  return best;
+}
+
+template <class T>
+class BlockedGemm {
+ public:
+  explicit BlockedGemm(const Gemm<T>& g) : g_(g), row_tiles_((g.m + kMaxRows - 1) / kMaxRows) {
+    a_packed_ = g.pack_a != nullptr || (g.m * g.k > kDirectElements && g.n > 2 * kTileColumns<T>);
+    b_packed_ = g.pack_b != nullptr || g.b_col_stride != 1 ||
+                (row_tiles_ > 2 && (g.n > 4 * kTileColumns<T> || g.k > kMaxDepth<T>));
+    const int64_t depths = g.k / kMaxDepth<T> + (g.k % kMaxDepth<T> != 0);
+    depth_ = g.k == 0 ? 1 : row_tiles_ == 1 && !b_packed_ && !a_packed_ ? g.k : (g.k + depths - 1) / depths;
+    const int64_t tile_bytes = kMaxRows * depth_ * static_cast<int64_t>(sizeof(T));
+    block_tiles_ = a_packed_ ? std::clamp<int64_t>(kBlockBytes / tile_bytes, 1, row_tiles_) : row_tiles_;
+    columns_ = b_packed_ ? std::min(kMaxColumns, (g.n + W - 1) / W * W) : g.n;
+  }
+
+  void run() {
+    const double work = static_cast<double>(g_.m) * static_cast<double>(g_.n) * static_cast<double>(g_.k);
+    const int64_t threads = threads_for(work);
+    const int64_t panels = (std::min(columns_, g_.n) + W - 1) / W;
+    const Grid grid = threads > 1 ? share(threads, row_tiles_, panels) : Grid{};
+    const int64_t a_share =
+        a_packed_ ? round_to_line<T>(std::min(g_.m, block_tiles_ * kMaxRows) * depth_) : 0;
+    const int64_t b_share = b_packed_ ? round_to_line<T>(panels * W * depth_) : 0;
+    const Scratch<T> scratch(b_share + a_share * grid.rows * grid.columns);
+
+    for (int64_t j = 0; j < g_.n; j += columns_) {
+      const int64_t n = std::min(columns_, g_.n - j);
+      int64_t p = 0;
+      do {  // once for k == 0 too: the epilogue is still to be done
+        const int64_t depth = std::min(depth_, g_.k - p);
+        const Block block{j, n, p, depth, scratch.get()};
+        const int64_t block_panels = (n + W - 1) / W;
+        if (b_packed_) {
+          const int64_t grain = threads > 1 ? std::max<int64_t>(1, 16384 / (W * depth)) : block_panels;
+          parallel_for(block_panels, grain, [&](int64_t begin, int64_t end) { pack_b(block, begin, end); });
+        }
+        if (grid.rows * grid.columns == 1) {
+          multiply(block, 0, row_tiles_, 0, block_panels, scratch.get() + b_share);
+        } else {
+          parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t s = begin; s < end; ++s) {
+              const int64_t r = s / grid.columns, c = s % grid.columns;
+              multiply(block, row_tiles_ * r / grid.rows, row_tiles_ * (r + 1) / grid.rows,
+                       block_panels * c / grid.columns, block_panels * (c + 1) / grid.columns,
+                       scratch.get() + b_share + s * a_share);
+            }
+          });
+        }
+        p += depth_;
+      } while (p < g_.k);
+    }
+  }
+
+ private:
+  static constexpr int64_t W = kTileColumns<T>;
+  static constexpr int64_t kDirectElements = 65536;
+
+  /// Columns [j, j + n) and depths [p, p + depth) of the product.
+  struct Block {
+    int64_t j, n, p, depth;
+    T* packed_b;
+  };
+
+  /// Rows are spread evenly over the tiles.
+  int64_t first_row(int64_t tile) const { return g_.m * tile / row_tiles_; }
+
+  void pack_b(const Block& block, int64_t begin, int64_t end) const {
+    for (int64_t q = begin; q < end; ++q) {
+      const int64_t j = block.j + q * W, width = std::min(W, block.n - q * W);
+      T* to = block.packed_b + q * W * block.depth;
+      if (g_.pack_b != nullptr)
+        g_.pack_b->pack(j, width, block.p, block.depth, to);
+      else
+        pack_panel(g_.b + block.p * g_.b_row_stride + j * g_.b_col_stride, g_.b_col_stride, g_.b_row_stride,
+                   width, block.depth, to);
+    }
+  }
+
+  void pack_a(const Block& block, int64_t first_tile, int64_t last_tile, T* to) const {
+    for (int64_t t = first_tile; t < last_tile; ++t) {
+      const int64_t i = first_row(t), rows = first_row(t + 1) - i;
+      if (g_.pack_a != nullptr)
+        g_.pack_a->pack(i, rows, block.p, block.depth, to);
+      else
+        pack_panel(g_.a + i * g_.a_row_stride + block.p * g_.a_col_stride, g_.a_row_stride, g_.a_col_stride,
+                   rows, block.depth, to);
+      to += rows * block.depth;
+    }
+  }
+
+  void multiply(const Block& block, int64_t first_tile, int64_t last_tile, int64_t first_panel,
+                int64_t last_panel, T* packed_a) const {
+    const bool first = block.p == 0, last = block.p + block.depth == g_.k;
+    Epilogue<T> epilogue = g_.epilogue;
+    if (!first) {
+      epilogue.addend = g_.c;
+      epilogue.addend_row_stride = g_.c_row_stride;
+      epilogue.beta = 1;
+      epilogue.row_bias = nullptr;
+    }
+    if (!last) epilogue.relu = false;
+
+    for (int64_t t0 = first_tile; t0 < last_tile; t0 += block_tiles_) {
+      const int64_t t1 = std::min(last_tile, t0 + block_tiles_), base = first_row(t0);
+      if (a_packed_) pack_a(block, t0, t1, packed_a);
+      for (int64_t q = first_panel; q < last_panel; ++q) {
+        const int64_t j = block.j + q * W, width = std::min(W, block.n - q * W);
+        Tile<T> tile;
+        tile.k = block.depth;
+        tile.c_row_stride = g_.c_row_stride;
+        if (b_packed_) {
+          tile.b = block.packed_b + q * W * block.depth;
+          tile.b_row_stride = width;
+        } else {
+          tile.b = g_.b + block.p * g_.b_row_stride + j;
+          tile.b_row_stride = g_.b_row_stride;
+        }
+        for (int64_t t = t0; t < t1; ++t) {
+          const int64_t i = first_row(t), rows = first_row(t + 1) - i;
+          if (a_packed_) {
+            tile.a = packed_a + (i - base) * block.depth;
+            tile.a_row_stride = 1;
+            tile.a_col_stride = rows;
+          } else {
+            tile.a = g_.a + i * g_.a_row_stride + block.p * g_.a_col_stride;
+            tile.a_row_stride = g_.a_row_stride;
+            tile.a_col_stride = g_.a_col_stride;
+          }
+          tile.c = g_.c + i * g_.c_row_stride + j;
+          Epilogue<T> here = epilogue;
+          if (here.addend != nullptr) here.addend += i * here.addend_row_stride + j;
+          if (here.row_bias != nullptr) here.row_bias += i;
+          run_tile<T, false>(rows, width, tile, here);
+        }
+      }
+    }
+  }
+
+  const Gemm<T>& g_;
+  int64_t row_tiles_;
+  int64_t depth_;
+  int64_t block_tiles_;
+  int64_t columns_;
+  bool a_packed_;
+  bool b_packed_;
+};
+
+}  // namespace
+
+template <class T>
+void gemm(const Gemm<T>& g) {
+  if (g.m == 0 || g.n == 0) return;
+  if (g.pack_a == nullptr && g.pack_b == nullptr) {
+    if (g.m <= kWideRows && g.b_col_stride == 1) return gemm_wide(g);
+    if (kHasDot && g.m <= kDotRows && g.b_row_stride == 1 && g.a_col_stride == 1) return gemm_dot(g);
+  }
+  BlockedGemm<T>(g).run();
+}
+
+template void gemm(const Gemm<float>&);
+template void gemm(const Gemm<double>&);
+template void pack_panel(const float*, int64_t, int64_t, int64_t, int64_t, float*);
+template void pack_panel(const double*, int64_t, int64_t, int64_t, int64_t, double*);
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,0 +1,132 @@
+// One SIMD register of float or double in the width of the variant: loads, stores and partial forms of both.
+// Used by the matrix product and convolution kernels; the microkernels are in gemm_micro.h.
+#pragma once
+
+#include <cstdint>
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+#if defined(__clang__)
+#define TERN_UNROLL _Pragma("unroll")
+#else
+#define TERN_UNROLL _Pragma("GCC unroll 32")
+#endif
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+
+#if defined(__AVX512F__)
+inline constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kVectorBytes = 32;
+#else
+inline constexpr int kVectorBytes = 16;
+#endif
+
+template <class T>
+struct VecOf {
+  typedef T type __attribute__((vector_size(kVectorBytes)));
+  typedef T unaligned __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias));
+};
+template <class T>
+using Vec = typename VecOf<T>::type;
+
+/// Elements of one register.
+template <class T>
+inline constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+[[gnu::always_inline]] inline Vec<T> load(const T* p) {
+  return *reinterpret_cast<const typename VecOf<T>::unaligned*>(p);
+}
+template <class T>
+[[gnu::always_inline]] inline void store(T* p, Vec<T> v) {
+  *reinterpret_cast<typename VecOf<T>::unaligned*>(p) = v;
+}
+
+template <class T>
+[[gnu::always_inline]] inline Vec<T> splat(T x) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm512_set1_ps(x);
+  else
+    return (Vec<T>)_mm512_set1_pd(x);
+#elif defined(__AVX2__)
+  if constexpr (sizeof(T) == 4)
+    return (Vec<T>)_mm256_set1_ps(x);
+  else
+    return (Vec<T>)_mm256_set1_pd(x);
+#else
+  Vec<T> v;
+  for (int i = 0; i < kLanes<T>; ++i) v[i] = x;
+  return v;
+#endif
+}
+
+/// max(v, 0); NaN stays NaN.
+template <class T>
+[[gnu::always_inline]] inline Vec<T> relu(Vec<T> v) {
+  return v < Vec<T>{} ? Vec<T>{} : v;
+}
+
+/// The first `count` lanes of a register, 0 <= count <= kLanes.
+template <class T>
+class Tail {
+ public:
+#if defined(__AVX512F__)
+  [[gnu::always_inline]] explicit Tail(int64_t count) : mask_((1u << count) - 1u) {}
+  [[gnu::always_inline]] Vec<T> load(const T* p) const {
+    if constexpr (sizeof(T) == 4)
+      return (Vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask_), p);
+    else
+      return (Vec<T>)_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask_), p);
+  }
+  [[gnu::always_inline]] void store(T* p, Vec<T> v) const {
+    if constexpr (sizeof(T) == 4)
+      _mm512_mask_storeu_ps(p, static_cast<__mmask16>(mask_), (__m512)v);
+    else
+      _mm512_mask_storeu_pd(p, static_cast<__mmask8>(mask_), (__m512d)v);
+  }
+
+ private:
+  uint32_t mask_;
+#elif defined(__AVX2__)
+  [[gnu::always_inline]] explicit Tail(int64_t count) {
+    if constexpr (sizeof(T) == 4)
+      mask_ = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
+                                 _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+    else
+      mask_ = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+  }
+  [[gnu::always_inline]] Vec<T> load(const T* p) const {
+    if constexpr (sizeof(T) == 4)
+      return (Vec<T>)_mm256_maskload_ps(p, mask_);
+    else
+      return (Vec<T>)_mm256_maskload_pd(p, mask_);
+  }
+  [[gnu::always_inline]] void store(T* p, Vec<T> v) const {
+    if constexpr (sizeof(T) == 4)
+      _mm256_maskstore_ps(p, mask_, (__m256)v);
+    else
+      _mm256_maskstore_pd(p, mask_, (__m256d)v);
+  }
+
+ private:
+  __m256i mask_;
+#else
+  explicit Tail(int64_t count) : count_(count) {}
+  Vec<T> load(const T* p) const {
+    Vec<T> v{};
+    for (int i = 0; i < count_; ++i) v[i] = p[i];
+    return v;
+  }
+  void store(T* p, Vec<T> v) const {
+    for (int i = 0; i < count_; ++i) p[i] = v[i];
+  }
+
+ private:
+  int64_t count_;
+#endif
+};
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

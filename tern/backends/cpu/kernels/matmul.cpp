@@ -1,0 +1,263 @@
+// The matrix product of every dtype: batches, 16-bit types through float, integers. The blocked product
+// itself is in gemm.cpp.
+#include "tern/kernels/matmul.h"
+
+#include <algorithm>
+
+#include "tern/backends/cpu/kernels/gemm.h"
+#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/device/launch.h"
+#include "tern/kernels/functors.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+/// What one product of a batch reads and writes.
+template <class T>
+struct Matrices {
+  const T* a;
+  const T* b;
+  const T* addend;  // or null
+  T* out;
+};
+
+template <class T>
+void gelu_rows(T* out, int64_t rows, int64_t columns, int64_t row_stride) {
+  const functors::Gelu<T> gelu(nullptr);
+  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(columns, 1));
+  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) row1(out + i * row_stride, out + i * row_stride, columns, gelu);
+  });
+}
+
+// ---- float and double
+// ------------------------------------------------------------------------------------------------
+
+template <class T>
+requires std::is_floating_point_v<T>
+void multiply(const MatmulArgs& args, const Matrices<T>& x) {
+  Gemm<T> g{.m = args.m,
+            .n = args.n,
+            .k = args.k,
+            .a = x.a,
+            .a_row_stride = args.a_row_stride,
+            .a_col_stride = args.a_col_stride,
+            .b = x.b,
+            .b_row_stride = args.b_row_stride,
+            .b_col_stride = args.b_col_stride,
+            .c = x.out,
+            .c_row_stride = args.out_row_stride,
+            .epilogue = {.alpha = static_cast<T>(args.alpha), .relu = args.activation == Activation::Relu}};
+  int64_t addend_row_stride = args.addend_row_stride, addend_col_stride = args.addend_col_stride;
+  if (g.n == 1 && g.m > 1 && g.c_row_stride == 1) {
+    // A column is a row of the transposed product, whose kernels read wide.
+    std::swap(g.m, g.n);
+    std::swap(g.a, g.b);
+    std::swap(g.a_row_stride, g.b_col_stride);
+    std::swap(g.a_col_stride, g.b_row_stride);
+    std::swap(addend_row_stride, addend_col_stride);
+    g.c_row_stride = g.n;
+  }
+  if (x.addend != nullptr) {
+    g.epilogue.addend = x.addend;
+    g.epilogue.addend_row_stride = addend_row_stride;
+    g.epilogue.beta = static_cast<T>(args.beta);
+    if (addend_col_stride != 1 && g.n > 1) {
+      for (int64_t i = 0; i < g.m; ++i)
+        for (int64_t j = 0; j < g.n; ++j)
+          g.c[i * g.c_row_stride + j] = x.addend[i * addend_row_stride + j * addend_col_stride];
+      g.epilogue.addend = g.c;
+      g.epilogue.addend_row_stride = g.c_row_stride;
+    }
+  }
+  gemm(g);
+  if (args.activation == Activation::Gelu) gelu_rows(g.c, g.m, g.n, g.c_row_stride);
+}
+
+// ---- float16 and bfloat16
+// --------------------------------------------------------------------------------------------
+
+/// Packs a matrix of 16-bit elements as floats.
+template <class T>
+class WideningPacker final : public Packer<float> {
+ public:
+  WideningPacker(const T* from, int64_t index_stride, int64_t k_stride)
+      : from_(from), index_stride_(index_stride), k_stride_(k_stride) {}
+
+  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, float* to) const override {
+    const T* from = from_ + first * index_stride_ + k_first * k_stride_;
+    if (k_stride_ != 1) {
+      for (int64_t p = 0; p < k_count; ++p)
+        for (int64_t i = 0; i < width; ++i)
+          to[p * width + i] = static_cast<float>(from[i * index_stride_ + p * k_stride_]);
+      return;
+    }
+    constexpr int64_t kChunk = 64;
+    alignas(64) float wide[kTileColumns<float> * kChunk];
+    for (int64_t p = 0; p < k_count; p += kChunk) {
+      const int64_t count = std::min(kChunk, k_count - p);
+      for (int64_t i = 0; i < width; ++i) {
+        const T* row = from + i * index_stride_ + p;
+        for (int64_t q = 0; q < count; ++q) wide[i * kChunk + q] = static_cast<float>(row[q]);
+      }
+      pack_panel(wide, kChunk, int64_t{1}, width, count, to + p * width);
+    }
+  }
+
+ private:
+  const T* from_;
+  int64_t index_stride_;
+  int64_t k_stride_;
+};
+
+template <class T>
+requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(const MatmulArgs& args,
+                                                                               const Matrices<T>& x) {
+  const WideningPacker<T> pack_a(x.a, args.a_row_stride, args.a_col_stride);
+  const WideningPacker<T> pack_b(x.b, args.b_col_stride, args.b_row_stride);
+  const Scratch<float> sums(args.m * args.n);
+  gemm(Gemm<float>{.m = args.m,
+                   .n = args.n,
+                   .k = args.k,
+                   .c = sums.get(),
+                   .c_row_stride = args.n,
+                   .pack_a = &pack_a,
+                   .pack_b = &pack_b,
+                   .epilogue = {.alpha = static_cast<float>(args.alpha)}});
+  const float beta = static_cast<float>(args.beta);
+  const functors::Gelu<float> gelu(nullptr);
+  const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(args.n, 1));
+  parallel_for(args.m, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* row = sums.get() + i * args.n;
+      if (x.addend != nullptr) {
+        const T* addend = x.addend + i * args.addend_row_stride;
+        for (int64_t j = 0; j < args.n; ++j)
+          row[j] += beta * static_cast<float>(addend[j * args.addend_col_stride]);
+      }
+      if (args.activation == Activation::Relu)
+        for (int64_t j = 0; j < args.n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
+      if (args.activation == Activation::Gelu) row1(row, row, args.n, gelu);
+      T* out = x.out + i * args.out_row_stride;
+      for (int64_t j = 0; j < args.n; ++j) out[j] = static_cast<T>(row[j]);
+    }
+  });
+}
+
+// ---- integers
+// --------------------------------------------------------------------------------------------------------
+
+template <class T>
+requires std::is_integral_v<T>
+void multiply(const MatmulArgs& args, const Matrices<T>& x) {
+  // Unsigned arithmetic of 32 or 64 bits wraps to the same low bits as any wider sum would.
+  using Sum = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const Sum alpha = static_cast<Sum>(static_cast<int64_t>(args.alpha));
+  const Sum beta = static_cast<Sum>(static_cast<int64_t>(args.beta));
+  constexpr int64_t kChunk = 256;
+  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(args.n * args.k, 1));
+  parallel_for(args.m, grain, [&](int64_t begin, int64_t end) {
+    Sum sums[kChunk];
+    for (int64_t i = begin; i < end; ++i) {
+      const T* a = x.a + i * args.a_row_stride;
+      T* out = x.out + i * args.out_row_stride;
+      for (int64_t j0 = 0; j0 < args.n; j0 += kChunk) {
+        const int64_t count = std::min(kChunk, args.n - j0);
+        std::fill_n(sums, count, Sum{0});
+        const T* b = x.b + j0 * args.b_col_stride;
+        if (args.b_col_stride == 1) {
+          for (int64_t p = 0; p < args.k; ++p, b += args.b_row_stride) {
+            const Sum scale = static_cast<Sum>(a[p * args.a_col_stride]);
+            for (int64_t j = 0; j < count; ++j) sums[j] += scale * static_cast<Sum>(b[j]);
+          }
+        } else {
+          for (int64_t j = 0; j < count; ++j, b += args.b_col_stride)
+            for (int64_t p = 0; p < args.k; ++p)
+              sums[j] +=
+                  static_cast<Sum>(a[p * args.a_col_stride]) * static_cast<Sum>(b[p * args.b_row_stride]);
+        }
+        for (int64_t j = 0; j < count; ++j) {
+          Sum sum = alpha * sums[j];
+          if (x.addend != nullptr)
+            sum += beta *
+                   static_cast<Sum>(x.addend[i * args.addend_row_stride + (j0 + j) * args.addend_col_stride]);
+          const T value = static_cast<T>(sum);
+          out[j0 + j] = args.activation == Activation::Relu && value < T(0) ? T(0) : value;
+        }
+      }
+    }
+  });
+}
+
+// ---- batches
+// ---------------------------------------------------------------------------------------------------------
+
+/// Where product number `index` of the batch lies.
+template <class T>
+Matrices<T> matrices_at(const MatmulArgs& args, int64_t index) {
+  int64_t a = 0, b = 0, addend = 0, out = 0;
+  for (int d = args.batch_dims; d-- > 0;) {
+    const int64_t i = index % args.batch_sizes[d];
+    index /= args.batch_sizes[d];
+    a += i * args.a_batch_strides[d];
+    b += i * args.b_batch_strides[d];
+    addend += i * args.addend_batch_strides[d];
+    out += i * args.out_batch_strides[d];
+  }
+  return {static_cast<const T*>(args.a) + a, static_cast<const T*>(args.b) + b,
+          args.addend != nullptr ? static_cast<const T*>(args.addend) + addend : nullptr,
+          static_cast<T*>(args.out) + out};
+}
+
+/// Batch dimensions over which b does not change are more rows of one product.
+MatmulArgs rows_from_batch(MatmulArgs args) {
+  while (args.batch_dims > 0) {
+    const int d = args.batch_dims - 1;
+    const int64_t size = args.batch_sizes[d];
+    const bool one = size == 1;
+    const bool more_rows =
+        args.b_batch_strides[d] == 0 && args.a_batch_strides[d] == args.m * args.a_row_stride &&
+        args.out_batch_strides[d] == args.m * args.out_row_stride &&
+        (args.addend == nullptr || args.addend_batch_strides[d] == args.m * args.addend_row_stride);
+    if (!one && !more_rows) break;
+    args.m *= size;
+    args.batch_dims = d;
+  }
+  return args;
+}
+
+template <class T>
+void matmul_of(const MatmulArgs& args) {
+  const int64_t count = args.batch_count();
+  if (count == 1) return multiply(args, matrices_at<T>(args, 0));
+  const double work = static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
+  const bool each_alone = count >= 2 * num_threads() || work < 1e6;
+  const auto products = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) multiply(args, matrices_at<T>(args, i));
+  };
+  if (!each_alone) return products(0, count);
+  parallel_for(count, static_cast<int64_t>(std::max(1.0, kWorkPerThread / (work + 100.0))), products);
+}
+
+}  // namespace
+
+void matmul(const LaunchContext&, const MatmulArgs& original) {
+  if (original.batch_dims == 0) {
+    if (original.dtype == DType::Float32)
+      return multiply(
+          original,
+          Matrices<float>{static_cast<const float*>(original.a), static_cast<const float*>(original.b),
+                          static_cast<const float*>(original.addend), static_cast<float*>(original.out)});
+  }
+  const MatmulArgs args = rows_from_batch(original);
+  if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
+  visit_dtype(args.dtype, [&]<class T>() {
+    if constexpr (std::is_same_v<T, bool>)
+      throw_not_computable(args.dtype);
+    else
+      matmul_of<T>(args);
+  });
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

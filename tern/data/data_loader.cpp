@@ -1,0 +1,300 @@
+// The DataLoader: workers claim batches by number and put them into a ring, from which the consumer takes
+// them in order.
+#include "tern/data/data_loader.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "tern/base/check.h"
+#include "tern/base/parallel.h"
+#include "tern/core/memory.h"
+
+namespace tern::data {
+
+/// What a loader and its running epochs share; it outlives the loader while an iterator is in use.
+struct DataLoader::Core {
+  DatasetHandle dataset;
+  std::shared_ptr<BatchSampler> batch_sampler;
+  int64_t num_workers;
+  int64_t prefetch_factor;
+  CollateFn collate_fn;
+  std::optional<Device> device;
+  int64_t batch_size;
+  uint64_t seed;
+
+  int64_t next_epoch = 0;
+  int64_t next_batch = 0;    ///< at which the next epoch starts
+  int64_t epochs_begun = 0;  ///< tells the epoch that was started last from older ones still in use
+  DataLoaderState position = {};
+};
+
+/// One pass over the batches of an epoch.
+class DataLoader::Epoch {
+ public:
+  explicit Epoch(std::shared_ptr<Core> core);
+  Epoch(const Epoch&) = delete;
+  Epoch& operator=(const Epoch&) = delete;
+  ~Epoch() { stop(); }
+
+  /// Makes the next batch the current one. After the last one, or when it throws, the epoch is done.
+  void advance();
+  bool done() const { return done_; }
+  Batch& current() { return current_; }
+
+ private:
+  struct Slot {
+    bool ready = false;
+    Batch batch;
+    std::exception_ptr error;
+  };
+
+  Batch make(size_t number) const;
+  Batch take(size_t number);
+  void work();
+  void stop();
+
+  std::shared_ptr<Core> core_;
+  int64_t number_;
+  int64_t begun_;
+  RandomKey key_;
+  std::vector<std::vector<int64_t>> batches_;
+  size_t taken_;  ///< batches that the consumer has had; changed under the mutex, by the consumer alone
+  bool done_ = false;
+  Batch current_;
+
+  std::mutex mutex_;
+  std::condition_variable batch_ready_;
+  std::condition_variable slot_free_;
+  std::vector<Slot> ring_;  ///< batch n lies at n modulo the size
+  size_t claimed_ = 0;      ///< batches that workers have begun
+  bool stopped_ = false;
+  std::vector<std::thread> workers_;
+};
+
+DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
+    : core_(std::move(core)),
+      number_(core_->next_epoch),
+      begun_(++core_->epochs_begun),
+      key_{core_->seed, number_},
+      batches_(core_->batch_sampler->batches(number_)) {
+  taken_ = std::min(static_cast<size_t>(std::exchange(core_->next_batch, 0)), batches_.size());
+  claimed_ = taken_;
+  core_->next_epoch = number_ + 1;
+  core_->position.epoch = number_;
+  core_->position.batch = static_cast<int64_t>(taken_);
+  const size_t left = batches_.size() - taken_;
+  const size_t workers = std::min(static_cast<size_t>(core_->num_workers), left);
+  if (workers == 0) return;
+  ring_.resize(std::min(workers * static_cast<size_t>(core_->prefetch_factor), left));
+  try {
+    for (size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    stop();
+    TERN_THROW(Error, "DataLoader: cannot start {} worker threads: {}; use a smaller num_workers", workers,
+               error.what());
+  }
+}
+
+/// Makes batch `number`; called from any thread.
+Batch DataLoader::Epoch::make(size_t number) const {
+  const std::vector<int64_t>& indices = batches_[number];
+  const Dataset& dataset = *core_->dataset;
+  const auto where = [&] { return fmt::format("DataLoader: epoch {}, batch {}", number_, number); };
+  try {
+    if (!core_->collate_fn) return dataset.get_batch(indices, key_);
+    std::vector<Example> examples;
+    examples.reserve(indices.size());
+    for (const int64_t index : indices) examples.push_back(sample_with_context(dataset, index, key_));
+    return core_->collate_fn(examples);
+  } catch (Error& error) {
+    error.add_context(where());
+    throw;
+  } catch (const std::exception& error) {
+    std::throw_with_nested(DataError(fmt::format("{}: {}", where(), error.what())));
+  }
+}
+
+void DataLoader::Epoch::work() {
+  // The workers run side by side; the kernels inside them need not.
+  set_thread_local_num_threads(1);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    slot_free_.wait(
+        lock, [&] { return stopped_ || claimed_ == batches_.size() || claimed_ < taken_ + ring_.size(); });
+    if (stopped_ || claimed_ == batches_.size()) return;
+    const size_t number = claimed_++;
+    lock.unlock();
+    Batch batch;
+    std::exception_ptr error;
+    try {
+      batch = make(number);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    Slot& slot = ring_[number % ring_.size()];
+    slot.batch = std::move(batch);
+    slot.error = std::move(error);
+    slot.ready = true;
+    batch_ready_.notify_one();
+  }
+}
+
+Batch DataLoader::Epoch::take(size_t number) {
+  if (workers_.empty()) {
+    Batch batch = make(number);
+    ++taken_;
+    return batch;
+  }
+  Batch batch;
+  std::exception_ptr error;
+  {
+    std::unique_lock lock(mutex_);
+    Slot& slot = ring_[number % ring_.size()];
+    batch_ready_.wait(lock, [&] { return slot.ready; });
+    batch = std::exchange(slot.batch, Batch());
+    error = std::exchange(slot.error, nullptr);
+    slot.ready = false;
+    ++taken_;
+  }
+  slot_free_.notify_all();
+  if (error) std::rethrow_exception(std::move(error));
+  return batch;
+}
+
+void DataLoader::Epoch::advance() {
+  if (done_) return;
+  const bool latest = core_->epochs_begun == begun_;
+  current_ = Batch();
+  if (taken_ == batches_.size()) {
+    done_ = true;
+    stop();
+    if (latest) {
+      core_->position.epoch = number_ + 1;
+      core_->position.batch = 0;
+    }
+    return;
+  }
+  try {
+    current_ = take(taken_);
+    if (core_->device) {
+      for (size_t i = 0; i < current_.size(); ++i)
+        current_[i] = current_[i].to(*core_->device, {.non_blocking = true});
+    }
+  } catch (...) {
+    done_ = true;
+    stop();
+    throw;
+  }
+  if (latest) core_->position.batch = static_cast<int64_t>(taken_);
+}
+
+void DataLoader::Epoch::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  slot_free_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
+  TERN_CHECK(options.num_workers >= 0 && options.num_workers <= 256, ValueError,
+             "DataLoader: num_workers must be 0 to 256, got {}", options.num_workers);
+  TERN_CHECK(options.prefetch_factor >= 1 && options.prefetch_factor <= 4096, ValueError,
+             "DataLoader: prefetch_factor must be 1 to 4096, got {}", options.prefetch_factor);
+  TERN_CHECK(options.batch_size >= 1, ValueError, "DataLoader: batch_size must be positive, got {}",
+             options.batch_size);
+  TERN_CHECK(!(options.sampler && options.shuffle), ValueError,
+             "DataLoader: sampler and shuffle exclude each other: a sampler decides the order itself");
+  TERN_CHECK(!options.batch_sampler ||
+                 (options.batch_size == 1 && !options.shuffle && !options.sampler && !options.drop_last),
+             ValueError, "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last");
+  if (options.device) options.device = resolve_device(*options.device);
+
+  const uint64_t seed = options.seed ? *options.seed : draw_seed(std::move(options.generator));
+  std::shared_ptr<BatchSampler> batches = std::move(options.batch_sampler);
+  if (!batches) {
+    SamplerHandle order = std::move(options.sampler);
+    if (!order && options.shuffle) order = RandomSampler(dataset->size(), {.seed = seed});
+    if (!order) order = SequentialSampler(dataset->size());
+    batches = std::make_shared<BatchSampler>(std::move(order), options.batch_size, options.drop_last);
+  }
+  core_ = std::make_shared<Core>(Core{.dataset = std::move(dataset),
+                                      .batch_sampler = std::move(batches),
+                                      .num_workers = options.num_workers,
+                                      .prefetch_factor = options.prefetch_factor,
+                                      .collate_fn = std::move(options.collate_fn),
+                                      .device = options.device,
+                                      .batch_size = options.batch_size,
+                                      .seed = seed});
+  core_->position = {.seed = seed,
+                     .sampler_seed = core_->batch_sampler->seed(),
+                     .batch_size = core_->batch_size,
+                     .dataset_size = core_->dataset->size()};
+}
+
+DataLoader::Iterator::Iterator(std::unique_ptr<Epoch> epoch) : epoch_(std::move(epoch)) {}
+DataLoader::Iterator::Iterator(Iterator&&) noexcept = default;
+DataLoader::Iterator& DataLoader::Iterator::operator=(Iterator&&) noexcept = default;
+DataLoader::Iterator::~Iterator() = default;
+
+Batch& DataLoader::Iterator::operator*() const {
+  TERN_CHECK(epoch_ && !epoch_->done(), ValueError,
+             "DataLoader: there is no batch here: the epoch has ended");
+  return epoch_->current();
+}
+
+DataLoader::Iterator& DataLoader::Iterator::operator++() {
+  TERN_CHECK(epoch_ && !epoch_->done(), ValueError, "DataLoader: cannot move on: the epoch has ended");
+  epoch_->advance();
+  return *this;
+}
+
+bool DataLoader::Iterator::operator==(std::default_sentinel_t) const { return !epoch_ || epoch_->done(); }
+
+DataLoader::Iterator DataLoader::begin() {
+  auto epoch = std::make_unique<Epoch>(core_);
+  epoch->advance();
+  return Iterator(std::move(epoch));
+}
+
+int64_t DataLoader::size() const { return core_->batch_sampler->size(); }
+int64_t DataLoader::dataset_size() const { return core_->dataset->size(); }
+const Dataset& DataLoader::dataset() const { return *core_->dataset; }
+int64_t DataLoader::next_epoch() const { return core_->next_epoch; }
+
+void DataLoader::set_epoch(int64_t epoch) {
+  TERN_CHECK(epoch >= 0, ValueError, "DataLoader: the epoch must not be negative, got {}", epoch);
+  core_->next_epoch = epoch;
+  core_->next_batch = 0;
+  core_->position.epoch = epoch;
+  core_->position.batch = 0;
+}
+
+DataLoaderState DataLoader::state() const { return core_->position; }
+
+void DataLoader::load_state(const DataLoaderState& state) {
+  TERN_CHECK(state.batch_size == core_->batch_size, ValueError,
+             "DataLoader: the state is from batches of {}, this loader has batches of {}", state.batch_size,
+             core_->batch_size);
+  TERN_CHECK(state.dataset_size == core_->dataset->size(), ValueError,
+             "DataLoader: the state is from a dataset of {} samples, this one has {}", state.dataset_size,
+             core_->dataset->size());
+  TERN_CHECK(state.epoch >= 0 && state.batch >= 0 && state.batch <= size(), ValueError,
+             "DataLoader: the state's epoch {} or batch {} is out of range (an epoch has {} batches)",
+             state.epoch, state.batch, size());
+  core_->seed = state.seed;
+  core_->batch_sampler->set_seed(state.sampler_seed);
+  core_->next_epoch = state.epoch;
+  core_->next_batch = state.batch;
+  core_->position = state;
+}
+
+}  // namespace tern::data

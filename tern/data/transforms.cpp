@@ -1,0 +1,283 @@
+// The transforms of pictures as tensors.
+#include "tern/data/transforms.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "tern/base/check.h"
+#include "tern/data/rows.h"
+
+namespace tern::data {
+namespace {
+
+/// Sizes of a picture tensor after its checks.
+struct Plane {
+  int64_t channels;
+  int64_t height;
+  int64_t width;
+  int64_t pixels() const { return height * width; }
+};
+
+Plane check_picture(const Tensor& image, const char* transform) {
+  TERN_CHECK(image.dim() == 3, ShapeError, "{}: expects a picture [channels, height, width], got {}",
+             transform, to_string(image.shape()));
+  TERN_CHECK(image.dtype() == DType::UInt8 || image.dtype() == DType::Float32, DTypeError,
+             "{}: expects uint8 or float32, got {}", transform, name(image.dtype()));
+  TERN_CHECK(
+      image.device().is_cpu(), DeviceError,
+      "{}: works on the CPU, the picture is on {}; move it with .cpu() before, or the batch afterwards",
+      transform, image.device().str());
+  return {image.size(0), image.size(1), image.size(2)};
+}
+
+/// Copies the window at (top, left), which may reach outside the picture, where it is 0.
+Tensor crop(const Tensor& source, const Plane& from, int64_t top, int64_t left, int64_t height,
+            int64_t width) {
+  const Tensor image = source.contiguous();
+  Tensor out = detail::make_tensor({from.channels, height, width}, image.dtype());
+  const size_t item = itemsize(image.dtype());
+  const char* in = static_cast<const char*>(image.data_ptr());
+  char* to = static_cast<char*>(out.data_ptr());
+  std::memset(to, 0, out.nbytes());
+  const int64_t x0 = std::max<int64_t>(0, -left), x1 = std::min(width, from.width - left);
+  const int64_t y0 = std::max<int64_t>(0, -top), y1 = std::min(height, from.height - top);
+  if (x0 >= x1) return out;
+  for (int64_t c = 0; c < from.channels; ++c) {
+    for (int64_t y = y0; y < y1; ++y) {
+      const int64_t at = (c * from.height + top + y) * from.width + left + x0;
+      std::memcpy(to + static_cast<size_t>((c * height + y) * width + x0) * item,
+                  in + static_cast<size_t>(at) * item, static_cast<size_t>(x1 - x0) * item);
+    }
+  }
+  return out;
+}
+
+template <class T>
+void flip_rows(const T* in, T* out, int64_t rows, int64_t width) {
+  for (int64_t y = 0; y < rows; ++y) std::reverse_copy(in + y * width, in + (y + 1) * width, out + y * width);
+}
+
+template <class T>
+void resize_all(const Tensor& image, const Plane& from, Tensor& out, Interpolation interpolation) {
+  const int64_t height = out.size(1), width = out.size(2);
+  for (int64_t c = 0; c < from.channels; ++c) {
+    const std::span<const T> in(image.data<T>() + c * from.pixels(), static_cast<size_t>(from.pixels()));
+    const std::span<T> to(out.data<T>() + c * height * width, static_cast<size_t>(height * width));
+    resize_plane(in, from.height, from.width, to, height, width, interpolation);
+  }
+}
+
+void check_side(int64_t size, const char* transform) {
+  TERN_CHECK(size > 0 && size <= (int64_t{1} << 20), ValueError,
+             "{}: a side must be 1 to 2^20 pixels, got {}", transform, size);
+}
+
+}  // namespace
+
+Tensor Compose::operator()(const Tensor& x, Random& random) const {
+  Tensor result = x;
+  for (const Transform& step : steps_) result = step(result, random);
+  return result;
+}
+
+Tensor ToFloat::operator()(const Tensor& image) const {
+  if (image.dtype() == DType::Float32) return image;
+  TERN_CHECK(image.dtype() == DType::UInt8, DTypeError, "ToFloat: expects uint8 or float32, got {}",
+             name(image.dtype()));
+  TERN_CHECK(image.device().is_cpu(), DeviceError, "ToFloat: works on the CPU, the picture is on {}",
+             image.device().str());
+  const Tensor in = image.contiguous();
+  Tensor out = detail::make_tensor(in.shape(), DType::Float32);
+  const uint8_t* from = in.data<uint8_t>();
+  float* to = out.data<float>();
+  for (int64_t i = 0; i < in.numel(); ++i) to[i] = static_cast<float>(from[i]) / 255.0f;
+  return out;
+}
+
+Normalize::Normalize(std::vector<double> mean, std::vector<double> std)
+    : mean_(mean.begin(), mean.end()), std_(std.begin(), std.end()) {
+  TERN_CHECK(mean.size() == std.size() && !mean.empty(), ValueError,
+             "Normalize: mean and std must be as many as the channels, or one each; got {} and {}",
+             mean.size(), std.size());
+  for (size_t i = 0; i < mean.size(); ++i) {
+    TERN_CHECK(std::isfinite(mean_[i]) && std::isfinite(std_[i]) && std_[i] != 0, ValueError,
+               "Normalize: values must be finite and std not 0, got mean {} and std {} for channel {}",
+               mean[i], std[i], i);
+  }
+}
+
+Tensor Normalize::operator()(const Tensor& image) const {
+  const Plane plane = check_picture(image, "Normalize");
+  TERN_CHECK(image.dtype() == DType::Float32, DTypeError,
+             "Normalize: expects float32, got {}; put ToFloat before it", name(image.dtype()));
+  TERN_CHECK(mean_.size() == 1 || static_cast<int64_t>(mean_.size()) == plane.channels, ValueError,
+             "Normalize: {} means for {} channels", mean_.size(), plane.channels);
+  const Tensor in = image.contiguous();
+  Tensor out = detail::make_tensor(in.shape(), DType::Float32);
+  const float* from = in.data<float>();
+  float* to = out.data<float>();
+  for (int64_t c = 0; c < plane.channels; ++c) {
+    const size_t which = mean_.size() == 1 ? 0 : static_cast<size_t>(c);
+    for (int64_t i = 0; i < plane.pixels(); ++i) *to++ = (*from++ - mean_[which]) / std_[which];
+  }
+  return out;
+}
+
+Resize::Resize(int64_t size, Interpolation interpolation)
+    : height_(size), width_(0), interpolation_(interpolation) {
+  check_side(size, "Resize");
+}
+
+Resize::Resize(int64_t height, int64_t width, Interpolation interpolation)
+    : height_(height), width_(width), interpolation_(interpolation) {
+  check_side(height, "Resize");
+  check_side(width, "Resize");
+}
+
+Tensor Resize::operator()(const Tensor& source) const {
+  const Plane from = check_picture(source, "Resize");
+  TERN_CHECK(from.pixels() > 0, ShapeError, "Resize: the picture is empty: {}", to_string(source.shape()));
+  int64_t height = height_, width = width_;
+  if (width_ == 0) {
+    const bool wide = from.width >= from.height;
+    const int64_t longer = height_ * (wide ? from.width : from.height) / (wide ? from.height : from.width);
+    height = wide ? height_ : longer;
+    width = wide ? longer : height_;
+  }
+  if (height == from.height && width == from.width) return source;
+  check_side(height, "Resize");
+  check_side(width, "Resize");
+  const Tensor image = source.contiguous();
+  Tensor out = detail::make_tensor({from.channels, height, width}, image.dtype());
+  if (image.dtype() == DType::UInt8)
+    resize_all<uint8_t>(image, from, out, interpolation_);
+  else
+    resize_all<float>(image, from, out, interpolation_);
+  return out;
+}
+
+CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(width) {
+  check_side(height, "CenterCrop");
+  check_side(width, "CenterCrop");
+}
+
+Tensor CenterCrop::operator()(const Tensor& image) const {
+  const Plane from = check_picture(image, "CenterCrop");
+  // Halves are rounded as torchvision does: to even for the crop, down for the padding.
+  const auto offset = [](int64_t size, int64_t wanted) {
+    if (wanted > size) return -((wanted - size) / 2);
+    return static_cast<int64_t>(std::nearbyint(static_cast<double>(size - wanted) / 2.0));
+  };
+  return crop(image, from, offset(from.height, height_), offset(from.width, width_), height_, width_);
+}
+
+RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding)
+    : height_(height), width_(width), padding_(padding) {
+  check_side(height, "RandomCrop");
+  check_side(width, "RandomCrop");
+  TERN_CHECK(padding >= 0 && padding <= (int64_t{1} << 20), ValueError,
+             "RandomCrop: padding must be 0 to 2^20, got {}", padding);
+}
+
+Tensor RandomCrop::operator()(const Tensor& image, Random& random) const {
+  const Plane from = check_picture(image, "RandomCrop");
+  const int64_t free_y = from.height + 2 * padding_ - height_, free_x = from.width + 2 * padding_ - width_;
+  TERN_CHECK(
+      free_y >= 0 && free_x >= 0, ValueError,
+      "RandomCrop: a crop of {}x{} (height x width) is larger than the picture of {}x{} with padding {}",
+      height_, width_, from.height, from.width, padding_);
+  const int64_t top = random.below(free_y + 1) - padding_;
+  const int64_t left = random.below(free_x + 1) - padding_;
+  return crop(image, from, top, left, height_, width_);
+}
+
+RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomHorizontalFlip: p must be 0 to 1, got {}", p);
+}
+
+Tensor RandomHorizontalFlip::operator()(const Tensor& source, Random& random) const {
+  const Plane plane = check_picture(source, "RandomHorizontalFlip");
+  if (!random.chance(p_)) return source;
+  const Tensor image = source.contiguous();
+  Tensor out = detail::make_tensor(image.shape(), image.dtype());
+  const int64_t rows = plane.channels * plane.height;
+  if (image.dtype() == DType::UInt8)
+    flip_rows(image.data<uint8_t>(), out.data<uint8_t>(), rows, plane.width);
+  else
+    flip_rows(image.data<float>(), out.data<float>(), rows, plane.width);
+  return out;
+}
+
+Grayscale::Grayscale(int64_t num_output_channels) : channels_(num_output_channels) {
+  TERN_CHECK(channels_ == 1 || channels_ == 3, ValueError,
+             "Grayscale: num_output_channels must be 1 or 3, got {}", channels_);
+}
+
+Tensor Grayscale::operator()(const Tensor& source) const {
+  const Plane plane = check_picture(source, "Grayscale");
+  TERN_CHECK(plane.channels == 1 || plane.channels == 3, ShapeError,
+             "Grayscale: expects 1 or 3 channels, got {}", to_string(source.shape()));
+  const Tensor image = source.contiguous();
+  Tensor out = detail::make_tensor({channels_, plane.height, plane.width}, image.dtype());
+  const int64_t n = plane.pixels();
+  const auto convert = [&]<class T>(const T* in, T* to) {
+    for (int64_t i = 0; i < n; ++i) {
+      if (plane.channels == 1)
+        to[i] = in[i];
+      else if constexpr (std::is_same_v<T, float>)
+        to[i] = 0.299f * in[i] + 0.587f * in[n + i] + 0.114f * in[2 * n + i];
+      else
+        to[i] = static_cast<T>((in[i] * 19595u + in[n + i] * 38470u + in[2 * n + i] * 7471u + 0x8000u) >> 16);
+    }
+    for (int64_t c = 1; c < channels_; ++c) std::copy_n(to, n, to + c * n);
+  };
+  if (image.dtype() == DType::UInt8)
+    convert(image.data<const uint8_t>(), out.data<uint8_t>());
+  else
+    convert(image.data<const float>(), out.data<float>());
+  return out;
+}
+
+Tensor image_to_tensor(const Image& image) {
+  check_image(image, "image_to_tensor");
+  Tensor out = detail::make_tensor({image.channels, image.height, image.width}, DType::UInt8);
+  const int64_t n = image.height * image.width;
+  uint8_t* to = out.data<uint8_t>();
+  for (int64_t c = 0; c < image.channels; ++c) {
+    const uint8_t* from = image.pixels.data() + c;
+    for (int64_t i = 0; i < n; ++i, from += image.channels) *to++ = *from;
+  }
+  return out;
+}
+
+Image tensor_to_image(const Tensor& tensor) {
+  TERN_CHECK(tensor.dim() == 2 || (tensor.dim() == 3 && (tensor.size(0) == 1 || tensor.size(0) == 3)),
+             ShapeError,
+             "tensor_to_image: expects [height, width] or [1 or 3 channels, height, width], got {}",
+             to_string(tensor.shape()));
+  TERN_CHECK(tensor.dtype() == DType::UInt8 || tensor.dtype() == DType::Float32, DTypeError,
+             "tensor_to_image: expects uint8 or float32, got {}", name(tensor.dtype()));
+  TERN_CHECK(tensor.device().is_cpu(), DeviceError, "tensor_to_image: works on the CPU, the tensor is on {}",
+             tensor.device().str());
+  const int64_t channels = tensor.dim() == 2 ? 1 : tensor.size(0);
+  Image image{tensor.size(-2), tensor.size(-1), channels, Bytes(static_cast<size_t>(tensor.numel()))};
+  check_image(image, "tensor_to_image");
+  const Tensor in = tensor.detach().contiguous();
+  const int64_t n = image.height * image.width;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t i = 0; i < n; ++i) {
+      uint8_t& to = image.pixels[static_cast<size_t>(i * channels + c)];
+      if (in.dtype() == DType::UInt8) {
+        to = in.data<uint8_t>()[c * n + i];
+      } else {
+        const float value = in.data<float>()[c * n + i];
+        to = static_cast<uint8_t>(std::isnan(value) ? 0.0f
+                                                    : std::nearbyint(std::clamp(value, 0.0f, 1.0f) * 255.0f));
+      }
+    }
+  }
+  return image;
+}
+
+}  // namespace tern::data

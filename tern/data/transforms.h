@@ -1,0 +1,142 @@
+// Transforms: what is done to the picture of a sample. Each is a callable on tensors [channels, height,
+// width] on the CPU, uint8 or float32; random ones also take the sample's random stream. Resampling itself is
+// in resize.h.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tern/core/tensor.h"
+#include "tern/data/image.h"
+#include "tern/data/random.h"
+#include "tern/data/resize.h"
+
+namespace tern::data {
+
+/// Any of the transforms below, or a callable Tensor(Tensor) or Tensor(Tensor, Random&). Empty ones change
+/// nothing. Called from several threads at once when a DataLoader has workers.
+class Transform {
+ public:
+  Transform() = default;
+  template <class F>
+  requires(!std::same_as<std::remove_cvref_t<F>, Transform> &&
+           (std::is_invocable_r_v<Tensor, const F&, const Tensor&, Random&> ||
+            std::is_invocable_r_v<Tensor, const F&, const Tensor&>)) Transform(F function) {
+    if constexpr (std::is_invocable_r_v<Tensor, const F&, const Tensor&, Random&>) {
+      function_ = std::move(function);
+    } else {
+      function_ = [f = std::move(function)](const Tensor& x, Random&) { return f(x); };
+    }
+  }
+
+  explicit operator bool() const { return static_cast<bool>(function_); }
+  Tensor operator()(const Tensor& x, Random& random) const { return function_ ? function_(x, random) : x; }
+
+ private:
+  std::function<Tensor(const Tensor&, Random&)> function_;
+};
+
+/// One transform after the other.
+class Compose {
+ public:
+  explicit Compose(std::vector<Transform> steps) : steps_(std::move(steps)) {}
+  template <class... Steps>
+  requires(std::convertible_to<Steps, Transform>&&...) explicit Compose(Steps... steps)
+      : steps_{Transform(std::move(steps))...} {}
+  Tensor operator()(const Tensor& x, Random& random) const;
+
+ private:
+  std::vector<Transform> steps_;
+};
+
+/// uint8 0 to 255 to float32 0 to 1 (divided by 255, as torchvision's ToTensor). float32 stays as it is.
+struct ToFloat {
+  Tensor operator()(const Tensor& image) const;
+};
+
+/// (x - mean) / std per channel, of a float32 picture.
+class Normalize {
+ public:
+  /// One mean and one deviation for each channel, or one for all. Throws ValueError for lists of different
+  /// lengths, empty ones, values that are not finite, or a deviation of 0.
+  Normalize(std::vector<double> mean, std::vector<double> std);
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  std::vector<float> mean_;
+  std::vector<float> std_;
+};
+
+/// Another size, with anti-aliasing; uint8 pictures to the bit as PIL.
+class Resize {
+ public:
+  /// The shorter side becomes `size`, the other keeps the proportion (rounded down, as torchvision does).
+  explicit Resize(int64_t size, Interpolation interpolation = Interpolation::kBilinear);
+  Resize(int64_t height, int64_t width, Interpolation interpolation = Interpolation::kBilinear);
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  int64_t height_;
+  int64_t width_;  ///< 0: height_ is the size of the shorter side
+  Interpolation interpolation_;
+};
+
+/// The middle of the picture; a smaller one gets zeros around it.
+class CenterCrop {
+ public:
+  explicit CenterCrop(int64_t size) : CenterCrop(size, size) {}
+  CenterCrop(int64_t height, int64_t width);
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  int64_t height_;
+  int64_t width_;
+};
+
+/// A piece at a random place of the picture with `padding` zeros on each side. Throws ValueError for a
+/// picture that is too small.
+class RandomCrop {
+ public:
+  explicit RandomCrop(int64_t size, int64_t padding = 0) : RandomCrop(size, size, padding) {}
+  RandomCrop(int64_t height, int64_t width, int64_t padding);
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  int64_t height_;
+  int64_t width_;
+  int64_t padding_;
+};
+
+/// Mirrors left and right with probability p.
+class RandomHorizontalFlip {
+ public:
+  explicit RandomHorizontalFlip(double p = 0.5);
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  double p_;
+};
+
+/// Colour to grey (luma, as to_gray), in 1 channel or repeated in 3.
+class Grayscale {
+ public:
+  explicit Grayscale(int64_t num_output_channels = 1);
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  int64_t channels_;
+};
+
+/// The picture as a uint8 tensor [channels, height, width].
+Tensor image_to_tensor(const Image& image);
+
+/// The tensor as a picture: uint8, or floats of which 0 to 1 become 0 to 255 (rounded, values outside
+/// clipped). [height, width] or [channels, height, width] with 1 or 3 channels. Throws ShapeError and
+/// DTypeError.
+Image tensor_to_image(const Tensor& tensor);
+
+}  // namespace tern::data

@@ -1,0 +1,215 @@
+// The allow-list's rows for NumPy arrays, scalars and dtypes (numpy/core/src/multiarray: array_reduce,
+// array_setstate). Arrays of numbers become objects that stand for a tensor; arrays of other things stay as
+// their parts.
+#include <cstring>
+
+#include "tern/base/check.h"
+#include "tern/io/byte_order.h"
+#include "tern/io/pickle_globals.h"
+#include "tern/io/tensor_bytes.h"
+#include "tern/io/value_nodes.h"
+
+namespace tern::io {
+
+using detail::describe;
+
+namespace {
+
+[[noreturn]] void fail(const std::string& what) { throw CheckpointError("NumPy: " + what); }
+
+/// What numpy.dtype('f8') and its state say about an element.
+struct ArrayType {
+  std::optional<DType> dtype;  ///< none for text, dates, structures and objects
+  bool big_endian = false;
+};
+
+std::optional<DType> dtype_of_code(std::string_view code) {
+  static constexpr std::pair<std::string_view, DType> kCodes[] = {
+      {"b1", DType::Bool},    {"?", DType::Bool},       {"i1", DType::Int8},       {"u1", DType::UInt8},
+      {"i2", DType::Int16},   {"u2", DType::UInt16},    {"i4", DType::Int32},      {"u4", DType::UInt32},
+      {"i8", DType::Int64},   {"u8", DType::UInt64},    {"f2", DType::Float16},    {"f4", DType::Float32},
+      {"f8", DType::Float64}, {"c8", DType::Complex64}, {"c16", DType::Complex128}};
+  for (const auto& [name, dtype] : kCodes)
+    if (name == code) return dtype;
+  return std::nullopt;
+}
+
+ArrayType array_type(const Value& value) {
+  const GlobalRow* row = value.is_object() ? row_of(value.as_object().callee) : nullptr;
+  if (!row || row->name != "dtype") fail(fmt::format("an array's dtype is {}", describe(value)));
+  const ValueObject& object = value.as_object();
+  const std::vector<Value>& args = object.args.as_tuple();
+  if (args.empty() || !args[0].is_str()) fail("a dtype has no code");
+  std::string_view code = args[0].as_str();
+  ArrayType type;
+  if (!code.empty() && (code[0] == '<' || code[0] == '>' || code[0] == '|' || code[0] == '=')) {
+    type.big_endian = code[0] == '>';
+    code.remove_prefix(1);
+  }
+  if (object.state.is_tuple() && object.state.length() >= 2 && object.state.as_tuple()[1].is_str())
+    type.big_endian = object.state.as_tuple()[1].as_str() == ">";
+  type.dtype = dtype_of_code(code);
+  static constexpr std::string_view kOpaque = "USMmOVa";
+  if (!type.dtype && (code.empty() || kOpaque.find(code[0]) == std::string_view::npos))
+    fail(fmt::format("the dtype code '{}' is unknown", code.substr(0, 40)));
+  return type;
+}
+
+/// bytes, or the str that Python 2 used for them.
+const std::string& raw_bytes(const Value& value) {
+  if (value.is_str()) return value.as_str();
+  if (value.kind() != ValueKind::Bytes && value.kind() != ValueKind::ByteArray)
+    fail(fmt::format("the numbers of an array are {}, not bytes", describe(value)));
+  return value.as_bytes();
+}
+
+Tensor make_tensor(const ArrayType& type, const std::string& data, const Shape& shape, bool column_major) {
+  size_t width = itemsize(*type.dtype);
+  auto numel = static_cast<uint64_t>(checked_numel(shape));
+  uint64_t needed = 0;
+  if (__builtin_mul_overflow(numel, width, &needed) || needed != data.size())
+    fail(fmt::format("an array of shape {} and dtype {} has {} bytes", to_string(shape), name(*type.dtype),
+                     data.size()));
+  std::string swapped;
+  const std::string* bytes = &data;
+  if (type.big_endian) {
+    swapped = data;
+    bool complex = *type.dtype == DType::Complex64 || *type.dtype == DType::Complex128;
+    swap_bytes(reinterpret_cast<std::byte*>(swapped.data()), swapped.size(), complex ? width / 2 : width);
+    bytes = &swapped;
+  }
+  if (*type.dtype == DType::Bool) {
+    swapped = *bytes;
+    for (char& c : swapped) c = c != 0;
+    bytes = &swapped;
+  }
+  Shape order = shape;
+  if (column_major) std::reverse(order.begin(), order.end());
+  Tensor tensor =
+      tensor_from_bytes(std::as_bytes(std::span(bytes->data(), bytes->size())), *type.dtype, order);
+  if (!column_major) return tensor;
+  Strides strides = tensor.strides();
+  std::reverse(strides.begin(), strides.end());
+  return Tensor::from_storage(tensor.storage(), *type.dtype, shape, strides);
+}
+
+Shape shape_of(const Value& value) {
+  if (value.kind() == ValueKind::Int) return Shape{value.as_int()};
+  if (!value.is_tuple() && !value.is_list()) fail(fmt::format("an array's shape is {}", describe(value)));
+  Shape shape;
+  for (const Value& item : value.as_sequence()) {
+    if (item.kind() != ValueKind::Int || item.as_int() < 0)
+      fail(fmt::format("an array's shape {} is wrong", value.str(200)));
+    if (shape.size() == kMaxRank) fail("an array has too many dimensions");
+    shape.push_back(item.as_int());
+  }
+  return shape;
+}
+
+/// numpy.core.multiarray._reconstruct(numpy.ndarray, (0,), b'b'): an empty array, which a state follows.
+Value reconstruct(PickleHost&, const Value& callee, const CallArgs& args) {
+  if (args.size() != 3 || args[0].kind() != ValueKind::Global) fail("_reconstruct has wrong arguments");
+  return make_object(callee, args);
+}
+
+/// (version, shape, dtype, column major, bytes or a list of objects).
+void set_array_state(PickleHost&, ValueObject& object, const Value& state) {
+  if (!state.is_tuple() || state.length() < 4 || state.length() > 5)
+    fail(fmt::format("an array's state is {}", describe(state)));
+  const std::vector<Value>& items = state.as_tuple();
+  size_t first = items.size() - 4;  // the oldest have no version
+  Shape shape = shape_of(items[first]);
+  ArrayType type = array_type(items[first + 1]);
+  const Value& column_major = items[first + 2];
+  if (!column_major.is_bool() && column_major.kind() != ValueKind::Int) fail("an array's order is no bool");
+  if (type.dtype)
+    object.payload = make_tensor(type, raw_bytes(items[first + 3]), shape, column_major.as_int() != 0);
+  object.state = state;
+  object.has_state = true;
+}
+
+/// numpy.dtype('f8', align, copy).
+Value call_dtype(PickleHost&, const Value& callee, const CallArgs& args) {
+  if (args.empty() || args.size() > 3) fail("a dtype has wrong arguments");
+  return make_object(callee, args);
+}
+
+/// numpy.core.multiarray.scalar(dtype, bytes).
+Value call_scalar(PickleHost&, const Value& callee, const CallArgs& args) {
+  if (args.size() != 2) fail("a scalar has wrong arguments");
+  ArrayType type = array_type(args[0]);
+  Value object = make_object(callee, args);
+  if (!type.dtype) return object;
+  Tensor tensor = make_tensor(type, raw_bytes(args[1]), {}, /*column_major=*/false);
+  const std::byte* p = static_cast<const std::byte*>(tensor.data_ptr());
+  Value& payload = object.as_object().payload;
+  switch (*type.dtype) {
+    case DType::Bool:
+      payload = *p != std::byte{0};
+      break;
+    case DType::UInt8:
+      payload = load_le<uint8_t>(p);
+      break;
+    case DType::Int8:
+      payload = load_le<int8_t>(p);
+      break;
+    case DType::Int16:
+      payload = load_le<int16_t>(p);
+      break;
+    case DType::UInt16:
+      payload = load_le<uint16_t>(p);
+      break;
+    case DType::Int32:
+      payload = load_le<int32_t>(p);
+      break;
+    case DType::UInt32:
+      payload = load_le<uint32_t>(p);
+      break;
+    case DType::Int64:
+      payload = load_le<int64_t>(p);
+      break;
+    case DType::UInt64:
+      payload = load_le<uint64_t>(p);
+      break;
+    case DType::Complex64: {
+      float parts[2];
+      std::memcpy(parts, p, sizeof(parts));
+      payload = std::complex<double>(parts[0], parts[1]);
+      break;
+    }
+    case DType::Complex128: {
+      double parts[2];
+      std::memcpy(parts, p, sizeof(parts));
+      payload = std::complex<double>(parts[0], parts[1]);
+      break;
+    }
+    default:
+      payload = Value(tensor).as_float();
+  }
+  return object;
+}
+
+/// numpy.core.numeric._frombuffer(bytes, dtype, shape, 'C' or 'F'), from protocol 5 on.
+Value from_buffer(PickleHost&, const Value& callee, const CallArgs& args) {
+  if (args.size() != 4 || !args[3].is_str()) fail("_frombuffer has wrong arguments");
+  ArrayType type = array_type(args[1]);
+  Value object = make_object(callee, args);
+  if (type.dtype)
+    object.as_object().payload =
+        make_tensor(type, raw_bytes(args[0]), shape_of(args[2]), args[3].as_str() == "F");
+  return object;
+}
+
+constexpr GlobalRow kRows[] = {
+    {"numpy", "ndarray", reconstruct, set_array_state},
+    {"numpy", "dtype", call_dtype},
+    {"numpy.core.multiarray", "_reconstruct", reconstruct, set_array_state},
+    {"numpy.core.multiarray", "scalar", call_scalar},
+    {"numpy.core.numeric", "_frombuffer", from_buffer},
+};
+
+}  // namespace
+
+std::span<const GlobalRow> numpy_globals() { return kRows; }
+
+}  // namespace tern::io

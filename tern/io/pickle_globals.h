@@ -1,0 +1,66 @@
+// The allow-list: every class and function whose meaning the readers know, with what stands for calling it. A
+// name from a file is only ever compared with this list; nothing is imported or run. The rows are in
+// pickle_python.cpp, torch_rebuild.cpp, numpy_rebuild.cpp.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/io/value.h"
+
+namespace tern::io {
+
+struct GlobalRow;
+
+/// What a pickle may ask of the file it is in.
+class PickleHost {
+ public:
+  virtual ~PickleHost() = default;
+  /// The value behind a persistent id. Throws CheckpointError for an id that the container does not have.
+  virtual Value persistent_load(const Value& id) = 0;
+  /// Runs `check` when the storages have their bytes; it throws CheckpointError when they are not what they
+  /// must be.
+  virtual void check_later(std::function<void()> check) = 0;
+  /// Where a tensor that lived at `location` ("cuda:1") goes.
+  virtual Device device_for(const std::string& location) = 0;
+  /// What `torch.storage._load_from_bytes` stands for: a complete checkpoint inside the pickle.
+  virtual Value load_nested(const std::string& bytes) = 0;
+};
+
+using CallArgs = std::vector<Value>;
+/// Gives what calling the function or class with `args` would give. Throws CheckpointError for wrong
+/// arguments.
+using GlobalCall = Value (*)(PickleHost& host, const Value& callee, const CallArgs& args);
+/// Gives `state` to an object that `call` made (BUILD).
+using GlobalSetState = void (*)(PickleHost& host, ValueObject& object, const Value& state);
+
+struct GlobalRow {
+  std::string_view module;
+  std::string_view name;
+  GlobalCall call = nullptr;  ///< null for a name that is only a value
+  GlobalSetState set_state = nullptr;
+  DType dtype = DType::UInt8;  ///< of a storage or tensor class
+  bool typed = false;          ///< dtype is meant
+};
+
+std::span<const GlobalRow> python_globals();
+std::span<const GlobalRow> torch_globals();
+std::span<const GlobalRow> numpy_globals();
+
+/// The value for a name in a pickle: a dtype, or the name with its row in the list (null when it is not
+/// there).
+Value find_global(std::string_view module, std::string_view name);
+
+/// The row of a name, or null.
+inline const GlobalRow* row_of(const GlobalName& name) { return static_cast<const GlobalRow*>(name.known); }
+inline const GlobalRow* row_of(const Value& value) {
+  return value.kind() == ValueKind::Global ? row_of(value.as_global()) : nullptr;
+}
+
+/// An object that stands for the call `callee(*args)`.
+Value make_object(Value callee, CallArgs args, ValueObject::Made made = ValueObject::Made::Called);
+
+}  // namespace tern::io

@@ -1,0 +1,38 @@
+// The pickle machine: reads protocols 0 to 5 into values. It knows the opcodes; what the named classes mean
+// stands in pickle_globals.h, and no code is ever run.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "tern/io/pickle_globals.h"
+#include "tern/io/value.h"
+
+namespace tern::io {
+
+struct PickleOptions {
+  /// Refuse names that are not on the allow-list; otherwise they become inert objects.
+  bool weights_only = true;
+  size_t max_depth = 1000;
+  size_t max_string_bytes = size_t{64} << 20;
+  size_t max_integer_bytes = 1024;
+  /// Memory for values: a fixed part and so much for each byte of the pickle.
+  size_t memory_base = size_t{128} << 20;
+  size_t memory_per_byte = 48;
+};
+
+struct PickleResult {
+  Value root;
+  size_t consumed = 0;              ///< bytes up to and with STOP
+  int protocol = 0;                 ///< the highest that a PROTO opcode named
+  std::vector<GlobalName> globals;  ///< every class and function that was named, once each
+};
+
+/// Reads one pickle from the start of `bytes`; what follows it is not looked at. Cycles are made non-owning
+/// at their end. Throws CheckpointError naming the byte, the opcode and the place in the tree.
+PickleResult read_pickle(std::span<const std::byte> bytes, PickleHost& host,
+                         const PickleOptions& options = {});
+
+}  // namespace tern::io

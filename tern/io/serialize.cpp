@@ -1,0 +1,110 @@
+// save and load: the choice of the format, and where storages go. Each format has its own files.
+#include "tern/io/serialize.h"
+
+#include <charconv>
+
+#include "tern/base/check.h"
+#include "tern/core/memory.h"
+#include "tern/io/file.h"
+#include "tern/io/format.h"
+#include "tern/io/safetensors.h"
+#include "tern/io/torch_file.h"
+
+namespace tern {
+
+namespace {
+
+Device existing(Device device) {
+  if (device.is_cpu()) return device;
+  Memory* memory = find_memory(device.type);
+  int count = memory ? memory->device_count() : 0;
+  TERN_CHECK(count > 0, DeviceError,
+             "Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False. If "
+             "you are running on a "
+             "CPU-only machine, please use torch.load with map_location=torch.device('cpu') to map your "
+             "storages to the CPU. (In "
+             "Tern: load(path, {{.map_location = \"cpu\"}}).)");
+  if (device.index < 0) device.index = static_cast<int16_t>(memory->current_device());
+  TERN_CHECK(device.index < count, DeviceError,
+             "Attempting to deserialize object on CUDA device {} but torch.cuda.device_count() is {}. Please "
+             "use torch.load with "
+             "map_location to map your storages to an existing device. (In Tern: load(path, {{.map_location "
+             "= \"cuda:0\"}}).)",
+             device.index, count);
+  return device;
+}
+
+/// "cpu", "cuda", "cuda:1".
+std::optional<Device> device_of(std::string_view location) {
+  if (location == "cpu") return kCPU;
+  if (!location.starts_with("cuda")) return std::nullopt;
+  location.remove_prefix(4);
+  if (location.empty()) return Device(DeviceType::CUDA, -1);
+  int index = -1;
+  const char* end = location.data() + location.size();
+  bool right = location[0] == ':' && location.size() > 1 && location[1] >= '0' && location[1] <= '9' &&
+               std::from_chars(location.data() + 1, end, index).ptr == end && index <= INT16_MAX;
+  return right ? std::optional(Device(DeviceType::CUDA, index)) : std::nullopt;
+}
+
+Value load_from(std::shared_ptr<const io::ByteSource> source, const LoadOptions& options) {
+  io::FileFormat format = io::sniff_format(*source);
+  switch (format) {
+    case io::FileFormat::Zip:
+      return io::read_torch_zip(std::move(source), options).root;
+    case io::FileFormat::Safetensors: {
+      SafetensorsFile file = io::read_safetensors(*source, options.map_location("cpu"));
+      Value dict = Value::dict();
+      for (const auto& [name, tensor] : file.tensors) dict.as_dict().set(name, tensor);
+      return dict;
+    }
+    default:
+      TERN_THROW(CheckpointError, "this is no checkpoint that can be read: the file is {}",
+                 io::describe(format));
+  }
+}
+
+}  // namespace
+
+Device MapLocation::operator()(const std::string& location) const {
+  if (auto* device = std::get_if<Device>(&target_)) return existing(*device);
+  std::string place = location;
+  if (auto* map = std::get_if<std::map<std::string, std::string>>(&target_)) {
+    auto found = map->find(location);
+    if (found != map->end()) place = found->second;
+  } else if (auto* function =
+                 std::get_if<std::function<std::optional<Device>(const std::string&)>>(&target_)) {
+    if (auto chosen = (*function)(location)) return existing(*chosen);
+  }
+  auto device = device_of(place);
+  TERN_CHECK(device, CheckpointError,
+             "don't know how to restore data location of torch.storage.UntypedStorage (tagged with {}): give "
+             "a map_location, such as "
+             "\"cpu\"",
+             place.substr(0, 100));
+  return existing(*device);
+}
+
+void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options) {
+  io::AtomicFile file(path);
+  with_context(fmt::format("saving '{}'", path.string()),
+               [&] { io::write_torch_zip(value, file, io::archive_name_for(path)); });
+  file.commit(options.sync);
+}
+
+std::vector<std::byte> save_to_buffer(const Value& value) {
+  io::MemorySink sink;
+  io::write_torch_zip(value, sink, "archive");
+  return std::move(sink.bytes());
+}
+
+Value load(const std::filesystem::path& path, const LoadOptions& options) {
+  return with_context(fmt::format("loading '{}'", path.string()),
+                      [&] { return load_from(io::open_file(path), options); });
+}
+
+Value load_from_buffer(std::span<const std::byte> bytes, const LoadOptions& options) {
+  return with_context("loading from memory", [&] { return load_from(io::view_memory(bytes), options); });
+}
+
+}  // namespace tern

@@ -1,0 +1,95 @@
+// save and load: values to and from files in PyTorch's formats, and safetensors. The tree of values is in
+// value.h.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tern/io/value.h"
+
+namespace tern {
+
+/// Where storages go that a file says were at `location` ("cpu", "cuda:1").
+class MapLocation {
+ public:
+  /// Each goes where it was.
+  MapLocation() = default;
+  /// All go to one device: `"cpu"`, `Device("cuda:0")`.
+  MapLocation(Device device) : target_(device) {}
+  MapLocation(const char* device) : MapLocation(Device(device)) {}
+  MapLocation(const std::string& device) : MapLocation(Device(device)) {}
+  /// From location to location; those that are not named stay.
+  MapLocation(std::map<std::string, std::string> locations) : target_(std::move(locations)) {}
+  /// Called with the location; no value means: where it was.
+  MapLocation(std::function<std::optional<Device>(const std::string&)> function)
+      : target_(std::move(function)) {}
+
+  /// The device for a location. Throws DeviceError, in PyTorch's words, when that device is not there, and
+  /// CheckpointError for a location of an unknown kind.
+  Device operator()(const std::string& location) const;
+
+ private:
+  std::variant<std::monostate, Device, std::map<std::string, std::string>,
+               std::function<std::optional<Device>(const std::string&)>>
+      target_;
+};
+
+struct LoadOptions {
+  MapLocation map_location;
+  /// Accept plain data only: a file that names any other class or function is refused. When false, unknown
+  /// classes become inert objects (ValueObject). Nothing from the file is run either way.
+  bool weights_only = true;
+  /// Check the CRC of what is read, where the file has one.
+  bool verify = true;
+};
+
+struct SaveOptions {
+  /// Return only when the file is on the disk.
+  bool sync = true;
+};
+
+/// Writes a tensor, number, text, list, tuple, dict, StateDict or any tree of them in PyTorch's zip format,
+/// which `torch.load(path, weights_only=True)` opens. Tensors that share memory still share it after loading.
+/// The file appears in one step: on failure (IoError) the old one is untouched. Throws ValueError for what
+/// cannot be written.
+void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options = {});
+
+/// The same into memory.
+std::vector<std::byte> save_to_buffer(const Value& value);
+
+/// Reads a file that `save` or `torch.save` wrote, or a safetensors file (a dict). Throws IoError when the
+/// file cannot be read, CheckpointError when it is broken or of another kind, DeviceError when a tensor's
+/// device is not there.
+Value load(const std::filesystem::path& path, const LoadOptions& options = {});
+
+/// The same from memory, which is not needed afterwards.
+Value load_from_buffer(std::span<const std::byte> bytes, const LoadOptions& options = {});
+
+/// Names and tensors with the file's `__metadata__`.
+struct SafetensorsFile {
+  StateDict tensors;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Writes a safetensors file, in one step as `save`. Values in row-major order; tensors that share memory are
+/// written each. Throws DTypeError for dtypes that the format lacks (complex128).
+void save_safetensors(const StateDict& tensors, const std::filesystem::path& path,
+                      const std::map<std::string, std::string>& metadata = {{"format", "pt"}},
+                      const SaveOptions& options = {});
+std::vector<std::byte> save_safetensors_to_buffer(const StateDict& tensors,
+                                                  const std::map<std::string, std::string>& metadata = {
+                                                      {"format", "pt"}});
+
+/// Reads a safetensors file; tensors come in the order of their data. Throws CheckpointError by the rules of
+/// the format's reference implementation, and for duplicate names.
+SafetensorsFile load_safetensors(const std::filesystem::path& path, Device device = kCPU);
+SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes, Device device = kCPU);
+
+}  // namespace tern

@@ -1,0 +1,26 @@
+// Element bytes of tensors on the host, whatever device and strides they have: for the writers of formats and
+// for checks.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "tern/core/tensor.h"
+
+namespace tern::io {
+
+/// Calls `visit` with the bytes [offset, offset + nbytes) of a storage in pieces, in order. Host memory is
+/// shown where it is; that of a device is copied piece by piece.
+void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
+                 const std::function<void(std::span<const std::byte>)>& visit);
+
+/// The elements in row-major order.
+std::vector<std::byte> element_bytes(const Tensor& tensor);
+
+/// A tensor that holds a copy of `bytes` on `device`.
+Tensor tensor_from_bytes(std::span<const std::byte> bytes, DType dtype, IntArrayRef shape,
+                         Device device = kCPU);
+
+}  // namespace tern::io

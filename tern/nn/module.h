@@ -1,0 +1,218 @@
+// Module: the base of layers and networks. A module is a plain struct whose fields are named once:
+//   struct Net : nn::Module {
+//     nn::Linear hidden{20, 256};
+//     nn::Linear output{256, 10};
+//     TERN_MODULE(hidden, output)
+//     Tensor forward(const Tensor& x) { return output(relu(hidden(x))); }
+//   };
+// Layers are in the files beside this one, modules of any type in nn/any_module.h, lists of them in
+// nn/containers.h.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tern/base/error.h"
+#include "tern/core/state_dict.h"
+#include "tern/core/tensor.h"
+#include "tern/nn/module_call.h"
+#include "tern/nn/parameter.h"
+
+/// Names the fields of a module, in the order of its state_dict: parameters, buffers, modules (AnyModule
+/// too), and std::optional or std::vector of those. A module without any writes `TERN_MODULE()`. It also
+/// gives the struct its call operator, `net(x)`: forward(x) with hooks and with the module's path in errors.
+/// What follows it is public.
+#define TERN_MODULE(...)                                                      \
+ public:                                                                      \
+  void collect_fields(::tern::nn::Fields& tern_fields) override {             \
+    tern_fields.add_all(#__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__);             \
+  }                                                                           \
+  template <class... Args>                                                    \
+  auto operator()(Args&&... tern_args) {                                      \
+    return ::tern::nn::detail::call(*this, std::forward<Args>(tern_args)...); \
+  }                                                                           \
+  template <class... Args>                                                    \
+  auto operator()(Args&&... tern_args) const {                                \
+    return ::tern::nn::detail::call(*this, std::forward<Args>(tern_args)...); \
+  }
+
+namespace tern::nn {
+
+class Module;
+class AnyModule;
+
+/// The fields of one module with their names, in order. Absent ones are left out.
+class Fields {
+ public:
+  std::vector<std::pair<std::string, Parameter*>> parameters;
+  std::vector<std::pair<std::string, Buffer*>> buffers;
+  std::vector<std::pair<std::string, Module*>> modules;
+
+  void add(std::string_view name, Parameter& parameter);
+  void add(std::string_view name, Buffer& buffer);
+  void add(std::string_view name, Module& module);
+  void add(std::string_view name, AnyModule& module);
+  template <class T>
+  void add(std::string_view name, std::optional<T>& field) {
+    if (field) add(name, *field);
+  }
+  /// Elements are called "name.0", "name.1", ...
+  template <class T>
+  void add(std::string_view name, std::vector<T>& fields) {
+    for (size_t i = 0; i < fields.size(); ++i) add(std::string(name) + "." + std::to_string(i), fields[i]);
+  }
+
+  /// `names` is the text of the fields as they stand in TERN_MODULE: "hidden, output".
+  template <class... Ts>
+  void add_all(std::string_view names, Ts&... fields) {
+    static_assert(
+        (addable<Ts> && ...),
+        "TERN_MODULE takes Parameter, Buffer, modules, AnyModule, and std::optional or std::vector of those");
+    (add(next_name(names), fields), ...);
+  }
+
+ private:
+  template <class T>
+  static constexpr bool addable = requires(Fields& fields, T& field) {
+    fields.add(std::string_view(), field);
+  };
+  static std::string_view next_name(std::string_view& names);
+};
+
+/// What load_state_dict found. Names are full ("conv1.weight").
+struct IncompatibleKeys {
+  std::vector<std::string> missing_keys;     ///< of the module, not in the dict
+  std::vector<std::string> unexpected_keys;  ///< in the dict, not of the module
+  std::vector<std::string> mismatched;  ///< in both, with sizes or kinds that do not fit; left as they were
+
+  bool empty() const noexcept {
+    return missing_keys.empty() && unexpected_keys.empty() && mismatched.empty();
+  }
+  /// PyTorch's text: "<All keys matched successfully>" or the lists.
+  std::string str() const;
+};
+
+struct LoadStateDictOptions {
+  /// Any difference is an error. When false, what fits is loaded and the rest is returned.
+  bool strict = true;
+};
+
+/// Base of modules. Copying a module copies the struct and shares its tensors; `nn::clone` copies the numbers
+/// too.
+class Module {
+ public:
+  virtual ~Module() = default;
+
+  /// Adds the module's own fields; TERN_MODULE writes it.
+  virtual void collect_fields(Fields& fields) = 0;
+  /// The class as it stands in errors and in str(): "Linear".
+  virtual std::string class_name() const;
+  /// What stands in the parentheses of str(): "in_features=20, out_features=256, bias=True".
+  virtual std::string extra_repr() const { return {}; }
+  /// The text that PyTorch prints for the module.
+  virtual std::string str() const;
+  /// The version of the layout of the module's own entries in a state dict.
+  virtual int64_t state_version() const { return 1; }
+  /// True when the own entry `name` may be absent from a state dict that the module's `version` wrote.
+  virtual bool may_be_absent(std::string_view /*name*/, std::optional<int64_t> /*version*/) const {
+    return false;
+  }
+
+  Fields fields() const;
+
+  // Lists in order: own fields first, then those of the modules below, as in PyTorch. A tensor that stands in
+  // several places is listed once.
+  std::vector<Tensor> parameters(bool recurse = true) const;
+  std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true) const;
+  std::vector<Tensor> buffers(bool recurse = true) const;
+  std::vector<std::pair<std::string, Tensor>> named_buffers(bool recurse = true) const;
+  std::vector<Module*> children() const;
+  std::vector<std::pair<std::string, Module*>> named_children() const;
+  /// This module (path "") and all below it. The pointers live as long as the module is not moved or changed.
+  std::vector<Module*> modules() const;
+  std::vector<std::pair<std::string, Module*>> named_modules() const;
+  /// This module as a `M`, or null.
+  template <class M>
+  M* as() {
+    return dynamic_cast<M*>(this);
+  }
+
+  /// Moves parameters and buffers, and their gradients. Tensors stay the same tensors: optimizers go on with
+  /// them.
+  Module& to(Device device);
+  Module& to(const char* device) { return to(Device(device)); }
+  /// Converts floating-point parameters and buffers. Throws DTypeError unless `dtype` is floating point.
+  Module& to(DType dtype);
+  Module& to(Device device, DType dtype);
+  Module& cpu() { return to(kCPU); }
+  Module& cuda(int index = -1) { return to(Device(DeviceType::CUDA, index)); }
+
+  /// Sets the mode of this module and all below (dropout, batch norm).
+  Module& train(bool mode = true);
+  Module& eval() { return train(false); }
+  bool is_training() const noexcept { return training_; }
+
+  /// Takes the gradients of all parameters away, or fills them with zeros.
+  void zero_grad(bool set_to_none = true);
+  /// Sets requires_grad of all parameters.
+  Module& requires_grad_(bool requires_grad = true);
+
+  /// Names and tensors of all parameters and persistent buffers, with the modules' versions. The tensors
+  /// share the module's storages and have no history.
+  StateDict state_dict() const;
+  /// Copies tensors of the dict into the module's, converting dtype and device. With `strict`, any missing,
+  /// unexpected or mismatched name throws CheckpointError in PyTorch's words, and nothing has been changed.
+  IncompatibleKeys load_state_dict(const StateDict& dict, LoadStateDictOptions options = {});
+
+  /// Calls `f` with every module, children before their parent.
+  Module& apply(const std::function<void(Module&)>& f);
+
+  /// Calls `hook(module, input)` before forward, `input` being the first tensor among the arguments; what it
+  /// returns, when defined, takes the input's place. Hooks go with copies of the module.
+  HookHandle register_forward_pre_hook(ForwardPreHook hook);
+  /// Calls `hook(module, input, output)` after forward; what it returns, when defined, takes the output's
+  /// place. Of a forward that returns several tensors, `output` is the first and can not be replaced.
+  HookHandle register_forward_hook(ForwardHook hook);
+
+  /// For nn/module_call.h.
+  const std::shared_ptr<detail::ModuleHooks>& hooks() const noexcept { return hooks_; }
+
+ protected:
+  Module() = default;
+  Module(const Module&) = default;
+  Module(Module&&) = default;
+  Module& operator=(const Module&) = default;
+  Module& operator=(Module&&) = default;
+
+ private:
+  detail::ModuleHooks& make_hooks();
+
+  std::shared_ptr<detail::ModuleHooks> hooks_;
+  bool training_ = true;
+};
+
+std::ostream& operator<<(std::ostream& out, const Module& module);
+
+namespace detail {
+/// Gives the module tensors of its own with the same numbers; what was shared inside it stays shared inside
+/// it.
+void separate(Module& module);
+}  // namespace detail
+
+/// A copy of a module that shares nothing with it: parameters, buffers and gradients are copied.
+template <class M>
+M clone(const M& module) {
+  M copy(module);
+  detail::separate(copy);
+  return copy;
+}
+
+}  // namespace tern::nn

@@ -1,0 +1,124 @@
+// Hooks of modules, and the path of a module in the text of errors.
+#include "tern/nn/module_call.h"
+
+#include "tern/base/check.h"
+#include "tern/nn/any_module.h"
+#include "tern/nn/module.h"
+#include "tern/nn/module_walk.h"
+
+namespace tern::nn {
+
+namespace detail {
+namespace {
+
+/// The error on its way out through calls of modules: the last module it left, and the text put before it so
+/// far.
+struct ErrorTrail {
+  const Error* error = nullptr;
+  const Module* module = nullptr;
+  std::string path;
+  std::string class_name;
+  std::string context;
+};
+thread_local ErrorTrail trail;
+
+std::string path_to(const Module& from, const Module* to) {
+  for (const auto& [path, module] : from.named_modules())
+    if (module == to) return path;
+  return {};
+}
+
+template <class Hook>
+int64_t add_hook(ModuleHooks& hooks, std::vector<std::pair<int64_t, Hook>>& list, Hook hook) {
+  list.emplace_back(hooks.next, std::move(hook));
+  return hooks.next++;
+}
+
+}  // namespace
+
+Tensor ModuleHooks::run_before(const Module& module, Tensor input) const {
+  const auto hooks = before;  // a hook may take itself away
+  for (const auto& [number, hook] : hooks)
+    if (Tensor replaced = hook(module, input); replaced.defined()) input = replaced;
+  return input;
+}
+
+Tensor ModuleHooks::run_after(const Module& module, const Tensor& input, Tensor output,
+                              bool replaceable) const {
+  const auto hooks = after;
+  for (const auto& [number, hook] : hooks) {
+    Tensor replaced = hook(module, input, output);
+    if (!replaced.defined()) continue;
+    TERN_CHECK(replaceable, ValueError,
+               "register_forward_hook: the forward of {} does not return one tensor, so a hook can not "
+               "replace its result: "
+               "return an undefined tensor from the hook",
+               module.class_name());
+    output = replaced;
+  }
+  return output;
+}
+
+void add_module_context(Error& error, const Module& module) {
+  std::string relative;
+  bool inside =
+      trail.error == &error && trail.module != &module && error.message().starts_with(trail.context);
+  if (inside) relative = path_to(module, trail.module);
+  if (relative.empty()) {
+    trail = {&error, &module, "", module.class_name(), ""};
+    if (module.fields().modules.empty()) return;  // a layer on its own: the operator's message says it all
+  } else {
+    trail.module = &module;
+    trail.path = join_path(relative, trail.path);
+    if (trail.path.ends_with('.')) trail.path.pop_back();
+  }
+  std::string message = error.message().substr(trail.context.size());
+  trail.context = trail.path.empty()
+                      ? module.class_name() + ": "
+                      : fmt::format("{}.{} ({}): ", module.class_name(), trail.path, trail.class_name);
+  error = Error(trail.context + message);
+}
+
+void throw_empty_module() { TERN_THROW(ValueError, "AnyModule: it holds no module"); }
+
+void throw_not_of_tensor(const Module& module) {
+  TERN_THROW(
+      TypeError,
+      "AnyModule: the forward of {} does not take one tensor and return one: call it as {{}}.as<{}>()(...)",
+      module.class_name(), module.class_name());
+}
+
+void throw_not_copyable(const Module& module) {
+  TERN_THROW(TypeError, "AnyModule: a {} can not be copied", module.class_name());
+}
+
+void throw_wrong_module(const Module& module, const std::type_info& wanted) {
+  TERN_THROW(TypeError, "AnyModule: it holds a {}, not a {}", module.class_name(), short_type_name(wanted));
+}
+
+}  // namespace detail
+
+void HookHandle::remove() {
+  if (auto hooks = hooks_.lock()) {
+    auto is_this = [this](const auto& entry) { return entry.first == number_; };
+    std::erase_if(hooks->before, is_this);
+    std::erase_if(hooks->after, is_this);
+  }
+}
+
+detail::ModuleHooks& Module::make_hooks() {
+  if (!hooks_) hooks_ = std::make_shared<detail::ModuleHooks>();
+  return *hooks_;
+}
+
+HookHandle Module::register_forward_pre_hook(ForwardPreHook hook) {
+  detail::ModuleHooks& hooks = make_hooks();
+  return {hooks_, detail::add_hook(hooks, hooks.before, std::move(hook))};
+}
+
+HookHandle Module::register_forward_hook(ForwardHook hook) {
+  detail::ModuleHooks& hooks = make_hooks();
+  return {hooks_, detail::add_hook(hooks, hooks.after, std::move(hook))};
+}
+
+}  // namespace tern::nn

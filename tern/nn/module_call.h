@@ -1,0 +1,126 @@
+// What `module(x)` does around forward(x): hooks, and the module's path in the text of errors.
+// The call operator itself is written by TERN_MODULE (nn/module.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tern/base/error.h"
+#include "tern/core/tensor.h"
+
+namespace tern::nn {
+
+class Module;
+
+/// Returns an undefined tensor to leave things as they are.
+using ForwardPreHook = std::function<Tensor(const Module& module, const Tensor& input)>;
+using ForwardHook = std::function<Tensor(const Module& module, const Tensor& input, const Tensor& output)>;
+
+namespace detail {
+
+struct ModuleHooks {
+  int64_t next = 0;
+  std::vector<std::pair<int64_t, ForwardPreHook>> before;
+  std::vector<std::pair<int64_t, ForwardHook>> after;
+
+  Tensor run_before(const Module& module, Tensor input) const;
+  /// `replaceable`: whether a hook may give another output; if it does all the same, ValueError.
+  Tensor run_after(const Module& module, const Tensor& input, Tensor output, bool replaceable) const;
+};
+
+}  // namespace detail
+
+/// Takes a hook away again. Does nothing once the hook or its module is gone.
+class HookHandle {
+ public:
+  HookHandle() = default;
+  HookHandle(std::weak_ptr<detail::ModuleHooks> hooks, int64_t number)
+      : hooks_(std::move(hooks)), number_(number) {}
+  void remove();
+
+ private:
+  std::weak_ptr<detail::ModuleHooks> hooks_;
+  int64_t number_ = 0;
+};
+
+namespace detail {
+
+/// Puts the path from `module` to where the error arose before its message: "LeNet.fc1 (Linear): ...".
+void add_module_context(Error& error, const Module& module);
+
+template <class T>
+inline constexpr bool is_tensor = std::is_base_of_v<Tensor, std::remove_cvref_t<T>>;
+
+/// The first tensor among the arguments of a call; a Tensor stands in its place in `arguments`.
+inline Tensor* first_tensor() { return nullptr; }
+template <class First, class... Rest>
+Tensor* first_tensor(First& first, Rest&... rest) {
+  if constexpr (is_tensor<First>)
+    return &first;
+  else
+    return first_tensor(rest...);
+}
+
+/// An argument as it is kept while hooks run: tensors as handles that may be replaced, the rest as it was
+/// given.
+template <class T>
+using HeldArgument = std::conditional_t<is_tensor<T>, Tensor, T&&>;
+
+template <class T>
+Tensor first_output(const T& output) {
+  if constexpr (is_tensor<T>)
+    return output;
+  else if constexpr (requires { std::tuple_size<T>::value; })
+    return std::apply(
+        [](const auto&... parts) {
+          Tensor* first = first_tensor(const_cast<std::remove_cvref_t<decltype(parts)>&>(parts)...);
+          return first ? *first : Tensor();
+        },
+        output);
+  else if constexpr (std::is_same_v<T, std::vector<Tensor>>)
+    return output.empty() ? Tensor() : output.front();
+  else
+    return Tensor();
+}
+
+template <class Self, class... Args>
+[[gnu::noinline]] auto call_with_hooks(Self& self, Args&&... args) {
+  std::shared_ptr<ModuleHooks> hooks = self.hooks();
+  std::tuple<HeldArgument<Args>...> held(std::forward<Args>(args)...);
+  Tensor input;
+  std::apply(
+      [&](auto&... arguments) {
+        if (Tensor* first = first_tensor(arguments...))
+          input = *first = hooks->run_before(self, *first);
+        else
+          input = hooks->run_before(self, Tensor());
+      },
+      held);
+  auto output = std::apply(
+      [&](auto&... arguments) { return self.forward(static_cast<HeldArgument<Args>&&>(arguments)...); },
+      held);
+  using Output = decltype(output);
+  Tensor seen = hooks->run_after(self, input, first_output(output), is_tensor<Output>);
+  if constexpr (is_tensor<Output>) output = seen;
+  return output;
+}
+
+template <class Self, class... Args>
+auto call(Self& self, Args&&... args) {
+  try {
+    if (self.hooks()) [[unlikely]]
+      return call_with_hooks(self, std::forward<Args>(args)...);
+    return self.forward(std::forward<Args>(args)...);
+  } catch (Error& error) {
+    add_module_context(error, self);
+    throw;
+  }
+}
+
+}  // namespace detail
+}  // namespace tern::nn

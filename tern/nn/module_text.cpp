@@ -1,0 +1,72 @@
+// The text that a module prints, as PyTorch's repr, and the helpers for it.
+#include <cxxabi.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <ostream>
+
+#include "tern/nn/module.h"
+#include "tern/nn/text.h"
+
+namespace tern::nn {
+
+std::string python_text(double value) {
+  std::string text = fmt::format("{}", value);
+  return text.find_first_of(".enai") == std::string::npos ? text + ".0" : text;
+}
+
+std::string python_text(bool value) { return value ? "True" : "False"; }
+
+std::string python_tuple(IntArrayRef values) {
+  return fmt::format("({}{})", fmt::join(values.begin(), values.end(), ", "), values.size() == 1 ? "," : "");
+}
+
+std::string size_text(IntArrayRef shape) { return "torch.Size(" + to_string(shape) + ")"; }
+
+std::string indent_rest(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    result += c;
+    if (c == '\n') result += "  ";
+  }
+  return result;
+}
+
+std::string short_type_name(const std::type_info& type) {
+  int status = 0;
+  char* demangled = abi::__cxa_demangle(type.name(), nullptr, nullptr, &status);
+  std::string name = status == 0 ? demangled : type.name();
+  std::free(demangled);
+  // The last component, where "::" inside <> and () does not count; then the part before the template
+  // arguments.
+  size_t start = 0, end = name.size();
+  int depth = 0;
+  for (size_t i = 0; i < name.size(); ++i) {
+    char c = name[i];
+    if (c == '<' && depth == 0) end = i;
+    if (c == '<' || c == '(' || c == '{') ++depth;
+    if (c == '>' || c == ')' || c == '}') --depth;
+    if (depth == 0 && name.compare(i, 2, "::") == 0) {
+      start = i + 2;
+      end = name.size();
+    }
+  }
+  return name.substr(start, end - start);
+}
+
+std::string Module::class_name() const { return short_type_name(typeid(*this)); }
+
+std::string Module::str() const {
+  std::string extra = extra_repr();
+  const auto children = named_children();
+  std::string text = class_name() + "(";
+  if (children.empty() && extra.find('\n') == std::string::npos) return text + extra + ")";
+  if (!extra.empty()) text += "\n  " + indent_rest(extra);
+  for (const auto& [name, child] : children)
+    text += fmt::format("\n  ({}): {}", name, indent_rest(child->str()));
+  return text + "\n)";
+}
+
+std::ostream& operator<<(std::ostream& out, const Module& module) { return out << module.str(); }
+
+}  // namespace tern::nn

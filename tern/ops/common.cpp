@@ -1,0 +1,68 @@
+// Checks and promotion shared by the operators.
+#include "tern/ops/common.h"
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+
+void throw_device_mismatch(const char* op, std::initializer_list<NamedTensor> tensors) {
+  Device first;
+  Device other;
+  bool seen = false;
+  std::string places;
+  for (const NamedTensor& t : tensors) {
+    if (!t.tensor.defined()) continue;
+    Device device = t.tensor.device();
+    if (!seen) first = other = device;
+    seen = true;
+    if (device != first) other = device;
+    if (!places.empty()) places += ", ";
+    places += fmt::format("{} is on {}", t.name, device.str());
+  }
+  TERN_THROW(DeviceError,
+             "Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}: {}; bring them together "
+             "with to(device))",
+             first.str(), other.str(), op, places);
+}
+
+namespace {
+int category(DType dtype) { return is_floating_point(dtype) ? 2 : is_bool(dtype) ? 0 : 1; }
+}  // namespace
+
+DType result_type(const Tensor& a, const Tensor& b) {
+  if (a.dtype() == b.dtype()) return a.dtype();
+  bool a_scalar = a.dim() == 0, b_scalar = b.dim() == 0;
+  if (a_scalar != b_scalar) {
+    const Tensor& full = a_scalar ? b : a;
+    const Tensor& scalar = a_scalar ? a : b;
+    if (category(scalar.dtype()) <= category(full.dtype())) return full.dtype();
+  }
+  return promote_types(a.dtype(), b.dtype());
+}
+
+DType result_type(const Tensor& a, const Scalar& b) { return promote_with_scalar(a.dtype(), b); }
+
+Tensor reduce_to(const Tensor& grad, const Shape& shape, DType dtype) {
+  Tensor g = grad;
+  if (g.shape() != shape) {
+    SmallVector<int64_t, 6> dims;
+    size_t extra = g.shape().size() - shape.size();
+    for (size_t d = 0; d < g.shape().size(); ++d)
+      if (d < extra || (shape[d - extra] == 1 && g.shape()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+    g = sum(g, dims, /*keepdim=*/true);
+    if (g.shape() != shape) g = reshape(g, shape);
+  }
+  return g.dtype() == dtype ? g : to(g, dtype);
+}
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
+  copy_elements(y, x);
+  return y;
+}
+
+}  // namespace tern

@@ -1,0 +1,42 @@
+// What operators share: checks of devices and dtypes with complete sentences, type promotion of operands, and the way
+// back from a broadcast gradient.
+#pragma once
+
+#include <initializer_list>
+
+#include "tern/autograd/record.h"
+#include "tern/base/check.h"
+#include "tern/core/tensor.h"
+#include "tern/kernels/list.h"
+
+namespace tern {
+
+/// An operand with the name that its documentation uses.
+struct NamedTensor {
+  const char* name;
+  const Tensor& tensor;
+};
+
+[[noreturn]] void throw_device_mismatch(const char* op, std::initializer_list<NamedTensor> tensors);
+
+/// Throws DeviceError in PyTorch's words, and where each argument is, unless all (defined) tensors are on one device.
+inline void check_same_device(const char* op, std::initializer_list<NamedTensor> tensors) {
+  const NamedTensor* first = nullptr;
+  for (const NamedTensor& t : tensors) {
+    if (!t.tensor.defined()) continue;
+    if (first == nullptr) first = &t;
+    else if (t.tensor.device() != first->tensor.device()) [[unlikely]] throw_device_mismatch(op, tensors);
+  }
+}
+
+/// The dtype of `a op b` by PyTorch's rules: a 0-d tensor counts only when its category is higher.
+DType result_type(const Tensor& a, const Tensor& b);
+DType result_type(const Tensor& a, const Scalar& b);
+
+/// The sum of `grad` over the dimensions in which `shape` was broadcast, as `dtype`.
+Tensor reduce_to(const Tensor& grad, const Shape& shape, DType dtype);
+
+/// The tensor as `dtype`, without history; itself when it has it.
+Tensor cast(const Tensor& x, DType dtype);
+
+}  // namespace tern

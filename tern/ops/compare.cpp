@@ -1,0 +1,57 @@
+// Comparisons, predicates, logical and bitwise operators.
+#include "tern/ops/compare.h"
+
+#include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/elementwise.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/reduce.h"
+
+namespace tern {
+
+Tensor eq(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Eq, a, b); }
+Tensor eq(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Eq, a, b); }
+Tensor ne(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Ne, a, b); }
+Tensor ne(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Ne, a, b); }
+Tensor lt(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Lt, a, b); }
+Tensor lt(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Lt, a, b); }
+Tensor le(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Le, a, b); }
+Tensor le(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Le, a, b); }
+Tensor gt(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Gt, a, b); }
+Tensor gt(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Gt, a, b); }
+Tensor ge(const Tensor& a, const Tensor& b) { return binary(BinaryOp::Ge, a, b); }
+Tensor ge(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Ge, a, b); }
+
+Tensor logical_and(const Tensor& a, const Tensor& b) { return binary(BinaryOp::LogicalAnd, a, b); }
+Tensor logical_or(const Tensor& a, const Tensor& b) { return binary(BinaryOp::LogicalOr, a, b); }
+Tensor logical_xor(const Tensor& a, const Tensor& b) { return binary(BinaryOp::LogicalXor, a, b); }
+Tensor bitwise_and(const Tensor& a, const Tensor& b) { return binary(BinaryOp::BitwiseAnd, a, b); }
+Tensor bitwise_or(const Tensor& a, const Tensor& b) { return binary(BinaryOp::BitwiseOr, a, b); }
+Tensor bitwise_xor(const Tensor& a, const Tensor& b) { return binary(BinaryOp::BitwiseXor, a, b); }
+Tensor logical_not(const Tensor& x) { return unary(UnaryOp::LogicalNot, x); }
+Tensor bitwise_not(const Tensor& x) { return unary(UnaryOp::BitwiseNot, x); }
+Tensor isnan(const Tensor& x) { return unary(UnaryOp::IsNan, x); }
+Tensor isinf(const Tensor& x) { return unary(UnaryOp::IsInf, x); }
+Tensor isfinite(const Tensor& x) { return unary(UnaryOp::IsFinite, x); }
+
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  TERN_CHECK(rtol >= 0 && atol >= 0, ValueError, "isclose: rtol and atol must not be negative, got {} and {}", rtol, atol);
+  NoGradGuard no_grad;
+  Tensor close = eq(a, b);
+  if (equal_nan) close = logical_or(close, logical_and(isnan(a), isnan(b)));
+  DType wide = is_floating_point(result_type(a, b)) ? result_type(a, b) : DType::Float64;
+  Tensor x = cast(a, wide), y = cast(b, wide);
+  Tensor near = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol));
+  return logical_or(close, logical_and(near, isfinite(y)));
+}
+
+bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
+  return item(all(isclose(a, b, rtol, atol, equal_nan))).to_bool();
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  check_same_device("equal", {{"a", a}, {"b", b}});
+  return a.shape() == b.shape() && item(all(eq(a, b))).to_bool();
+}
+
+}  // namespace tern

@@ -1,0 +1,230 @@
+// Promotion, broadcasting and launch of unary and binary kernels.
+#include "tern/ops/elementwise.h"
+
+#include <algorithm>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+
+namespace tern {
+namespace {
+
+bool is_bitwise(BinaryOp op) { return op == BinaryOp::BitwiseAnd || op == BinaryOp::BitwiseOr || op == BinaryOp::BitwiseXor; }
+
+DType compute_dtype(ResultKind kind, DType common, const char* op) {
+  if (kind == ResultKind::Float && !is_floating_point(common)) {
+    TERN_CHECK(is_computable(common), DTypeError, "{}: dtype {} is not supported: convert the tensor with to(dtype)", op, name(common));
+    return get_default_dtype();
+  }
+  return common;
+}
+
+/// Bool arithmetic in PyTorch's terms.
+BinaryOp bool_form(BinaryOp op) {
+  switch (op) {
+    case BinaryOp::Add:
+    case BinaryOp::Maximum: return BinaryOp::LogicalOr;
+    case BinaryOp::Mul:
+    case BinaryOp::Minimum: return BinaryOp::LogicalAnd;
+    case BinaryOp::Sub:
+      TERN_THROW(DTypeError,
+                 "sub: Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+    default: return op;
+  }
+}
+
+/// Resolves the operator for a dtype. Throws when it does not take it.
+BinaryOp checked_op(BinaryOp op, ResultKind kind, DType dtype) {
+  TERN_CHECK(is_computable(dtype), DTypeError, "{}: dtype {} is not supported: convert the tensor with to(dtype)", name(op), name(dtype));
+  if (dtype == DType::Bool && kind == ResultKind::Same && !is_bitwise(op)) {
+    op = bool_form(op);
+    TERN_CHECK(result_kind(op) == ResultKind::Bool, DTypeError, "{}: not implemented for bool: convert the tensors with to(int64)", name(op));
+  }
+  TERN_CHECK(!is_bitwise(op) || !is_floating_point(dtype), DTypeError, "{}: not implemented for {}: it takes integers and bool", name(op), name(dtype));
+  return op;
+}
+
+void check_unary(UnaryOp op, DType dtype) {
+  bool is_predicate = result_kind(op) == ResultKind::Bool;
+  TERN_CHECK(is_computable(dtype) && (dtype != DType::Bool || is_predicate || op == UnaryOp::BitwiseNot), DTypeError,
+             "{}: dtype {} is not supported: convert the tensor with to(dtype)", name(op), name(dtype));
+  TERN_CHECK(op != UnaryOp::BitwiseNot || !is_floating_point(dtype), DTypeError, "{}: not implemented for {}: it takes integers and bool",
+             name(op), name(dtype));
+}
+
+/// True when the elements fill one block without gaps or repeats, in any order of dimensions.
+bool is_dense(const Tensor& x) {
+  SmallVector<int64_t, 6> order;
+  for (size_t d = 0; d < x.shape().size(); ++d)
+    if (x.shape()[d] != 1) order.push_back(static_cast<int64_t>(d));
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return x.strides()[static_cast<size_t>(a)] < x.strides()[static_cast<size_t>(b)]; });
+  int64_t step = 1;
+  for (int64_t d : order) {
+    if (x.strides()[static_cast<size_t>(d)] != step) return false;
+    step *= x.shape()[static_cast<size_t>(d)];
+  }
+  return true;
+}
+
+/// A result with x's memory order when that is dense, as PyTorch gives; else row-major.
+Tensor empty_in_order_of(const Tensor& x, DType dtype) {
+  Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
+  if (x.is_contiguous() || !is_dense(x)) return y;
+  return Tensor::view_of(y.storage(), dtype, x.shape(), x.strides(), 0);
+}
+
+void launch_unary(UnaryOp op, const Tensor& out, const Tensor& x, Param first, Param second) {
+  UnaryArgs args;
+  args.op = op;
+  args.dtype = x.dtype();
+  args.out = out.data_ptr();
+  args.in = x.data_ptr();
+  args.params[0] = first;
+  args.params[1] = second;
+  if (out.is_contiguous() && x.is_contiguous()) set_flat(args.geometry, x.numel());
+  else collapse<2>(args.geometry, x.shape(), {out.strides().data(), x.strides().data()});
+  launch(current_stream(x.device()), kernels::unary, args);
+}
+
+/// a or b may be undefined: then `scalar` takes its place.
+void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, Param scalar, Param param) {
+  BinaryArgs args;
+  args.op = op;
+  args.dtype = (a.defined() ? a : b).dtype();
+  args.out = out.data_ptr();
+  args.a = a.defined() ? a.data_ptr() : nullptr;
+  args.b = b.defined() ? b.data_ptr() : nullptr;
+  args.scalar = scalar;
+  args.param = param;
+  const Shape& shape = out.shape();
+  auto flat = [&](const Tensor& t) { return !t.defined() || (t.is_contiguous() && t.numel() == out.numel()); };
+  if (out.is_contiguous() && flat(a) && flat(b)) {
+    set_flat(args.geometry, out.numel());
+  } else {
+    Strides strides[2] = {Strides(shape.size()), Strides(shape.size())};
+    const Tensor* operands[2] = {&a, &b};
+    for (int i = 0; i < 2; ++i)
+      if (operands[i]->defined()) broadcast_strides(operands[i]->shape(), operands[i]->strides(), shape, strides[i].data());
+    collapse<3>(args.geometry, shape, {out.strides().data(), strides[0].data(), strides[1].data()});
+  }
+  launch(current_stream(out.device()), kernels::binary, args);
+}
+
+/// A 0-d CPU tensor that meets a tensor of another device counts as a number.
+bool is_host_number(const Tensor& x, const Tensor& other) { return x.dim() == 0 && x.device().is_cpu() && !other.device().is_cpu(); }
+
+void check_result_fits(const char* op, DType result, DType self) {
+  bool fits = is_floating_point(self) || (!is_floating_point(result) && (!is_bool(self) || is_bool(result)));
+  TERN_CHECK(fits, DTypeError, "{}_: result type {} can't be cast to the desired output type {}: use the form that is not in place", op,
+             name(result), name(self));
+}
+
+void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, DType common, Param scalar, Param param) {
+  Tensor x = a.defined() ? cast(a, common) : a;
+  Tensor y = b.defined() ? cast(b, common) : b;
+  DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
+  if (result == out.dtype()) {
+    launch_binary(op, out, x, y, scalar, param);
+  } else {
+    Tensor temporary = empty_contiguous(out.shape(), out.numel(), result, out.device());
+    launch_binary(op, temporary, x, y, scalar, param);
+    copy_elements(out, temporary);
+  }
+}
+
+/// True when writing to `out` element by element could change elements of `x` that are read later.
+bool overlaps_differently(const Tensor& out, const Tensor& x) {
+  return out.storage() == x.storage() &&
+         !(out.storage_offset() == x.storage_offset() && out.shape() == x.shape() && out.strides() == x.strides());
+}
+
+}  // namespace
+
+Tensor unary(UnaryOp op, const Tensor& x, Param first, Param second) {
+  ResultKind kind = result_kind(op);
+  DType dtype = compute_dtype(kind, x.dtype(), name(op));
+  check_unary(op, dtype);
+  Tensor in = cast(x, dtype);
+  Tensor y = empty_in_order_of(in, kind == ResultKind::Bool ? DType::Bool : dtype);
+  if (op == UnaryOp::BitwiseNot && dtype == DType::Bool) op = UnaryOp::LogicalNot;
+  launch_unary(op, y, in, first, second);
+  return y;
+}
+
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param) {
+  if (a.device() != b.device()) [[unlikely]] {
+    if (is_host_number(b, a)) return binary(op, a, to(b.detach(), a.device()), param);
+    if (is_host_number(a, b)) return binary(op, to(a.detach(), b.device()), b, param);
+    throw_device_mismatch(name(op), {{"the first operand", a}, {"the second operand", b}});
+  }
+  ResultKind kind = result_kind(op);
+  DType common = compute_dtype(kind, result_type(a, b), name(op));
+  op = checked_op(op, kind, common);
+  DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
+  if (a.dtype() != common || b.dtype() != common) return binary(op, cast(a, common), cast(b, common), param);
+  Tensor y;
+  if (a.shape() == b.shape() && (a.is_contiguous() || a.strides() == b.strides())) {
+    y = empty_in_order_of(a, result);
+  } else {
+    Shape shape = broadcast_shapes(a.shape(), b.shape(), name(op));
+    int64_t numel = checked_numel(shape);
+    y = empty_contiguous(std::move(shape), numel, result, a.device());
+  }
+  launch_binary(op, y, a, b, {}, param);
+  return y;
+}
+
+Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param param) {
+  ResultKind kind = result_kind(op);
+  DType common = compute_dtype(kind, result_type(a, b), name(op));
+  op = checked_op(op, kind, common);
+  Tensor x = cast(a, common);
+  Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
+  launch_binary(op, y, x, Tensor(), param_of(b), param);
+  return y;
+}
+
+Tensor binary(BinaryOp op, const Scalar& a, const Tensor& b, Param param) {
+  ResultKind kind = result_kind(op);
+  DType common = compute_dtype(kind, result_type(b, a), name(op));
+  op = checked_op(op, kind, common);
+  Tensor x = cast(b, common);
+  Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
+  launch_binary(op, y, Tensor(), x, param_of(a), param);
+  return y;
+}
+
+void unary_in_place(UnaryOp op, const Tensor& self, Param first, Param second) {
+  DType dtype = compute_dtype(result_kind(op), self.dtype(), name(op));
+  check_unary(op, dtype);
+  check_result_fits(name(op), dtype, self.dtype());
+  launch_unary(op, self, self, first, second);
+}
+
+void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param param) {
+  Tensor source = other;
+  if (self.device() != other.device()) {
+    if (!is_host_number(other, self)) throw_device_mismatch(name(op), {{"self", self}, {"other", other}});
+    source = to(other.detach(), self.device());
+  }
+  ResultKind kind = result_kind(op);
+  DType common = compute_dtype(kind, result_type(self, source), name(op));
+  op = checked_op(op, kind, common);
+  check_result_fits(name(op), common, self.dtype());
+  Shape shape = broadcast_shapes(self.shape(), source.shape(), name(op));
+  TERN_CHECK(shape == self.shape(), ShapeError, "{}_: output with shape {} doesn't match the broadcast shape {}: use the form that is not in place",
+             name(op), to_string(self.shape()), to_string(shape));
+  if (overlaps_differently(self, source)) source = compact_copy(source);
+  binary_into(op, self, self, source, common, {}, param);
+}
+
+void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param param) {
+  ResultKind kind = result_kind(op);
+  DType common = compute_dtype(kind, result_type(self, other), name(op));
+  op = checked_op(op, kind, common);
+  check_result_fits(name(op), common, self.dtype());
+  binary_into(op, self, self, Tensor(), common, param_of(other), param);
+}
+
+}  // namespace tern

@@ -1,0 +1,38 @@
+// The layer between pointwise operators and their kernels: promotion, broadcasting, result, launch. No gradients here.
+#pragma once
+
+#include <optional>
+
+#include "tern/core/tensor.h"
+#include "tern/kernels/pointwise.h"
+
+namespace tern {
+
+/// Both forms of a number.
+inline Param param_of(const Scalar& s) { return {s.to_double(), s.to_int()}; }
+inline Param param_of(double value) { return {value, static_cast<int64_t>(value)}; }
+
+/// op(x). Float operators turn integers into the default dtype. Throws DTypeError for a dtype that the operator does not take.
+Tensor unary(UnaryOp op, const Tensor& x, Param first = {}, Param second = {});
+/// op(a, b) with broadcasting and promotion. A 0-d CPU tensor may meet a tensor of any device.
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param = {});
+/// op(a, number) and op(number, b).
+Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param param = {});
+Tensor binary(BinaryOp op, const Scalar& a, const Tensor& b, Param param = {});
+
+/// self = op(self) and so on, in place; the result is converted to self's dtype when its category allows.
+/// Throws DTypeError when it does not ("result type float32 can't be cast to int64").
+void unary_in_place(UnaryOp op, const Tensor& self, Param first = {}, Param second = {});
+void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param param = {});
+void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param param = {});
+
+/// Bounds of a clamp in both forms, and the dtype of its result.
+struct ClampRange {
+  DType dtype;
+  Param low;
+  Param high;
+};
+/// Throws ValueError when neither bound is given.
+ClampRange clamp_range(const Tensor& x, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
+
+}  // namespace tern
