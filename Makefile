@@ -29,11 +29,12 @@ test:  ## Build everything and run all tests
 	cmake --build --preset release
 	ctest --preset release
 
-bench:  ## Build and run the benchmarks (BENCH_ARGS goes to the program)
+bench:  ## Compare with libtorch and PyTorch; figures go to docs/benchmarks.md and .json (BENCH_ARGS: see bench/compare.py --help)
 	@scripts/setup --test
 	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
-	cmake --build --preset release --target tern_bench
-	build/bin/tern_bench $(BENCH_ARGS)
+	cmake --build --preset release --target tern_peer
+	python=$$(scripts/bench_env) && bench/compare.py --tern build/bin/tern_peer --python "$$python" \
+	  --json docs/benchmarks.json --markdown docs/benchmarks.md $(BENCH_ARGS)
 
 docs:  ## Build the reference with Doxygen into build/docs/html
 	@scripts/setup --docs

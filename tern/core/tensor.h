@@ -45,8 +45,8 @@ struct TensorImpl final : RefCounted {
 
 /// `{.dtype = float64, .device = "cuda:1"}`: how a tensor is to be made.
 struct TensorOptions {
-  std::optional<DType> dtype;
-  std::optional<Device> device;
+  std::optional<DType> dtype = {};
+  std::optional<Device> device = {};
   bool requires_grad = false;
 };
 

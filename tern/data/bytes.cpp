@@ -43,7 +43,7 @@ Bytes read_file(const std::string& path, uint64_t max_bytes) {
 void write_file(const std::string& path, ByteView bytes) {
   File file(std::fopen(path.c_str(), "wb"));
   TERN_CHECK(file, IoError, "cannot create '{}': {}", path, std::strerror(errno));
-  const size_t written = std::fwrite(bytes.data(), 1, bytes.size(), file.get());
+  const size_t written = bytes.empty() ? 0 : std::fwrite(bytes.data(), 1, bytes.size(), file.get());
   const bool flushed = std::fflush(file.get()) == 0;
   TERN_CHECK(written == bytes.size() && flushed, IoError, "cannot write '{}' at byte {}: {}", path, written,
              std::strerror(errno));

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <numbers>
 #include <string_view>
 #include <vector>
@@ -78,6 +79,12 @@ constexpr StyleText kStyles[] = {
     {9, 1.5f, .52f, "80,12 40,2 10,24 28,44 78,24! 66,60 46,100"},
 };
 
+/// The most points a way of writing may have.
+constexpr int kMaxPoints = 16;
+static_assert(std::all_of(std::begin(kStyles), std::end(kStyles), [](const StyleText& style) {
+  return std::count(style.points.begin(), style.points.end(), ',') <= kMaxPoints;
+}));
+
 struct Style {
   float weight = 0;
   float aspect = 1;
@@ -142,12 +149,11 @@ struct Segment {
   float radius_to = 0;
 };
 
-/// The most segments one picture can have: 24 points, kSteps pieces between two.
-constexpr int kMaxSegments = 128;
+/// Straight pieces between two points of a curve.
 constexpr int kSteps = 5;
 
 struct Drawing {
-  std::array<Segment, kMaxSegments> segments;
+  std::array<Segment, kMaxPoints * kSteps> segments;
   int count = 0;
 };
 
@@ -166,7 +172,7 @@ void trace(std::span<const ControlPoint> points, Drawing& drawing) {
     if (!smooth_a && smooth_b) tangent_a = 1.5f * straight - 0.5f * tangent_b;
     if (!smooth_b && smooth_a) tangent_b = 1.5f * straight - 0.5f * tangent_a;
     Point previous = a;
-    for (int step = 1; step <= kSteps && drawing.count < kMaxSegments; ++step) {
+    for (int step = 1; step <= kSteps; ++step) {
       const float t = static_cast<float>(step) / kSteps, t2 = t * t, t3 = t2 * t;
       const Point next = (2 * t3 - 3 * t2 + 1) * a + (t3 - 2 * t2 + t) * tangent_a + (3 * t2 - 2 * t3) * b +
                          (t3 - t2) * tangent_b;
@@ -247,7 +253,15 @@ void place(Drawing& drawing, Random& random) {
   const float box = 20.0f * random.uniform(0.88f, 1.03f) - 2 * radius;
   const float scale = box / std::max({high.x - low.x, high.y - low.y, 0.2f});
   const float middle = (kDigitSide - 1) / 2.0f;
-  const Point shift{middle + random.normal(0, 0.5f), middle + random.normal(0, 0.5f)};
+  // About the middle, but so that all ink stays off the border.
+  const auto place_axis = [&](float mass, float first, float last) {
+    const float room_low = radius + 1.5f - scale * (first - mass);
+    const float room_high = kDigitSide - 2.5f - radius - scale * (last - mass);
+    return std::clamp(middle + random.normal(0, 0.5f), std::min(room_low, room_high),
+                      std::max(room_low, room_high));
+  };
+  const float shift_x = place_axis(centre.x, low.x, high.x);
+  const Point shift{shift_x, place_axis(centre.y, low.y, high.y)};
   const float taper = random.normal(0, 0.18f);
   const float wobble = random.uniform(0, 2 * std::numbers::pi_v<float>);
   float along = 0;
@@ -299,8 +313,8 @@ void ink(const Segment& segment, float softness, Canvas& canvas) {
 
 void draw_digit(int digit, Random& random, std::span<uint8_t, kDigitSide * kDigitSide> pixels) {
   const Style& style = choose_style(digit, random);
-  std::array<ControlPoint, 24> points;
-  const size_t count = std::min(points.size(), style.points.size());
+  std::array<ControlPoint, kMaxPoints> points;
+  const size_t count = style.points.size();
   const float aspect = style.aspect * std::exp(random.normal(0, 0.18f));
   for (size_t i = 0; i < count; ++i) {
     points[i] = style.points[i];

@@ -90,7 +90,7 @@ Tensor PicturePipeline::gather(const Tensor& images, IntArrayRef indices) const 
       {static_cast<int64_t>(indices.size()), channels, images.size(2), images.size(3)}, DType::Float32);
   const uint8_t* from = images.data<uint8_t>();
   float* to = out.data<float>();
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(picture, 1));
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 20) / std::max<int64_t>(picture, 1));
   parallel_for(out.size(0), grain, [&](int64_t begin, int64_t end) {
     for (int64_t n = begin; n < end; ++n) {
       convert(from + indices[static_cast<size_t>(n)] * picture, to + n * picture, channels, pixels);

@@ -39,7 +39,7 @@ Tensor gather_rows(const Tensor& source, IntArrayRef indices) {
   if (row_bytes == 0) return rows;
   const char* from = static_cast<const char*>(source.data_ptr());
   char* to = static_cast<char*>(rows.data_ptr());
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 17) / static_cast<int64_t>(row_bytes));
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 22) / static_cast<int64_t>(row_bytes));
   parallel_for(shape[0], grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const size_t row = static_cast<size_t>(indices[static_cast<size_t>(i)]);

@@ -33,8 +33,9 @@ class FileSource final : public ByteSource {
       ssize_t got =
           ::pread(descriptor_, out.data() + done, out.size() - done, static_cast<off_t>(offset + done));
       if (got < 0 && errno == EINTR) continue;
-      TERN_CHECK(got >= 0, IoError, "{}: reading failed: {}", name_, std::generic_category().message(errno));
-      TERN_CHECK(got > 0, CheckpointError, "{}: the file became shorter while it was read", name_);
+      TERN_CHECK(got >= 0, IoError, "reading failed at byte {}: {}", offset + done,
+                 std::generic_category().message(errno));
+      TERN_CHECK(got > 0, CheckpointError, "the file became shorter while it was read");
       done += static_cast<size_t>(got);
     }
   }
@@ -99,7 +100,7 @@ std::vector<std::byte> ByteSource::read(uint64_t offset, uint64_t count) const {
 }
 
 std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {
-  std::string name = "'" + path.string() + "'";
+  std::string name = fmt::format("'{}'", path.string());
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   TERN_CHECK(descriptor >= 0, IoError, "cannot open {}: {}", name, std::generic_category().message(errno));
   struct stat status {};
@@ -121,8 +122,8 @@ std::shared_ptr<const ByteSource> view_memory(std::span<const std::byte> bytes) 
 std::shared_ptr<const ByteSource> part_of(std::shared_ptr<const ByteSource> source, uint64_t offset,
                                           uint64_t size) {
   TERN_CHECK(offset <= source->size() && size <= source->size() - offset, CheckpointError,
-             "{}: the part [{}, {}+{}) is not inside its {} bytes", source->name(), offset, offset, size,
-             source->size());
+             "the part from byte {} of {} bytes is not inside the {} bytes of {}", offset, size,
+             source->size(), source->name());
   return std::make_shared<PartSource>(std::move(source), offset, size);
 }
 

@@ -141,9 +141,15 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
   guarded([&] {
     TERN_CHECK(path.has_filename(), IoError, "the path names no file");
     std::error_code error;
-    if (std::filesystem::is_symlink(path, error)) target_ = std::filesystem::weakly_canonical(path, error);
-    if (error) throw_system("following the symbolic link", error.value());
+    for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target_, error));
+         ++links) {
+      TERN_CHECK(links < 40, IoError, "there are too many symbolic links");
+      std::filesystem::path next = std::filesystem::read_symlink(target_, error);
+      if (error) throw_system("following the symbolic link", error.value());
+      target_ = next.is_absolute() ? next : target_.parent_path() / next;
+    }
     auto status = std::filesystem::status(target_, error);
+    if (!std::filesystem::status_known(status)) throw_system("inspecting the file", error.value());
     if (std::filesystem::exists(status)) {
       TERN_CHECK(!std::filesystem::is_directory(status), IoError, "it is a folder");
       TERN_CHECK(std::filesystem::is_regular_file(status), IoError, "it is not a regular file");

@@ -60,6 +60,10 @@ inline const GlobalRow* row_of(const Value& value) {
   return value.kind() == ValueKind::Global ? row_of(value.as_global()) : nullptr;
 }
 
+/// (requires_grad, volatile, hooks): what a parameter got after it was made, before torch 0.4. Throws
+/// CheckpointError.
+void set_tensor_state(const Tensor& tensor, const Value& state);
+
 /// An object that stands for the call `callee(*args)`.
 Value make_object(Value callee, CallArgs args, ValueObject::Made made = ValueObject::Made::Called);
 

@@ -2,13 +2,15 @@
 // Lib/pickletools.py.
 #include "tern/io/pickle_reader.h"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cmath>
 #include <unordered_map>
 
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
+#include "tern/io/pickle_memo.h"
+#include "tern/io/pickle_text.h"
 #include "tern/io/utf8.h"
 #include "tern/io/value_nodes.h"
 
@@ -20,41 +22,6 @@ using detail::ObjectNode;
 using detail::SequenceNode;
 
 namespace {
-
-/// Values by arbitrary 32-bit numbers. Numbers that count up lie in a vector, others in a map, so that a lone
-/// large one costs little.
-class Memo {
- public:
-  void put(uint32_t index, const Value& value) {
-    if (index >= dense_.size() && index <= 2 * size_ + 16) dense_.resize(size_t{index} + 1);
-    if (index < dense_.size()) {
-      size_ += dense_[index].set ? 0 : 1;
-      dense_[index] = Slot{value, true};
-    } else {
-      size_ += sparse_.insert_or_assign(index, value).second ? 1 : 0;
-    }
-  }
-  const Value* get(uint32_t index) const {
-    if (index < dense_.size() && dense_[index].set) return &dense_[index].value;
-    auto found = sparse_.find(index);
-    return found == sparse_.end() ? nullptr : &found->second;
-  }
-  /// MEMOIZE's number: how many places are taken.
-  uint32_t next() const { return static_cast<uint32_t>(size_); }
-  void move_all_to(std::vector<Value>& list) {
-    for (Slot& slot : dense_) list.push_back(std::move(slot.value));
-    for (auto& [index, value] : sparse_) list.push_back(std::move(value));
-  }
-
- private:
-  struct Slot {
-    Value value;
-    bool set = false;
-  };
-  std::vector<Slot> dense_;
-  std::unordered_map<uint32_t, Value> sparse_;
-  size_t size_ = 0;
-};
 
 class Machine {
  public:
@@ -82,8 +49,10 @@ class Machine {
     } catch (const DeviceError&) {
       throw;
     } catch (const Error& error) {
-      throw CheckpointError(
-          fmt::format("pickle, byte {}{}: {}", opcode_at_ - begin_, place(), error.message()));
+      std::string message =
+          fmt::format("pickle, byte {}{}: {}", opcode_at_ - begin_, place(), error.message());
+      if (cut_short_) throw PickleCutShort(std::move(message));
+      throw CheckpointError(std::move(message));
     }
     result_.consumed = static_cast<size_t>(at_ - begin_);
     return std::move(result_);
@@ -105,8 +74,10 @@ class Machine {
   // --------------------------------------------------------------------------------------------------------------
 
   std::string_view take(uint64_t count) {
-    if (count > static_cast<uint64_t>(end_ - at_))
+    if (count > static_cast<uint64_t>(end_ - at_)) {
+      cut_short_ = true;
       fail(fmt::format("{} bytes are announced, but only {} are left", count, end_ - at_));
+    }
     std::string_view bytes(at_, count);
     at_ += count;
     return bytes;
@@ -118,7 +89,8 @@ class Machine {
   std::string_view line() {
     std::string_view rest(at_, static_cast<size_t>(end_ - at_));
     size_t length = rest.find('\n');
-    if (length == std::string_view::npos) fail("a line has no end");
+    cut_short_ = length == std::string_view::npos;
+    if (cut_short_) fail("a line has no end");
     at_ += length + 1;
     return rest.substr(0, length);
   }
@@ -184,7 +156,7 @@ class Machine {
           size_t keys = count + (level < marks_.size() && count % 2 == 0 ? 1 : 0);
           for (size_t i = first + (keys - 1) / 2 * 2 + 1; keys > 0 && i-- > first;) {
             if (i < last && (i - first) % 2 == 0) {
-              if (stack_[i].is_str() || stack_[i].is_int()) path += "[" + stack_[i].str(80) + "]";
+              if (stack_[i].is_str() || stack_[i].is_int()) path += fmt::format("[{}]", stack_[i].str(80));
               break;
             }
           }
@@ -193,7 +165,7 @@ class Machine {
         }
       }
     }
-    return path.empty() ? "" : " in " + path;
+    return path.empty() ? path : fmt::format(" in {}", path);
   }
 
   // ---- making values
@@ -242,114 +214,19 @@ class Machine {
       push_decimal(text);
   }
 
-  void push_text_float(std::string_view text) {
-    double value = 0;
-    std::string_view digits = text.starts_with('+') ? text.substr(1) : text;
-    auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (error == std::errc::result_out_of_range)
-      value = std::strtod(std::string(digits).c_str(), nullptr);
-    else if (error != std::errc() || stop != digits.data() + digits.size() || digits.empty())
-      fail("a float is not a number");
-    push(value);
-  }
-
-  /// Python's text form of a str, in quotes, with escapes.
-  void push_quoted(std::string_view text) {
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\r')) text.remove_suffix(1);
-    bool quoted = text.size() >= 2 && text.front() == text.back() && (text[0] == '\'' || text[0] == '"');
-    if (!quoted) fail("a STRING has no quotes");
-    text = text.substr(1, text.size() - 2);
-    std::string bytes;
-    for (size_t i = 0; i < text.size(); ++i) {
-      if (text[i] != '\\') {
-        bytes.push_back(text[i]);
-        continue;
-      }
-      if (++i == text.size()) fail("a STRING ends in a backslash");
-      switch (text[i]) {
-        case 'n':
-          bytes.push_back('\n');
-          break;
-        case 't':
-          bytes.push_back('\t');
-          break;
-        case 'r':
-          bytes.push_back('\r');
-          break;
-        case 'a':
-          bytes.push_back('\a');
-          break;
-        case 'b':
-          bytes.push_back('\b');
-          break;
-        case 'f':
-          bytes.push_back('\f');
-          break;
-        case 'v':
-          bytes.push_back('\v');
-          break;
-        case '\\':
-        case '\'':
-        case '"':
-          bytes.push_back(text[i]);
-          break;
-        case 'x':
-          bytes.push_back(static_cast<char>(hex_digits(text, i, 2)));
-          break;
-        default: {
-          if (text[i] < '0' || text[i] > '7') {
-            bytes.push_back('\\');
-            bytes.push_back(text[i]);
-            break;
-          }
-          unsigned code = 0;
-          size_t first = i;
-          for (; i < text.size() && i < first + 3 && text[i] >= '0' && text[i] <= '7'; ++i)
-            code = code * 8 + static_cast<unsigned>(text[i] - '0');
-          --i;
-          bytes.push_back(static_cast<char>(code & 0xff));
-        }
-      }
-    }
-    push_python2_string(bytes);
-  }
-
-  /// The code point behind an escape at text[i] ('x', 'u' or 'U'); i moves to its last digit.
-  char32_t hex_digits(std::string_view text, size_t& i, size_t count) {
-    char32_t code = 0;
-    const char* first = text.data() + i + 1;
-    if (text.size() - i - 1 < count) fail("an escape is cut short");
-    uint32_t value = 0;
-    auto [stop, error] = std::from_chars(first, first + count, value, 16);
-    if (error != std::errc() || stop != first + count) fail("an escape has a wrong digit");
-    code = value;
-    i += count;
-    return code;
-  }
-
-  /// UNICODE: raw-unicode-escape, in which only \u and \U are escapes and other characters are latin-1.
-  void push_raw_unicode(std::string_view text) {
-    std::string utf8;
-    for (size_t i = 0; i < text.size(); ++i) {
-      bool escape = text[i] == '\\' && i + 1 < text.size() && (text[i + 1] == 'u' || text[i + 1] == 'U');
-      if (!escape) {
-        append_utf8(utf8, static_cast<uint8_t>(text[i]));
-        continue;
-      }
-      ++i;
-      char32_t code = hex_digits(text, i, text[i] == 'u' ? 4 : 8);
-      if (code > 0x10ffff) fail("an escape is no character");
-      append_utf8(utf8, code);
-    }
-    push_text(utf8);
-  }
-
   // ---- classes, calls, state
   // ----------------------------------------------------------------------------------------------
 
   Value global(std::string_view module, std::string_view name) {
     if (!is_utf8(module) || !is_utf8(name)) fail("the name of a class or function is not UTF-8");
     if (module.size() + name.size() > 10000) fail("the name of a class or function is too long");
+    // What looks like a known module but is not ("colle\u0441tions", "torch ") serves only to deceive.
+    if (std::any_of(module.begin(), module.end(), [](char c) { return c <= ' ' || c > '~'; }))
+      fail(
+          fmt::format("the module name {} has characters that no module's name has", Value(module).str(100)));
+    if (!options_.names_allowed)
+      fail(fmt::format("the class or function {}.{} is named where only numbers and texts may be", module,
+                       name));
     std::string key = fmt::format("{}\n{}", module, name);
     auto found = globals_.find(key);
     if (found != globals_.end()) return found->second;
@@ -396,6 +273,8 @@ class Machine {
         object->object.state = std::move(state);
         object->object.has_state = true;
       }
+    } else if (target.is_tensor()) {
+      set_tensor_state(target.as_tensor(), state);
     } else if (target.is_dict() && target.as_dict().is_ordered_dict()) {
       if (!state.is_dict())
         fail(fmt::format("the attributes of an OrderedDict are {}, not a dict", describe(state)));
@@ -476,7 +355,8 @@ class Machine {
   void loop() {
     while (true) {
       opcode_at_ = at_;
-      if (at_ == end_) fail("the pickle has no STOP: the file is cut short");
+      cut_short_ = at_ == end_;
+      if (cut_short_) fail("the pickle has no STOP: the file is cut short");
       auto opcode = static_cast<uint8_t>(*at_++);
       switch (opcode) {
         case 0x80: {  // PROTO
@@ -487,7 +367,8 @@ class Machine {
         }
         case 0x95: {  // FRAME
           auto length = number<uint64_t>();
-          if (length > static_cast<uint64_t>(end_ - at_)) fail("a frame is longer than what is left");
+          cut_short_ = length > static_cast<uint64_t>(end_ - at_);
+          if (cut_short_) fail("a frame is longer than what is left");
           break;
         }
         case '.':
@@ -546,7 +427,7 @@ class Machine {
           break;
         }
         case 'F':
-          push_text_float(line());
+          push(parse_text_float(line()));
           break;
         case 'G': {
           uint64_t bits = 0;
@@ -556,7 +437,7 @@ class Machine {
         }
 
         case 'S':
-          push_quoted(line());
+          push_python2_string(unquote_string(line()));
           break;
         case 'T': {
           auto length = number<int32_t>();
@@ -568,7 +449,7 @@ class Machine {
           push_python2_string(take(number<uint8_t>()));
           break;
         case 'V':
-          push_raw_unicode(line());
+          push_text(decode_raw_unicode(line()));
           break;
         case 'X':
           push_text(take(number<uint32_t>()));
@@ -760,9 +641,10 @@ class Machine {
   const PickleOptions& options_;
   size_t memory_left_;
   bool may_have_cycles_ = false;
+  bool cut_short_ = false;
   std::vector<Value> stack_;
   std::vector<size_t> marks_;
-  Memo memo_;
+  PickleMemo memo_;
   std::unordered_map<std::string, Value> globals_;
   PickleResult result_;
 };

@@ -7,14 +7,22 @@
 #include <string>
 #include <vector>
 
+#include "tern/base/error.h"
 #include "tern/io/pickle_globals.h"
 #include "tern/io/value.h"
 
 namespace tern::io {
 
+/// The bytes end before the pickle does.
+struct PickleCutShort : CheckpointError {
+  using CheckpointError::CheckpointError;
+};
+
 struct PickleOptions {
   /// Refuse names that are not on the allow-list; otherwise they become inert objects.
   bool weights_only = true;
+  /// Accept classes and functions at all.
+  bool names_allowed = true;
   size_t max_depth = 1000;
   size_t max_string_bytes = size_t{64} << 20;
   size_t max_integer_bytes = 1024;

@@ -145,7 +145,7 @@ class Writer {
 
   [[noreturn]] void fail(const std::string& what) const {
     std::string place = "the value";
-    for (const Value* key : path_) place += key ? "[" + key->str(80) + "]" : "[...]";
+    for (const Value* key : path_) place += fmt::format("[{}]", key ? key->str(80) : "...");
     TERN_THROW(ValueError, "{} cannot be saved: {}", place, what);
   }
 
@@ -416,6 +416,7 @@ class Writer {
   void storage(const Value& value) {
     const StorageValue& held = value.as_storage();
     if (!held.storage) fail("it is an undefined storage");
+    if (held.offset != 0) fail("it is a part of a storage without a tensor");
     storage_id(held.storage, held.dtype);
     remember(value);
   }

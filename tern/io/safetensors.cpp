@@ -202,7 +202,13 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     return wrong("a string");
   }
 
-  bool null() override { return skipped_value() || wrong("null"); }
+  bool null() override {
+    if (place_ == Place::Entry && is_metadata_) {  // MLX writes it; the reference reads it as: none
+      place_ = Place::Root;
+      return true;
+    }
+    return skipped_value() || wrong("null");
+  }
   bool boolean(bool) override { return skipped_value() || wrong("a bool"); }
   bool number_integer(int64_t) override { return skipped_value() || wrong("a negative number"); }
   bool number_float(double, const std::string&) override {
@@ -298,6 +304,8 @@ SafetensorsFile read_safetensors(const ByteSource& source, Device device) {
   std::vector<std::byte> header = source.read(8, length);
   std::string_view text(reinterpret_cast<const char*>(header.data()), header.size());
   TERN_CHECK(is_utf8(text), CheckpointError, "safetensors: the header is not UTF-8");
+  TERN_CHECK(text.find('\0') == std::string_view::npos, CheckpointError,
+             "safetensors: the header has a NUL byte");
   HeaderReader reader;
   bool parsed = nlohmann::json::sax_parse(text.begin(), text.end(), &reader);
   TERN_CHECK(parsed, CheckpointError, "safetensors: the header is wrong: {}", reader.error);
@@ -355,7 +363,7 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
   for (const Item& item : items) {
     uint64_t end = position + item.tensor->nbytes();
     std::string shape;
-    for (int64_t size : item.tensor->shape()) shape += (shape.empty() ? "" : ",") + std::to_string(size);
+    for (int64_t size : item.tensor->shape()) shape += fmt::format("{}{}", shape.empty() ? "" : ",", size);
     json += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                         json.size() > 1 ? "," : "", quoted(item.name), kTypes[item.rank].first, shape,
                         position, end);
@@ -400,8 +408,9 @@ std::vector<std::byte> save_safetensors_to_buffer(const StateDict& tensors,
 }
 
 SafetensorsFile load_safetensors(const std::filesystem::path& path, Device device) {
+  auto source = io::open_file(path);
   return with_context(fmt::format("loading '{}'", path.string()),
-                      [&] { return io::read_safetensors(*io::open_file(path), resolve_device(device)); });
+                      [&] { return io::read_safetensors(*source, resolve_device(device)); });
 }
 
 SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes, Device device) {

@@ -41,27 +41,25 @@ std::optional<Device> device_of(std::string_view location) {
   location.remove_prefix(4);
   if (location.empty()) return Device(DeviceType::CUDA, -1);
   int index = -1;
+  const char* begin = location.data() + 1;
   const char* end = location.data() + location.size();
-  bool right = location[0] == ':' && location.size() > 1 && location[1] >= '0' && location[1] <= '9' &&
-               std::from_chars(location.data() + 1, end, index).ptr == end && index <= INT16_MAX;
+  if (location[0] != ':' || begin == end || *begin < '0' || *begin > '9') return std::nullopt;
+  auto [stop, error] = std::from_chars(begin, end, index);
+  bool right = error == std::errc() && stop == end && index <= INT16_MAX;
   return right ? std::optional(Device(DeviceType::CUDA, index)) : std::nullopt;
 }
 
-Value load_from(std::shared_ptr<const io::ByteSource> source, const LoadOptions& options) {
+Value load_from(std::shared_ptr<const io::ByteSource> source, const LoadOptions& options,
+                bool must_be_safetensors = false) {
+  // Who names a file so relies on its being data only.
   io::FileFormat format = io::sniff_format(*source);
-  switch (format) {
-    case io::FileFormat::Zip:
-      return io::read_torch_zip(std::move(source), options).root;
-    case io::FileFormat::Safetensors: {
-      SafetensorsFile file = io::read_safetensors(*source, options.map_location("cpu"));
-      Value dict = Value::dict();
-      for (const auto& [name, tensor] : file.tensors) dict.as_dict().set(name, tensor);
-      return dict;
-    }
-    default:
-      TERN_THROW(CheckpointError, "this is no checkpoint that can be read: the file is {}",
-                 io::describe(format));
-  }
+  TERN_CHECK(!must_be_safetensors || format == io::FileFormat::Safetensors, CheckpointError,
+             "the file is named .safetensors, but is {}", io::describe(format));
+  if (format != io::FileFormat::Safetensors) return io::read_torch_file(std::move(source), options).root;
+  SafetensorsFile file = io::read_safetensors(*source, options.map_location("cpu"));
+  Value dict = Value::dict();
+  for (const auto& [name, tensor] : file.tensors) dict.as_dict().set(name, tensor);
+  return dict;
 }
 
 }  // namespace
@@ -99,8 +97,9 @@ std::vector<std::byte> save_to_buffer(const Value& value) {
 }
 
 Value load(const std::filesystem::path& path, const LoadOptions& options) {
+  auto source = io::open_file(path);
   return with_context(fmt::format("loading '{}'", path.string()),
-                      [&] { return load_from(io::open_file(path), options); });
+                      [&] { return load_from(source, options, path.extension() == ".safetensors"); });
 }
 
 Value load_from_buffer(std::span<const std::byte> bytes, const LoadOptions& options) {

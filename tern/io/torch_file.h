@@ -1,4 +1,6 @@
-// PyTorch's zip format: data.pkl with the tree, data/<key> with the bytes of each storage.
+// PyTorch's own formats. The zip format of 1.6 and later: data.pkl with the tree, data/<key> with the bytes
+// of each storage. The stream format before it: five pickles, then the storages. Plain pickles: each storage
+// is a stream file of its own inside.
 #pragma once
 
 #include <memory>
@@ -15,15 +17,23 @@ namespace tern::io {
 /// A checkpoint with what its container says about itself.
 struct Checkpoint {
   Value root;
-  std::string version;  ///< the archive's version record
+  std::string version;  ///< the container's version
   int pickle_protocol = 0;
   std::vector<GlobalName> globals;  ///< the classes and functions it names
 };
 
-/// Reads a zip checkpoint. Throws CheckpointError, IoError, DeviceError.
-Checkpoint read_torch_zip(std::shared_ptr<const ByteSource> source, const LoadOptions& options);
+// Each of these throws CheckpointError, IoError or DeviceError. `depth` counts checkpoints inside
+// checkpoints.
+Checkpoint read_torch_zip(std::shared_ptr<const ByteSource> source, const LoadOptions& options,
+                          int depth = 0);
+Checkpoint read_torch_stream(const ByteSource& source, const LoadOptions& options, int depth = 0);
+Checkpoint read_plain_pickle(const ByteSource& source, const LoadOptions& options, int depth = 0);
 
-/// Writes one. `archive_name` is the folder inside the archive.
+/// One of the three, by the first bytes.
+Checkpoint read_torch_file(std::shared_ptr<const ByteSource> source, const LoadOptions& options,
+                           int depth = 0);
+
+/// Writes the zip format. `archive_name` is the folder inside the archive.
 void write_torch_zip(const Value& value, ByteSink& sink, std::string_view archive_name);
 
 /// The name that torch.save gives to the folder for a file of this path.

@@ -6,6 +6,7 @@
 #include "tern/core/memory.h"
 #include "tern/io/pickle_globals.h"
 #include "tern/io/tensor_bytes.h"
+#include "tern/io/tensor_kinds.h"
 #include "tern/io/value_nodes.h"
 
 namespace tern::io {
@@ -57,21 +58,12 @@ DType dtype_argument(const Value& value) {
 
 /// requires_grad on a fresh tensor; PyTorch has it on floating-point and complex tensors only.
 Tensor with_grad(Tensor tensor, bool requires_grad) {
-  if (!requires_grad) return tensor;
+  if (requires_grad == tensor.requires_grad()) return tensor;
   TERN_CHECK(
       tensor.is_floating_point() || tensor.dtype() == DType::Complex64 || tensor.dtype() == DType::Complex128,
       CheckpointError, "requires_grad is set on a tensor of dtype {}", name(tensor.dtype()));
-  if (tensor.is_floating_point()) tensor.requires_grad_(true);
+  if (tensor.is_floating_point()) tensor.requires_grad_(requires_grad);
   return tensor;
-}
-
-Tensor strided(const Value& storage, const Value& offset, const Value& size, const Value& stride,
-               std::optional<DType> dtype = {}) {
-  TERN_CHECK(storage.kind() == ValueKind::RawStorage, CheckpointError, "a tensor's storage is {}",
-             describe(storage));
-  const StorageValue& held = storage.as_storage();
-  return Tensor::from_storage(held.storage, dtype.value_or(held.dtype), sizes_argument(size, "size"),
-                              sizes_argument(stride, "stride"), int_argument(offset, "storage offset"));
 }
 
 /// The values of `tensor`, conjugated or negated, once they are there. PyTorch keeps these as bits of the
@@ -111,7 +103,7 @@ Tensor apply_metadata(PickleHost& host, const Tensor& tensor, const Value& metad
 /// (storage, offset, size, stride[, requires_grad, hooks[, metadata]]).
 Value rebuild_tensor(PickleHost& host, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 4, 7);
-  Tensor tensor = strided(args[0], args[1], args[2], args[3]);
+  Tensor tensor = strided_tensor(args[0], args[1], args[2], args[3]);
   if (args.size() > 6) tensor = apply_metadata(host, tensor, args[6]);
   return with_grad(tensor, args.size() > 4 && flag_argument(args[4], "requires_grad"));
 }
@@ -119,7 +111,7 @@ Value rebuild_tensor(PickleHost& host, const Value& callee, const CallArgs& args
 /// (untyped storage, offset, size, stride, requires_grad, hooks, dtype[, metadata]).
 Value rebuild_tensor_v3(PickleHost& host, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 7, 8);
-  Tensor tensor = strided(args[0], args[1], args[2], args[3], dtype_argument(args[6]));
+  Tensor tensor = strided_tensor(args[0], args[1], args[2], args[3], dtype_argument(args[6]));
   if (args.size() > 7) tensor = apply_metadata(host, tensor, args[7]);
   return with_grad(tensor, flag_argument(args[4], "requires_grad"));
 }
@@ -226,12 +218,12 @@ Value call_tensor_class(PickleHost&, const Value& callee, const CallArgs& args) 
   return make_object(callee, args);
 }
 
-void set_tensor_state(PickleHost&, ValueObject& object, const Value& state) {
+void set_object_state(PickleHost&, ValueObject& object, const Value& state) {
   TERN_CHECK(state.is_tuple() && (state.length() == 4 || state.length() == 5), CheckpointError,
              "the state of a tensor is {}, not a tuple of 4 or 5 items", describe(state));
   const std::vector<Value>& items = state.as_tuple();
   if (items.size() == 4) {
-    object.payload = strided(items[0], items[1], items[2], items[3]);
+    object.payload = strided_tensor(items[0], items[1], items[2], items[3]);
   } else {  // a Variable: (data, -, hooks, requires_grad, volatile)
     bool is_tensor =
         items[0].is_tensor() || (items[0].is_object() && items[0].as_object().payload.is_tensor());
@@ -283,7 +275,7 @@ constexpr GlobalRow storage_class(std::string_view module, std::string_view name
   return {module, name, nullptr, nullptr, dtype, /*typed=*/true};
 }
 constexpr GlobalRow tensor_class(std::string_view module, std::string_view name) {
-  return {module, name, call_tensor_class, set_tensor_state};
+  return {module, name, call_tensor_class, set_object_state};
 }
 
 #define TERN_STORAGE_AND_TENSOR(prefix, dtype)                                                             \
@@ -316,7 +308,7 @@ constexpr GlobalRow kRows[] = {
     tensor_class("torch", "Tensor"),
     tensor_class("torch._tensor", "Tensor"),
     tensor_class("torch.autograd.variable", "Variable"),
-    {"torch.nn.parameter", "Parameter", call_parameter, set_tensor_state},
+    {"torch.nn.parameter", "Parameter", call_parameter, set_object_state},
     {"torch.nn.parameter", "UninitializedParameter", call_object},
     {"torch.nn.parameter", "Buffer", call_parameter},
 
@@ -325,9 +317,9 @@ constexpr GlobalRow kRows[] = {
     {"torch._utils", "_rebuild_tensor_v3", rebuild_tensor_v3},
     {"torch._utils", "_rebuild_parameter", rebuild_parameter},
     {"torch._utils", "_rebuild_parameter_with_state", rebuild_parameter_with_state},
-    {"torch._utils", "_rebuild_qtensor", call_object},
-    {"torch._utils", "_rebuild_sparse_tensor", call_object},
-    {"torch._utils", "_rebuild_sparse_csr_tensor", call_object},
+    {"torch._utils", "_rebuild_qtensor", rebuild_quantized},
+    {"torch._utils", "_rebuild_sparse_tensor", rebuild_sparse},
+    {"torch._utils", "_rebuild_sparse_csr_tensor", rebuild_sparse},
     {"torch._utils", "_rebuild_device_tensor_from_numpy", rebuild_device_tensor},
     {"torch._utils", "_rebuild_device_tensor_from_cpu_tensor", rebuild_device_tensor},
     {"torch._utils", "_rebuild_xla_tensor", rebuild_device_tensor},
@@ -369,6 +361,33 @@ constexpr GlobalRow kRows[] = {
 
 }  // namespace
 
+Tensor strided_tensor(const Value& storage, const Value& offset, const Value& size, const Value& stride,
+                      std::optional<DType> dtype) {
+  TERN_CHECK(storage.kind() == ValueKind::RawStorage, CheckpointError, "a tensor's storage is {}",
+             describe(storage));
+  const StorageValue& held = storage.as_storage();
+  Shape sizes = sizes_argument(size, "size"), strides = sizes_argument(stride, "stride");
+  int64_t first = int_argument(offset, "storage offset");
+  if (held.offset == 0)
+    return Tensor::from_storage(held.storage, dtype.value_or(held.dtype), sizes, strides, first);
+  // A part of a storage: the tensor may not leave the part either.
+  TERN_CHECK(first >= 0 && first <= held.numel && !dtype, CheckpointError,
+             "a tensor begins at element {} of {}", first, held.numel);
+  Tensor tensor = Tensor::from_storage(held.storage, held.dtype, sizes, strides, held.offset + first);
+  int64_t last = first;
+  for (size_t d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+  TERN_CHECK(tensor.numel() == 0 || last < held.numel, CheckpointError,
+             "a tensor of size {} and stride {} from element {} on leaves its storage of {} elements",
+             to_string(sizes), to_string(strides), first, held.numel);
+  return tensor;
+}
+
 std::span<const GlobalRow> torch_globals() { return kRows; }
+
+void set_tensor_state(const Tensor& tensor, const Value& state) {
+  TERN_CHECK(state.is_tuple() && state.length() == 3, CheckpointError,
+             "the state of a tensor is {}, not a tuple of 3 items", describe(state));
+  with_grad(tensor, flag_argument(state.as_tuple()[0], "requires_grad"));
+}
 
 }  // namespace tern::io

@@ -69,7 +69,8 @@ struct GlobalName {
 struct StorageValue {
   Storage storage;
   DType dtype = DType::UInt8;
-  int64_t numel = 0;  ///< in elements of dtype
+  int64_t numel = 0;   ///< in elements of dtype
+  int64_t offset = 0;  ///< where it begins, for a part of a storage
 };
 
 /// Python's range, in 64 bits.

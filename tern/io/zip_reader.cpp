@@ -3,6 +3,7 @@
 #include "tern/io/zip_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <numeric>
 
@@ -25,15 +26,15 @@ constexpr uint32_t kAllOnes32 = 0xffffffff;
 constexpr uint16_t kAllOnes16 = 0xffff;
 /// Stored data is read and summed in pieces that stay in the processor's cache.
 constexpr size_t kPieceSize = size_t{1} << 18;
+/// Entries up to this size are read together with their local header.
+constexpr size_t kSmallEntry = size_t{1} << 14;
 
 constexpr uint16_t kEncrypted = 1 << 0, kPatched = 1 << 5, kStronglyEncrypted = 1 << 6,
                    kMaskedHeaders = 1 << 13;
 
 }  // namespace
 
-void ZipReader::fail(const std::string& what) const {
-  TERN_THROW(CheckpointError, "{}: {}", source_->name(), what);
-}
+void ZipReader::fail(const std::string& what) const { throw CheckpointError(what); }
 
 ZipReader::ZipReader(std::shared_ptr<const ByteSource> source) : source_(std::move(source)) {
   parse_directory(find_directory());
@@ -51,6 +52,8 @@ ZipReader::Directory ZipReader::find_directory() const {
   for (uint64_t at = tail_size - kEndRecordSize + 1; at-- > 0;) {
     if (load_le<uint32_t>(tail.data() + at) != 0x06054b50) continue;
     uint64_t end = at + kEndRecordSize + load_le<uint16_t>(tail.data() + at + 20);
+    if (end == tail_size && fitting != tail_size)
+      fail("the zip archive has two end records: programs disagree about which is meant");
     if (end == tail_size) {
       fitting = at;
       break;
@@ -204,8 +207,12 @@ const ZipEntry* ZipReader::find(std::string_view name) const {
 uint64_t ZipReader::data_offset(const ZipEntry& entry) const {
   std::string header(kLocalHeaderSize + entry.name.size(), '\0');
   source_->read_at(entry.header_offset, std::as_writable_bytes(std::span(header)));
-  const char* p = header.data();
-  std::string shown = entry.name.substr(0, 200);
+  return check_local_header(entry, header.data());
+}
+
+uint64_t ZipReader::check_local_header(const ZipEntry& entry, const void* header) const {
+  const auto* p = static_cast<const char*>(header);
+  std::string_view shown = std::string_view(entry.name).substr(0, 200);
   if (load_le<uint32_t>(p) != 0x04034b50)
     fail(fmt::format("entry '{}' has no local header where the directory says", shown));
   if (load_le<uint16_t>(p + 6) & (kEncrypted | kStronglyEncrypted))
@@ -221,23 +228,39 @@ uint64_t ZipReader::data_offset(const ZipEntry& entry) const {
   return offset;
 }
 
+bool ZipReader::read_small(const ZipEntry& entry, std::span<std::byte> out) const {
+  // The local header's extra field is up to 68 bytes in files of PyTorch; with a longer one this is left to
+  // the general way.
+  std::array<std::byte, kSmallEntry + 1024> buffer;
+  uint64_t wanted = kLocalHeaderSize + entry.name.size() + 128 + entry.size;
+  uint64_t count = std::min({wanted, entry.end_limit - entry.header_offset, uint64_t{buffer.size()}});
+  source_->read_at(entry.header_offset, std::span(buffer).first(count));
+  uint64_t begin = check_local_header(entry, buffer.data()) - entry.header_offset;
+  if (begin + entry.size > count) return false;
+  if (!out.empty()) std::memcpy(out.data(), buffer.data() + begin, out.size());
+  return true;
+}
+
 void ZipReader::read(const ZipEntry& entry, std::span<std::byte> out, bool verify_crc) const {
-  uint64_t offset = data_offset(entry);
   verify_crc = verify_crc && entry.crc != 0;
   uint32_t crc = 0;
-  if (entry.stored()) {
-    while (!out.empty()) {
-      auto piece = out.first(std::min(out.size(), kPieceSize));
+  bool small = entry.stored() && entry.size <= kSmallEntry && entry.name.size() <= 512;
+  if (small && read_small(entry, out)) {
+    if (verify_crc) crc = crc32(0, out);
+  } else if (entry.stored()) {
+    uint64_t offset = data_offset(entry);
+    for (auto rest = out; !rest.empty();) {
+      auto piece = rest.first(std::min(rest.size(), kPieceSize));
       source_->read_at(offset, piece);
       if (verify_crc) crc = crc32(crc, piece);
       offset += piece.size();
-      out = out.subspan(piece.size());
+      rest = rest.subspan(piece.size());
     }
   } else {
-    std::vector<std::byte> compressed = source_->read(offset, entry.compressed_size);
+    std::vector<std::byte> compressed = source_->read(data_offset(entry), entry.compressed_size);
     if (!inflate(compressed, out))
       fail(fmt::format("entry '{}': the compressed data is broken", entry.name.substr(0, 200)));
-    if (verify_crc) crc = crc32(crc, out);
+    if (verify_crc) crc = crc32(0, out);
   }
   if (verify_crc && crc != entry.crc)
     fail(fmt::format("entry '{}' is damaged: its CRC is {:08x}, it should be {:08x}",

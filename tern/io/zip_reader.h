@@ -55,6 +55,9 @@ class ZipReader {
   Directory find_directory() const;
   Directory parse_end_record(uint64_t position, std::span<const std::byte> record) const;
   void parse_directory(const Directory& directory);
+  /// Where the data begins. Header and name lie at `header`.
+  uint64_t check_local_header(const ZipEntry& entry, const void* header) const;
+  bool read_small(const ZipEntry& entry, std::span<std::byte> out) const;
   [[noreturn]] void fail(const std::string& what) const;
 
   std::shared_ptr<const ByteSource> source_;

@@ -8,9 +8,9 @@
 
 namespace tern {
 
-/// out[i] = start + i * step for i < pivot, end - (count - 1 - i) * step from there on; contiguous, every dtype but bool.
-/// Integer dtypes compute in int64 with the integer fields when `integers`, otherwise all compute in double and integers
-/// cut the result toward zero.
+/// out[i] = start + i * step for i < pivot, end - (count - 1 - i) * step from there on; contiguous, every
+/// dtype but bool. Integer dtypes compute in int64 with the integer fields when `integers`, otherwise all
+/// compute in double and integers cut the result toward zero.
 struct RangeArgs {
   DType dtype;
   bool integers;
@@ -21,8 +21,8 @@ struct RangeArgs {
   int64_t integer_start, integer_step;
 };
 
-/// out[b, i, j] = in[b, i, j] where j - i <= diagonal (lower) or >= diagonal (upper), 0 elsewhere. Both contiguous, of one
-/// dtype; elements are moved as bits. out may be in itself.
+/// out[b, i, j] = in[b, i, j] where j - i <= diagonal (lower) or >= diagonal (upper), 0 elsewhere. Both
+/// contiguous, of one dtype; elements are moved as bits. out may be in itself.
 struct TriangleArgs {
   DType dtype;
   bool upper;

@@ -1,14 +1,38 @@
-// Every kernel that a backend must give: the number, name and argument struct of each. A backend's table has one entry
-// for each line; the lines themselves stand beside the argument structs of their family.
+// Every kernel that a backend must give: the number, name and argument struct of each. A backend's table has
+// one entry for each line; the lines themselves stand beside the argument structs of their family.
 #pragma once
 
 #include "tern/device/launch.h"
+#include "tern/kernels/conv.h"
+#include "tern/kernels/creation.h"
+#include "tern/kernels/index.h"
+#include "tern/kernels/loss.h"
+#include "tern/kernels/matmul.h"
+#include "tern/kernels/norm.h"
 #include "tern/kernels/optim.h"
 #include "tern/kernels/pointwise.h"
+#include "tern/kernels/pool.h"
+#include "tern/kernels/random.h"
+#include "tern/kernels/reduce.h"
+#include "tern/kernels/scan.h"
+#include "tern/kernels/softmax.h"
+#include "tern/kernels/sort.h"
 
-#define TERN_KERNELS(X) \
+#define TERN_KERNELS(X)     \
+  TERN_CREATION_KERNELS(X)  \
+  TERN_RANDOM_KERNELS(X)    \
   TERN_POINTWISE_KERNELS(X) \
-  TERN_OPTIM_KERNELS(X)
+  TERN_OPTIM_KERNELS(X)     \
+  TERN_INDEX_KERNELS(X)     \
+  TERN_LOSS_KERNELS(X)      \
+  TERN_MATMUL_KERNELS(X)    \
+  TERN_CONV_KERNELS(X)      \
+  TERN_POOL_KERNELS(X)      \
+  TERN_NORM_KERNELS(X)      \
+  TERN_REDUCE_KERNELS(X)    \
+  TERN_SOFTMAX_KERNELS(X)   \
+  TERN_SCAN_KERNELS(X)      \
+  TERN_SORT_KERNELS(X)
 
 namespace tern::kernels {
 

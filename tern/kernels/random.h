@@ -1,6 +1,6 @@
-// Argument structs of the random kernels and the element functions that turn Philox words into numbers. Everything here
-// depends on (seed, counter, number of the element) alone, so that every device and every number of threads draws the
-// same. The state is in core/generator.h; the operators are in ops/random.
+// Argument structs of the random kernels and the element functions that turn Philox words into numbers.
+// Everything here depends on (seed, counter, number of the element) alone, so that every device and every
+// number of threads draws the same. The state is in core/generator.h; the operators are in ops/random.
 #pragma once
 
 #include <cmath>
@@ -20,15 +20,15 @@ enum class Distribution : uint8_t {
   Bernoulli,    ///< 1 where a 32-bit word is below `threshold`
 };
 
-/// Numbers that one Philox counter gives: element i of a draw comes from counter `position + i / k` and from its words
-/// number `i % k` (k = 4) or `2 * (i % k)` and the next (k = 2).
+/// Numbers that one Philox counter gives: element i of a draw comes from counter `position + i / k` and from
+/// its words number `i % k` (k = 4) or `2 * (i % k)` and the next (k = 2).
 constexpr int64_t numbers_per_counter(Distribution distribution, DType dtype) noexcept {
   bool real = distribution != Distribution::Integer && distribution != Distribution::Bernoulli;
   return distribution == Distribution::Integer || (real && dtype == DType::Float64) ? 2 : 4;
 }
 
-/// out[i] = number i of a draw, for i in [0, numel); out is contiguous. Uniform, Normal and Exponential take floating
-/// dtypes: 16-bit ones are drawn as float and rounded. Integer and Bernoulli take every dtype.
+/// out[i] = number i of a draw, for i in [0, numel); out is contiguous. Uniform, Normal and Exponential take
+/// floating dtypes: 16-bit ones are drawn as float and rounded. Integer and Bernoulli take every dtype.
 struct RandomArgs {
   Distribution distribution;
   DType dtype;
@@ -44,8 +44,8 @@ struct RandomArgs {
   uint64_t threshold;  ///< Bernoulli: p * 2^32
 };
 
-/// out[i] = word i of the draw is below `threshold` ? in[i] * scale : 0. Both contiguous, floating, of one dtype; the
-/// same args on the gradient give the gradient. out may be in itself. Four elements per counter.
+/// out[i] = word i of the draw is below `threshold` ? in[i] * scale : 0. Both contiguous, floating, of one
+/// dtype; the same args on the gradient give the gradient. out may be in itself. Four elements per counter.
 struct DropoutArgs {
   DType dtype;
   void* out;
@@ -57,8 +57,8 @@ struct DropoutArgs {
   double scale;        ///< 1 / (1 - p)
 };
 
-/// out (int64, contiguous) = a permutation of [0, count): the indices sorted by a 64-bit key each (two keys per
-/// counter), equal keys by index.
+/// out (int64, contiguous) = a permutation of [0, count): the indices sorted by a 64-bit key each (two keys
+/// per counter), equal keys by index. count is below 2^32.
 struct PermutationArgs {
   int64_t* out;
   int64_t count;
@@ -69,10 +69,11 @@ struct PermutationArgs {
 /// What a multinomial kernel found wrong with the weights.
 enum class WeightFault : int64_t { None, NotFinite, Zero, TooFew };
 
-/// out[r, s] = index drawn with probability weights[r, i] / sum(weights[r]). weights is double, out int64, both
-/// contiguous; `fault` is one int64, which the kernel sets (zero at first). With replacement sample s of row r takes
-/// uniform number r * samples + s, searched in the running sums; without, the `samples` smallest of
-/// -log(1 - u[r * categories + i]) / weights[r, i] in order (Efraimidis and Spirakis, 2006). Two numbers per counter.
+/// out[r, s] = index drawn with probability weights[r, i] / sum(weights[r]). weights is double, out int64,
+/// both contiguous; `fault` is one int64, which the kernel sets (zero at first). With replacement sample s of
+/// row r takes uniform number r * samples + s, searched in the running sums; without, the `samples` smallest
+/// of -log(1 - u[r * categories + i]) / weights[r, i] in order (Efraimidis and Spirakis, 2006). Two numbers
+/// per counter.
 struct MultinomialArgs {
   int64_t* out;
   const double* weights;
@@ -85,9 +86,9 @@ struct MultinomialArgs {
   uint64_t position;
 };
 
-#define TERN_RANDOM_KERNELS(X)   \
-  X(random, RandomArgs)          \
-  X(dropout, DropoutArgs)        \
+#define TERN_RANDOM_KERNELS(X)    \
+  X(random, RandomArgs)           \
+  X(dropout, DropoutArgs)         \
   X(permutation, PermutationArgs) \
   X(multinomial, MultinomialArgs)
 
@@ -102,14 +103,17 @@ struct DoublePair {
 
 /// Uniform in [0, 1) with as many bits as the dtype's significand has.
 TERN_FN float uniform_bits(uint32_t bits, int digits) {
-  return static_cast<float>(static_cast<int32_t>(bits >> (32 - digits))) * (1.0f / static_cast<float>(1 << digits));
+  return static_cast<float>(static_cast<int32_t>(bits >> (32 - digits))) *
+         (1.0f / static_cast<float>(1 << digits));
 }
 
-/// (cos, sin) of 2 pi bits / 2^32, within 1e-7. The upper bits choose the octant; polynomials are Cephes' sinf and cosf.
+/// (cos, sin) of 2 pi bits / 2^32, within 1e-7. The upper bits choose the octant; polynomials are Cephes'
+/// sinf and cosf.
 TERN_FN Pair unit_circle(uint32_t bits) {
   uint32_t quadrant = (bits + 0x20000000u) >> 30;
   // The rest, rounded to a multiple of pi / 2, is in [-pi/4, pi/4).
-  float x = static_cast<float>(static_cast<int32_t>(bits - (quadrant << 30))) * 1.46291807926715968e-09f;  // 2 pi / 2^32
+  float x = static_cast<float>(static_cast<int32_t>(bits - (quadrant << 30))) *
+            1.46291807926715968e-09f;  // 2 pi / 2^32
   float z = x * x;
   float s = -1.9515295891e-4f;
   s = s * z + 8.3321608736e-3f;
@@ -126,7 +130,8 @@ TERN_FN Pair unit_circle(uint32_t bits) {
   return {cosine, sine};
 }
 
-/// Two standard normal numbers (Box and Muller, 1958); at most 5.77 in size, since the radius has 24 random bits.
+/// Two standard normal numbers (Box and Muller, 1958); at most 5.77 in size, since the radius has 24 random
+/// bits.
 TERN_FN Pair normal(uint32_t radius_bits, uint32_t angle_bits) {
   float u = static_cast<float>(static_cast<int32_t>(radius_bits >> 8) + 1) * 0x1p-24f;  // in (0, 1]
   float radius = std::sqrt(-2.0f * math::log(u));

@@ -29,18 +29,22 @@ enum class ReduceOp : uint8_t {
 constexpr DType reduce_result_dtype(ReduceOp op, DType dtype) noexcept {
   switch (op) {
     case ReduceOp::Any:
-    case ReduceOp::All: return DType::Bool;
-    case ReduceOp::CountNonzero: return DType::Int64;
+    case ReduceOp::All:
+      return DType::Bool;
+    case ReduceOp::CountNonzero:
+      return DType::Int64;
     case ReduceOp::Sum:
-    case ReduceOp::Prod: return is_floating_point(dtype) ? dtype : DType::Int64;
-    default: return dtype;
+    case ReduceOp::Prod:
+      return is_floating_point(dtype) ? dtype : DType::Int64;
+    default:
+      return dtype;
   }
 }
 
-/// out[k] = op over all elements of `in` at k. Both geometries hold the strides of `in`, `out` is contiguous in the
-/// order of `kept`. The order of the reduced dimensions does not matter, but rounding depends on it. 16-bit floats
-/// are accumulated in float. The order of additions, and with it the result, depends on the geometry alone: not on
-/// the number of threads, nor on the instruction set.
+/// out[k] = op over all elements of `in` at k. Both geometries hold the strides of `in`, `out` is contiguous
+/// in the order of `kept`. The order of the reduced dimensions does not matter, but rounding depends on it.
+/// 16-bit floats are accumulated in float. The order of additions, and with it the result, depends on the
+/// geometry alone: not on the number of threads, nor on the instruction set.
 struct ReduceArgs {
   ReduceOp op;
   DType dtype;   ///< of `in`
@@ -56,7 +60,8 @@ struct ReduceIndexArgs {
   bool largest;  ///< else the smallest
   DType dtype;   ///< of `in` and `values`
   void* values;  ///< [kept]; or null
-  int64_t* indices;  ///< [kept], row-major position in `reduced`, whose dimensions are in their original order
+  int64_t*
+      indices;  ///< [kept], row-major position in `reduced`, whose dimensions are in their original order
   const void* in;
   Geometry<1> kept;
   Geometry<1> reduced;

@@ -86,4 +86,11 @@ class AnyModule {
   const Type* type_ = &no_type;
 };
 
+/// A copy that shares no tensor with `module`.
+inline AnyModule clone(const AnyModule& module) {
+  AnyModule copy(module);
+  if (copy.has_value()) detail::separate(copy.get());
+  return copy;
+}
+
 }  // namespace tern::nn

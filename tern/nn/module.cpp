@@ -178,11 +178,15 @@ namespace detail {
 
 void separate(Module& root) {
   NoGradGuard no_grad;
-  std::unordered_map<const TensorImpl*, Tensor> copies;
+  struct Pair {
+    Tensor original;  // kept, so that no new tensor gets its address
+    Tensor copy;
+  };
+  std::unordered_map<const TensorImpl*, Pair> copies;
   auto copy_of = [&](const Tensor& tensor) {
     auto [position, inserted] = copies.try_emplace(&tensor.impl());
-    if (inserted) position->second = tensor.detach().clone();
-    return position->second;
+    if (inserted) position->second = {tensor, tensor.detach().clone()};
+    return position->second.copy;
   };
   walk(root, [&](const std::string&, Module&, const Fields& fields) {
     for (const auto& [name, parameter] : fields.parameters) {

@@ -29,7 +29,8 @@
 /// Names the fields of a module, in the order of its state_dict: parameters, buffers, modules (AnyModule
 /// too), and std::optional or std::vector of those. A module without any writes `TERN_MODULE()`. It also
 /// gives the struct its call operator, `net(x)`: forward(x) with hooks and with the module's path in errors.
-/// What follows it is public.
+/// What follows it is public. The call operator is a template, so such a struct can not be local to a
+/// function.
 #define TERN_MODULE(...)                                                      \
  public:                                                                      \
   void collect_fields(::tern::nn::Fields& tern_fields) override {             \
@@ -72,7 +73,7 @@ class Fields {
 
   /// `names` is the text of the fields as they stand in TERN_MODULE: "hidden, output".
   template <class... Ts>
-  void add_all(std::string_view names, Ts&... fields) {
+  void add_all([[maybe_unused]] std::string_view names, Ts&... fields) {
     static_assert(
         (addable<Ts> && ...),
         "TERN_MODULE takes Parameter, Buffer, modules, AnyModule, and std::optional or std::vector of those");
@@ -80,8 +81,8 @@ class Fields {
   }
 
  private:
-  template <class T>
-  static constexpr bool addable = requires(Fields& fields, T& field) {
+  template <class T, class Self = Fields>
+  static constexpr bool addable = requires(Self& fields, T& field) {
     fields.add(std::string_view(), field);
   };
   static std::string_view next_name(std::string_view& names);

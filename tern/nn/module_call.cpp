@@ -5,6 +5,7 @@
 #include "tern/nn/any_module.h"
 #include "tern/nn/module.h"
 #include "tern/nn/module_walk.h"
+#include "tern/nn/text.h"
 
 namespace tern::nn {
 
@@ -82,10 +83,10 @@ void add_module_context(Error& error, const Module& module) {
 void throw_empty_module() { TERN_THROW(ValueError, "AnyModule: it holds no module"); }
 
 void throw_not_of_tensor(const Module& module) {
-  TERN_THROW(
-      TypeError,
-      "AnyModule: the forward of {} does not take one tensor and return one: call it as {{}}.as<{}>()(...)",
-      module.class_name(), module.class_name());
+  TERN_THROW(TypeError,
+             "AnyModule: the forward of {0} does not take one tensor and return one: call it as a {0}, with "
+             "as<{0}>()",
+             module.class_name());
 }
 
 void throw_not_copyable(const Module& module) {

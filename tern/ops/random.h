@@ -1,7 +1,7 @@
-// Random tensors, random changes in place, random choices, and dropout. Number i of a draw depends on the generator's
-// seed and position and on i alone: the same on every device and for every number of threads (normal and exponential
-// numbers up to the last bits of the device's logarithm). Definitions of the numbers are in kernels/random.h, the state is
-// in core/generator.h.
+// Random tensors, random changes in place, random choices, and dropout. Number i of a draw depends on the
+// generator's seed and position and on i alone: the same on every device and for every number of threads
+// (normal and exponential numbers up to the last bits of the device's logarithm). Definitions of the numbers
+// are in kernels/random.h, the state is in core/generator.h.
 #pragma once
 
 #include <optional>
@@ -11,29 +11,37 @@
 
 namespace tern {
 
-// Without a generator the default one is used; every call moves it on. Shapes, dtypes and devices as in ops/creation.h.
+// Without a generator the default one is used; every call moves it on. Shapes, dtypes and devices as in
+// ops/creation.h.
 
 /// Uniform in [0, 1): multiples of 2^-24 (float64: 2^-53, float16: 2^-11, bfloat16: 2^-8).
-Tensor rand(IntArrayRef shape, const TensorOptions& options = {}, const std::optional<Generator>& generator = {});
+Tensor rand(IntArrayRef shape, const TensorOptions& options = {},
+            const std::optional<Generator>& generator = {});
 /// Standard normal (Box-Muller).
-Tensor randn(IntArrayRef shape, const TensorOptions& options = {}, const std::optional<Generator>& generator = {});
-/// Uniform integers in [low, high); int64 unless options say otherwise. The share of each value is exact to 2^-64.
-/// Throws ValueError unless low < high and both fit the dtype.
+Tensor randn(IntArrayRef shape, const TensorOptions& options = {},
+             const std::optional<Generator>& generator = {});
+/// Uniform integers in [low, high); int64 unless options say otherwise. The share of each value is exact to
+/// 2^-64. Throws ValueError unless low < high and both fit the dtype.
 Tensor randint(int64_t low, int64_t high, IntArrayRef shape, const TensorOptions& options = {},
                const std::optional<Generator>& generator = {});
-Tensor randint(int64_t high, IntArrayRef shape, const TensorOptions& options = {}, const std::optional<Generator>& generator = {});
-/// A random order of 0..n-1 (int64 unless options say otherwise): the numbers sorted by random keys of 64 bits.
+Tensor randint(int64_t high, IntArrayRef shape, const TensorOptions& options = {},
+               const std::optional<Generator>& generator = {});
+/// A random order of 0..n-1 (int64 unless options say otherwise): the numbers sorted by random keys of 64
+/// bits.
 Tensor randperm(int64_t n, const TensorOptions& options = {}, const std::optional<Generator>& generator = {});
 /// Normal with this mean and standard deviation.
 Tensor normal(double mean, double std, IntArrayRef shape, const TensorOptions& options = {},
               const std::optional<Generator>& generator = {});
 
-Tensor rand_like(const Tensor& x, const TensorOptions& options = {}, const std::optional<Generator>& generator = {});
-Tensor randn_like(const Tensor& x, const TensorOptions& options = {}, const std::optional<Generator>& generator = {});
+Tensor rand_like(const Tensor& x, const TensorOptions& options = {},
+                 const std::optional<Generator>& generator = {});
+Tensor randn_like(const Tensor& x, const TensorOptions& options = {},
+                  const std::optional<Generator>& generator = {});
 Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const TensorOptions& options = {},
                     const std::optional<Generator>& generator = {});
 
-// ---- in place: each counts a version and returns x -----------------------------------------------------------------
+// ---- in place: each counts a version and returns x
+// -----------------------------------------------------------------
 
 /// Uniform in [low, high). Floating dtypes.
 Tensor& uniform_(Tensor& x, double low = 0, double high = 1, const std::optional<Generator>& generator = {});
@@ -44,23 +52,29 @@ Tensor& exponential_(Tensor& x, double rate = 1, const std::optional<Generator>&
 Tensor& bernoulli_(Tensor& x, double p = 0.5, const std::optional<Generator>& generator = {});
 /// Uniform integers in [low, high).
 Tensor& random_(Tensor& x, int64_t low, int64_t high, const std::optional<Generator>& generator = {});
-/// Uniform over all non-negative values of an integer dtype, over the integers up to 2^24 (2^53, 2^11, 2^8) for floats.
+/// Uniform over all non-negative values of an integer dtype, over the integers up to 2^24 (2^53, 2^11, 2^8)
+/// for floats.
 Tensor& random_(Tensor& x, const std::optional<Generator>& generator = {});
 
-// ---- choices -------------------------------------------------------------------------------------------------------
+// ---- choices
+// -------------------------------------------------------------------------------------------------------
 
-/// 1 with the probability that `p` (floating, in [0, 1]) has at each place, else 0. Blocks the host to check p.
+/// 1 with the probability that `p` (floating, in [0, 1]) has at each place, else 0. Blocks the host to check
+/// p.
 Tensor bernoulli(const Tensor& p, const std::optional<Generator>& generator = {});
-/// Indices drawn from the weights of each row: [n] gives [num_samples], [m, n] gives [m, num_samples], int64. Weights need
-/// not add up to 1. Blocks the host to check them. Throws ValueError for negative or infinite weights, a row of zeros, or
-/// fewer positive weights than samples without replacement.
+/// Indices drawn from the weights of each row: [n] gives [num_samples], [m, n] gives [m, num_samples], int64.
+/// Weights need not add up to 1. Blocks the host to check them. Throws ValueError for negative or infinite
+/// weights, a row of zeros, or fewer positive weights than samples without replacement.
 Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement = false,
                    const std::optional<Generator>& generator = {});
 
-// ---- dropout -------------------------------------------------------------------------------------------------------
+// ---- dropout
+// -------------------------------------------------------------------------------------------------------
 
-/// Zeroes each element with probability p and multiplies the others by 1 / (1 - p); x itself when not training or p is 0.
-/// Nothing is kept for backward but the position of the generator (Srivastava et al., 2014).
-Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, const std::optional<Generator>& generator = {});
+/// Zeroes each element with probability p and multiplies the others by 1 / (1 - p); x itself when not
+/// training or p is 0. Nothing is kept for backward but the position of the generator (Srivastava et al.,
+/// 2014).
+Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
+               const std::optional<Generator>& generator = {});
 
 }  // namespace tern

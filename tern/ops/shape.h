@@ -1,5 +1,5 @@
-// Operators that rearrange: views (which share the storage of their base; gradients flow through them), joins, and
-// repetitions. Indexing with tensors is in ops/index.h, copies and conversions in ops/copy.h.
+// Operators that rearrange: views (which share the storage of their base; gradients flow through them),
+// joins, and repetitions. Indexing with tensors is in ops/index.h, copies and conversions in ops/copy.h.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,11 @@
 
 namespace tern {
 
-// ---- another shape over the same elements --------------------------------------------------------------------------
+// ---- another shape over the same elements
+// --------------------------------------------------------------------------
 
-/// The same elements in row-major order under another shape; one size may be -1. Throws ShapeError when the sizes do not
-/// fit, or when the strides of x allow no such view.
+/// The same elements in row-major order under another shape; one size may be -1. Throws ShapeError when the
+/// sizes do not fit, or when the strides of x allow no such view.
 Tensor view(const Tensor& x, IntArrayRef shape);
 /// A view where there is one, else a copy.
 Tensor reshape(const Tensor& x, IntArrayRef shape);
@@ -29,7 +30,8 @@ Tensor squeeze(const Tensor& x, IntArrayRef dims);
 /// With a dimension of size 1 before `dim`.
 Tensor unsqueeze(const Tensor& x, int64_t dim);
 
-// ---- dimensions in another order -----------------------------------------------------------------------------------
+// ---- dimensions in another order
+// -----------------------------------------------------------------------------------
 
 Tensor permute(const Tensor& x, IntArrayRef dims);
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1);
@@ -41,7 +43,8 @@ Tensor mT(const Tensor& x);
 Tensor movedim(const Tensor& x, IntArrayRef source, IntArrayRef destination);
 Tensor movedim(const Tensor& x, int64_t source, int64_t destination);
 
-// ---- broadcasting --------------------------------------------------------------------------------------------------
+// ---- broadcasting
+// --------------------------------------------------------------------------------------------------
 
 /// Repeats dimensions of size 1 without copying (stride 0); -1 keeps a size.
 Tensor expand(const Tensor& x, IntArrayRef shape);
@@ -52,12 +55,14 @@ std::vector<Tensor> broadcast_tensors(const std::vector<Tensor>& tensors);
 /// Coordinate grids of 1-D (or 0-d) tensors of one dtype. indexing: "ij" or "xy".
 std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, const char* indexing = "ij");
 
-// ---- parts ---------------------------------------------------------------------------------------------------------
+// ---- parts
+// ---------------------------------------------------------------------------------------------------------
 
 /// The `length` elements from `start` (negative: from the end) along `dim`.
 Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length);
 /// Python's x[start:end:step] along `dim`: out-of-range ends are cut off. Throws ValueError unless step > 0.
-Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {}, int64_t step = 1);
+Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
+             int64_t step = 1);
 /// One element of a dimension, which goes away.
 Tensor select(const Tensor& x, int64_t dim, int64_t index);
 /// All elements of a dimension, as views.
@@ -72,13 +77,16 @@ std::vector<Tensor> split(const Tensor& x, IntArrayRef split_sizes, int64_t dim 
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 /// Windows of `size` elements every `step` along `dimension`, as a new last dimension (Tensor.unfold).
 Tensor unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step);
-/// Any layout over the storage of x; the offset is x's own unless given. Throws ShapeError when it reaches outside the
-/// storage.
-Tensor as_strided(const Tensor& x, IntArrayRef shape, IntArrayRef strides, std::optional<int64_t> storage_offset = {});
+/// Any layout over the storage of x; the offset is x's own unless given. Throws ShapeError when it reaches
+/// outside the storage.
+Tensor as_strided(const Tensor& x, IntArrayRef shape, IntArrayRef strides,
+                  std::optional<int64_t> storage_offset = {});
 
-// ---- joining -------------------------------------------------------------------------------------------------------
+// ---- joining
+// -------------------------------------------------------------------------------------------------------
 
-/// One after the other along `dim`; other sizes must be equal. Dtypes are promoted. Tensors of shape [0] are skipped.
+/// One after the other along `dim`; other sizes must be equal. Dtypes are promoted. Tensors of shape [0] are
+/// skipped.
 Tensor cat(const std::vector<Tensor>& tensors, int64_t dim = 0);
 /// Along a new dimension; shapes must be equal.
 Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
@@ -87,7 +95,8 @@ Tensor hstack(const std::vector<Tensor>& tensors);
 /// cat along dimension 0 of tensors of at least two dimensions ([n] counts as [1, n]).
 Tensor vstack(const std::vector<Tensor>& tensors);
 
-// ---- repetition and order ------------------------------------------------------------------------------------------
+// ---- repetition and order
+// ------------------------------------------------------------------------------------------
 
 /// Copies of x, `repeats[d]` times along each dimension; more repeats than dimensions add leading ones.
 Tensor repeat(const Tensor& x, IntArrayRef repeats);
@@ -95,8 +104,8 @@ Tensor repeat(const Tensor& x, IntArrayRef repeats);
 Tensor tile(const Tensor& x, IntArrayRef repeats);
 /// Each element `repeats` times, one after the other, along `dim` (without dim: of the flattened tensor).
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim = {});
-/// Elements moved by `shifts` along `dims`, what leaves at one end coming in at the other; without dims, of the flattened
-/// tensor.
+/// Elements moved by `shifts` along `dims`, what leaves at one end coming in at the other; without dims, of
+/// the flattened tensor.
 Tensor roll(const Tensor& x, IntArrayRef shifts, IntArrayRef dims = {});
 /// The order of elements reversed along `dims`; a copy.
 Tensor flip(const Tensor& x, IntArrayRef dims);

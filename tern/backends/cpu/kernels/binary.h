@@ -1,7 +1,7 @@
 // The dispatch of the binary kernel, shared by the files that instantiate its loops (split to keep builds short).
 #pragma once
 
-#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/walk.h"
 #include "tern/kernels/functors.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {

@@ -14,17 +14,21 @@ void range(const LaunchContext&, const RangeArgs& args) {
         if (args.integers) {
           // Unsigned arithmetic wraps, as PyTorch's narrow integers do.
           for (int64_t i = 0; i < n; ++i)
-            to[i] = static_cast<T>(static_cast<uint64_t>(args.integer_start) +
-                                   static_cast<uint64_t>(first + i) * static_cast<uint64_t>(args.integer_step));
+            to[i] =
+                static_cast<T>(static_cast<uint64_t>(args.integer_start) +
+                               static_cast<uint64_t>(first + i) * static_cast<uint64_t>(args.integer_step));
           return;
         }
       }
       auto store = [](T& out, double value) {
-        if constexpr (std::is_integral_v<T>) out = static_cast<T>(static_cast<int64_t>(value));
-        else out = static_cast<T>(static_cast<Compute<T>>(value));
+        if constexpr (std::is_integral_v<T>)
+          out = static_cast<T>(static_cast<int64_t>(value));
+        else
+          out = static_cast<T>(static_cast<Compute<T>>(value));
       };
       const int64_t rising = std::clamp<int64_t>(args.pivot - first, 0, n);
-      for (int64_t i = 0; i < rising; ++i) store(to[i], args.start + static_cast<double>(first + i) * args.step);
+      for (int64_t i = 0; i < rising; ++i)
+        store(to[i], args.start + static_cast<double>(first + i) * args.step);
       for (int64_t i = rising; i < n; ++i)
         store(to[i], args.end - static_cast<double>(args.count - 1 - first - i) * args.step);
     });
@@ -41,7 +45,8 @@ void keep_triangle(const TriangleArgs& args) {
     for (int64_t row = begin; row < end; ++row) {
       T* out = static_cast<T*>(args.out) + row * cols;
       const T* in = static_cast<const T*>(args.in) + row * cols;
-      // The row's elements [first, last) stay. Diagonals far outside the matrix are clamped before the sum can overflow.
+      // The row's elements [first, last) stay. Diagonals far outside the matrix are clamped before the sum
+      // can overflow.
       const int64_t at = row % rows + std::clamp(args.diagonal, -rows - 1, cols + 1);
       const int64_t first = args.upper ? std::clamp<int64_t>(at, 0, cols) : 0;
       const int64_t last = args.upper ? cols : std::clamp<int64_t>(at + 1, 0, cols);
@@ -56,10 +61,14 @@ void keep_triangle(const TriangleArgs& args) {
 
 void triangle(const LaunchContext&, const TriangleArgs& args) {
   switch (itemsize(args.dtype)) {
-    case 1: return keep_triangle<uint8_t>(args);
-    case 2: return keep_triangle<uint16_t>(args);
-    case 4: return keep_triangle<uint32_t>(args);
-    default: return keep_triangle<uint64_t>(args);
+    case 1:
+      return keep_triangle<uint8_t>(args);
+    case 2:
+      return keep_triangle<uint16_t>(args);
+    case 4:
+      return keep_triangle<uint32_t>(args);
+    default:
+      return keep_triangle<uint64_t>(args);
   }
 }
 

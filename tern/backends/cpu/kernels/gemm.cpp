@@ -50,27 +50,8 @@ template <class T>
 constexpr int64_t kMaxDepth = 2048 / static_cast<int64_t>(sizeof(T));
 /// Columns of B that are packed at once; they stay in the last-level cache.
 constexpr int64_t kMaxColumns = 4096;
-struct Grid {
-  int64_t rows = 1;
-  int64_t columns = 1;
-};
-
-/// Shares row tiles and column panels over cores so that the largest share is smallest; among equals, splits
-/// rows, since then no core packs what another one packs too.
-Grid share(int64_t threads, int64_t row_tiles, int64_t panels) {
-  Grid best;
-  int64_t least = row_tiles * panels;
-  for (int64_t r = 1; r <= threads; ++r) {
-    const int64_t c = threads / r;
-    if (r > row_tiles || c > panels) continue;
-    const int64_t largest = ((row_tiles + r - 1) / r) * ((panels + c - 1) / c);
-    if (largest <= least) {
-      least = largest;
-      best = {r, c};
-    }
-  }
-  return best;
-}
+/// Results up to which one core computes a sum of few outer products.
+constexpr int64_t kOuterElements = 65536;
 
 template <class T>
 class BlockedGemm {
@@ -90,7 +71,7 @@ class BlockedGemm {
     const double work = static_cast<double>(g_.m) * static_cast<double>(g_.n) * static_cast<double>(g_.k);
     const int64_t threads = threads_for(work);
     const int64_t panels = (std::min(columns_, g_.n) + W - 1) / W;
-    const Grid grid = threads > 1 ? share(threads, row_tiles_, panels) : Grid{};
+    const Grid grid = threads > 1 ? share_tiles(threads, row_tiles_, panels) : Grid{};
     const int64_t a_share =
         a_packed_ ? round_to_line<T>(std::min(g_.m, block_tiles_ * kMaxRows) * depth_) : 0;
     const int64_t b_share = b_packed_ ? round_to_line<T>(panels * W * depth_) : 0;
@@ -220,10 +201,26 @@ class BlockedGemm {
 
 }  // namespace
 
+Grid share_tiles(int64_t threads, int64_t row_tiles, int64_t panels) {
+  Grid best;
+  int64_t least = row_tiles * panels;
+  for (int64_t r = 1; r <= std::min(threads, row_tiles); ++r) {
+    const int64_t c = std::min(threads / r, panels);
+    const int64_t largest = ((row_tiles + r - 1) / r) * ((panels + c - 1) / c);
+    if (largest <= least) {
+      least = largest;
+      best = {r, c};
+    }
+  }
+  return best;
+}
+
 template <class T>
 void gemm(const Gemm<T>& g) {
   if (g.m == 0 || g.n == 0) return;
   if (g.pack_a == nullptr && g.pack_b == nullptr) {
+    if (g.k >= 1 && g.k <= kOuterDepth && g.b_col_stride == 1 && g.m * g.n <= kOuterElements)
+      return gemm_outer(g);
     if (g.m <= kWideRows && g.b_col_stride == 1) return gemm_wide(g);
     if (kHasDot && g.m <= kDotRows && g.b_row_stride == 1 && g.a_col_stride == 1) return gemm_dot(g);
   }

@@ -39,7 +39,7 @@ struct Gemm {
   int64_t c_row_stride = 0;
   const Packer<T>* pack_a = nullptr;  ///< in place of a
   const Packer<T>* pack_b = nullptr;  ///< in place of b; panels start at multiples of kTileColumns
-  Epilogue<T> epilogue;
+  Epilogue<T> epilogue{};
 };
 
 /// Runs it. The order in which products are summed depends on sizes only, never on the number of threads.
@@ -50,6 +50,9 @@ void gemm(const Gemm<T>& g);
 /// Rows of B contiguous, m <= kWideRows (x W).
 template <class T>
 void gemm_wide(const Gemm<T>& g);
+/// Rows of B contiguous, 1 <= k <= kOuterDepth (a sum of few outer products).
+template <class T>
+void gemm_outer(const Gemm<T>& g);
 /// Rows of A and columns of B contiguous, m <= kDotRows (x W^T).
 template <class T>
 void gemm_dot(const Gemm<T>& g);
@@ -58,6 +61,7 @@ inline constexpr int kWideRows = 4;
 #else
 inline constexpr int kWideRows = 2;
 #endif
+inline constexpr int64_t kOuterDepth = 4;
 inline constexpr int64_t kDotRows = 16;
 #if defined(__AVX2__)
 inline constexpr bool kHasDot = true;
@@ -71,6 +75,19 @@ inline int64_t threads_for(double work) {
   if (work < 2 * kWorkPerThread || tern::detail::in_parallel_region()) return 1;
   return std::min(static_cast<int64_t>(std::min(work / kWorkPerThread, 1e6)),
                   static_cast<int64_t>(num_threads()));
+}
+
+/// How row tiles and column panels are shared over cores: so that the largest share is smallest, and among
+/// equals by rows, since then no core packs what another one packs too.
+struct Grid {
+  int64_t rows = 1;
+  int64_t columns = 1;
+};
+Grid share_tiles(int64_t threads, int64_t row_tiles, int64_t panels);
+
+/// Estimated cycles that a float product spends on one column and one k.
+inline double tile_rows_cost(int64_t m) {
+  return static_cast<double>(std::max<int64_t>(m, 2)) / kLanes<float>;
 }
 
 /// to[p * width + i] = from[i * index_stride + p * k_stride].

@@ -1,5 +1,5 @@
-// Loops over strided operands for pointwise kernels: contiguous and broadcast rows are written so that the compiler
-// vectorises them, large contiguous results go past the cache.
+// Loops over contiguous rows for pointwise kernels, written so that the compiler vectorises them; large results go past
+// the cache. Walking of strided operands is in walk.h.
 #pragma once
 
 #include <algorithm>
@@ -80,87 +80,20 @@ void for_each_block(Out* out, int64_t n, Block&& block) {
   });
 }
 
-/// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types.
+/// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one vectorised copy of
+/// each loop serves every way of walking (builds stay short).
 template <class Out, class In, class F>
-[[gnu::always_inline]] inline void row1(Out* out, const In* in, int64_t n, const F& f) {
+[[gnu::noinline]] void row1(Out* out, const In* in, int64_t n, const F& functor) {
+  const F f = functor;  // a local copy can not be changed through `out`
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<Compute<In>>(in[i])));
 }
 
 template <class Out, class A, class B, class F>
-[[gnu::always_inline]] inline void row2(Out* out, const A* a, const B* b, int64_t n, const F& f) {
+[[gnu::noinline]] void row2(Out* out, const A* a, const B* b, int64_t n, const F& functor) {
+  const F f = functor;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<Compute<A>>(a[i]), static_cast<Compute<B>>(b[i])));
-}
-
-/// out = f(in) over a geometry (out, in).
-template <class Out, class In, class F>
-void map1(const Geometry<2>& g, Out* out, const In* in, const F& f) {
-  if (g.flat()) {
-    for_each_block(out, g.numel, [&](Out* to, int64_t first, int64_t count) { row1(to, in + first, count, f); });
-    return;
-  }
-  const int64_t so = g.strides[0][g.ndim - 1], si = g.strides[1][g.ndim - 1];
-  parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-    walk_rows(g, begin, end, [&](const int64_t(&offset)[2], int64_t n) {
-      Out* o = out + offset[0];
-      const In* x = in + offset[1];
-      if (so == 1 && si == 1) {
-        row1(o, x, n, f);
-      } else {
-        for (int64_t i = 0; i < n; ++i) o[i * so] = static_cast<Out>(f(static_cast<Compute<In>>(x[i * si])));
-      }
-    });
-  });
-}
-
-/// out = f(a, b) over a geometry (out, a, b). Null `a` or `b` stands for a scalar.
-template <class Out, class T, class F>
-void map2(const Geometry<3>& g, Out* out, const T* a, const T* b, Compute<T> scalar, const F& f) {
-  using C = Compute<T>;
-  auto row_scalar_b = [&f](Out* o, const T* x, C y, int64_t n) { row1(o, x, n, [&f, y](C v) { return f(v, y); }); };
-  auto row_scalar_a = [&f](Out* o, C x, const T* y, int64_t n) { row1(o, y, n, [&f, x](C v) { return f(x, v); }); };
-  if (g.ndim == 1 && (g.strides[0][0] == 1 || g.numel == 1)) {
-    bool a_fixed = a == nullptr || g.strides[1][0] == 0, b_fixed = b == nullptr || g.strides[2][0] == 0;
-    bool a_dense = a != nullptr && (g.strides[1][0] == 1 || g.numel == 1);
-    bool b_dense = b != nullptr && (g.strides[2][0] == 1 || g.numel == 1);
-    if (a_dense && b_dense) {
-      for_each_block(out, g.numel, [&](Out* to, int64_t first, int64_t n) { row2(to, a + first, b + first, n, f); });
-      return;
-    }
-    if (a_dense && b_fixed) {
-      C y = b ? static_cast<C>(*b) : scalar;
-      for_each_block(out, g.numel, [&](Out* to, int64_t first, int64_t n) { row_scalar_b(to, a + first, y, n); });
-      return;
-    }
-    if (a_fixed && b_dense) {
-      C x = a ? static_cast<C>(*a) : scalar;
-      for_each_block(out, g.numel, [&](Out* to, int64_t first, int64_t n) { row_scalar_a(to, x, b + first, n); });
-      return;
-    }
-  }
-  const int inner = g.ndim - 1;
-  const int64_t so = g.strides[0][inner], sa = a ? g.strides[1][inner] : 0, sb = b ? g.strides[2][inner] : 0;
-  parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-    walk_rows(g, begin, end, [&](const int64_t(&offset)[3], int64_t n) {
-      Out* o = out + offset[0];
-      const T* x = a ? a + offset[1] : nullptr;
-      const T* y = b ? b + offset[2] : nullptr;
-      if (so == 1 && sa == 1 && sb == 1) {
-        row2(o, x, y, n, f);
-      } else if (so == 1 && sa == 1 && sb == 0) {
-        row_scalar_b(o, x, y ? static_cast<C>(*y) : scalar, n);
-      } else if (so == 1 && sa == 0 && sb == 1) {
-        row_scalar_a(o, x ? static_cast<C>(*x) : scalar, y, n);
-      } else {
-        for (int64_t i = 0; i < n; ++i) {
-          C u = x ? static_cast<C>(x[i * sa]) : scalar;
-          C v = y ? static_cast<C>(y[i * sb]) : scalar;
-          o[i * so] = static_cast<Out>(f(u, v));
-        }
-      }
-    });
-  });
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

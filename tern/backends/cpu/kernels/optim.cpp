@@ -13,6 +13,11 @@ namespace {
 /// Elements below which a fused step is not worth a second thread.
 constexpr int64_t kStepGrain = 16384;
 
+/// Pieces of an entry start at multiples of this, so that an element is computed by the same (vector or
+/// scalar) code whatever the number of threads: the compiler may fuse multiplications and additions
+/// differently in the two.
+constexpr int64_t kPieceAlign = 64;
+
 /// Calls `body(entry, begin, end)` for pieces that cover all entries, in parallel.
 template <class Body>
 void for_each_piece(const OptimList& list, Body&& body) {
@@ -21,9 +26,10 @@ void for_each_piece(const OptimList& list, Body&& body) {
     const OptimEntry* entry =
         std::upper_bound(list.entries, last, begin,
                          [](int64_t position, const OptimEntry& e) { return position < e.first + e.numel; });
+    auto round_up = [](int64_t n) { return (n + kPieceAlign - 1) / kPieceAlign * kPieceAlign; };
     for (; entry != last && entry->first < end; ++entry) {
-      int64_t from = std::max<int64_t>(begin - entry->first, 0);
-      int64_t to = std::min(end - entry->first, entry->numel);
+      int64_t from = round_up(std::max<int64_t>(begin - entry->first, 0));
+      int64_t to = std::min(round_up(end - entry->first), entry->numel);
       if (from < to) body(*entry, from, to);
     }
   });

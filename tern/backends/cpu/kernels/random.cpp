@@ -1,73 +1,18 @@
-// The random kernels: Philox counters in blocks that the compiler vectorises, and what is made of their words. The
-// formulas are in kernels/random.h, the sorting of keys and weights is in random_choice.cpp.
+// The random kernels: what is made of the words of Philox counters. The formulas are in kernels/random.h, the
+// counters in random_blocks.h, the sorting of keys and weights in random_choice.cpp.
 #include "tern/kernels/random.h"
 
 #include <cmath>
 #include <cstring>
 #include <type_traits>
 
-#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/random_blocks.h"
 #include "tern/kernels/list.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-constexpr int kLanes = 64;  // counters of one block
-using Words = uint32_t[4][kLanes];
-
-/// Words of kLanes consecutive counters. Rounds are the outer loop, so that the inner one runs over vectors of counters.
-void philox_block(uint64_t seed, uint64_t counter, Words& w) {
-  uint32_t(&c0)[kLanes] = w[0], (&c1)[kLanes] = w[1], (&c2)[kLanes] = w[2], (&c3)[kLanes] = w[3];
-  for (int i = 0; i < kLanes; ++i) {
-    uint64_t c = counter + static_cast<uint64_t>(i);
-    c0[i] = static_cast<uint32_t>(c);
-    c1[i] = static_cast<uint32_t>(c >> 32);
-    c2[i] = c3[i] = 0;
-  }
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-#pragma GCC unroll 10
-  for (int round = 0; round < 10; ++round) {
-#pragma GCC ivdep
-    for (int i = 0; i < kLanes; ++i) {
-      uint64_t p0 = uint64_t{0xD2511F53u} * c0[i], p1 = uint64_t{0xCD9E8D57u} * c2[i];
-      uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1[i] ^ k0;
-      uint32_t n2 = static_cast<uint32_t>(p0 >> 32) ^ c3[i] ^ k1;
-      c1[i] = static_cast<uint32_t>(p1);
-      c3[i] = static_cast<uint32_t>(p0);
-      c0[i] = n0;
-      c2[i] = n2;
-    }
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-}
-
-/// Calls `block(words, T* to, int64_t first, int64_t count)` for every block of kLanes * per_counter elements of a
-/// contiguous result; it must write `count` elements.
-template <int per_counter, class T, class Block>
-void for_each_counter_block(T* out, int64_t numel, uint64_t seed, uint64_t position, const Block& block) {
-  constexpr int64_t kBlock = kLanes * per_counter;
-  const bool past_cache = numel * static_cast<int64_t>(sizeof(T)) >= kStreamBytes && reinterpret_cast<uintptr_t>(out) % 64 == 0;
-  parallel_for((numel + kBlock - 1) / kBlock, kPointwiseGrain / 4 / kBlock, [&](int64_t begin, int64_t end) {
-    alignas(64) Words words;
-    alignas(64) T tile[kBlock];
-    for (int64_t b = begin; b < end; ++b) {
-      philox_block(seed, position + static_cast<uint64_t>(b) * kLanes, words);
-      const int64_t first = b * kBlock, count = std::min(kBlock, numel - first);
-      if (count == kBlock && past_cache) {
-        block(words, tile, first, kBlock);
-        stream_store(out + first, tile, kBlock * static_cast<int64_t>(sizeof(T)));
-      } else {
-        block(words, out + first, first, count);
-      }
-    }
-#if defined(__AVX__)
-    if (past_cache) _mm_sfence();
-#endif
-  });
-}
-
-/// The same for a draw that needs no input: `numbers(words, T* to)` writes a whole block.
+/// A draw that needs no input: `numbers(words, T* to)` writes a whole block.
 template <int per_counter, class T, class Numbers>
 void draw(const RandomArgs& args, const Numbers& numbers) {
   constexpr int64_t kBlock = kLanes * per_counter;
@@ -76,12 +21,15 @@ void draw(const RandomArgs& args, const Numbers& numbers) {
                                         if (count == kBlock) return numbers(w, to);
                                         alignas(64) T whole[kBlock];
                                         numbers(w, whole);
-                                        std::memcpy(static_cast<void*>(to), whole, static_cast<size_t>(count) * sizeof(T));
+                                        std::memcpy(static_cast<void*>(to), whole,
+                                                    static_cast<size_t>(count) * sizeof(T));
                                       });
 }
 
 template <class T>
-constexpr int kDigits = std::is_same_v<T, Half> ? 11 : std::is_same_v<T, BFloat16> ? 8 : 24;
+constexpr int kDigits = std::is_same_v<T, Half>       ? 11
+                        : std::is_same_v<T, BFloat16> ? 8
+                                                      : 24;
 
 template <class T>
 void uniform(const RandomArgs& args) {
@@ -94,13 +42,15 @@ void uniform(const RandomArgs& args) {
       }
     });
   } else {
-    const float low = static_cast<float>(args.a), last = static_cast<float>(args.b), width = static_cast<float>(args.width);
+    const float low = static_cast<float>(args.a), last = static_cast<float>(args.b),
+                width = static_cast<float>(args.width);
     draw<4, T>(args, [=](const Words& w, T* to) {
 #pragma GCC ivdep
       for (int i = 0; i < kLanes; ++i) {
         for (int k = 0; k < 4; ++k) {
           float x = std::fma(width, random::uniform_bits(w[k][i], kDigits<T>), low);
-          to[4 * i + k] = static_cast<T>(x < last ? x : last);  // `last` is a value of T: rounding does not pass it
+          to[4 * i + k] =
+              static_cast<T>(x < last ? x : last);  // `last` is a value of T: rounding does not pass it
         }
       }
     });
@@ -118,24 +68,25 @@ void normal(const RandomArgs& args) {
       }
     });
   } else {
-    draw<4, T>(args, [mean = static_cast<float>(args.a), std = static_cast<float>(args.b)](const Words& w, T* to) {
-      alignas(64) float z[4][kLanes];
+    draw<4, T>(args,
+               [mean = static_cast<float>(args.a), std = static_cast<float>(args.b)](const Words& w, T* to) {
+                 alignas(64) float z[4][kLanes];
 #pragma GCC ivdep
-      for (int i = 0; i < kLanes; ++i) {
-        random::Pair p = random::normal(w[0][i], w[1][i]);
-        z[0][i] = p.first;
-        z[1][i] = p.second;
-      }
+                 for (int i = 0; i < kLanes; ++i) {
+                   random::Pair p = random::normal(w[0][i], w[1][i]);
+                   z[0][i] = p.first;
+                   z[1][i] = p.second;
+                 }
 #pragma GCC ivdep
-      for (int i = 0; i < kLanes; ++i) {
-        random::Pair p = random::normal(w[2][i], w[3][i]);
-        z[2][i] = p.first;
-        z[3][i] = p.second;
-      }
+                 for (int i = 0; i < kLanes; ++i) {
+                   random::Pair p = random::normal(w[2][i], w[3][i]);
+                   z[2][i] = p.first;
+                   z[3][i] = p.second;
+                 }
 #pragma GCC ivdep
-      for (int i = 0; i < kLanes; ++i)
-        for (int k = 0; k < 4; ++k) to[4 * i + k] = static_cast<T>(std::fma(std, z[k][i], mean));
-    });
+                 for (int i = 0; i < kLanes; ++i)
+                   for (int k = 0; k < 4; ++k) to[4 * i + k] = static_cast<T>(std::fma(std, z[k][i], mean));
+               });
   }
 }
 
@@ -160,9 +111,12 @@ void exponential(const RandomArgs& args) {
 
 template <class T>
 T from_integer(uint64_t value) {
-  if constexpr (std::is_same_v<T, bool>) return value != 0;
-  else if constexpr (std::is_integral_v<T>) return static_cast<T>(value);
-  else return static_cast<T>(static_cast<Compute<T>>(static_cast<int64_t>(value)));
+  if constexpr (std::is_same_v<T, bool>)
+    return value != 0;
+  else if constexpr (std::is_integral_v<T>)
+    return static_cast<T>(value);
+  else
+    return static_cast<T>(static_cast<Compute<T>>(static_cast<int64_t>(value)));
 }
 
 template <class T>
@@ -176,9 +130,12 @@ void integers(const RandomArgs& args) {
       }
     });
   };
-  if (range == 0) run([](uint64_t bits) { return bits; });
-  else if (range >> 32 == 0) run([r = static_cast<uint32_t>(range)](uint64_t bits) { return random::below(bits, r); });
-  else run([range](uint64_t bits) { return random::below(bits, range); });
+  if (range == 0)
+    run([](uint64_t bits) { return bits; });
+  else if (range >> 32 == 0)
+    run([r = static_cast<uint32_t>(range)](uint64_t bits) { return random::below(bits, r); });
+  else
+    run([range](uint64_t bits) { return random::below(bits, range); });
 }
 
 /// `word < threshold` for a threshold in [0, 2^32], in 32 bits.
@@ -200,31 +157,41 @@ void bernoulli(const RandomArgs& args) {
 template <class T>
 void apply_dropout(const DropoutArgs& args) {
   using C = Compute<T>;
-  const T* in = static_cast<const T*>(args.in);
-  const C scale = static_cast<C>(args.scale);
-  const Below keep(args.threshold);
-  for_each_counter_block<4>(static_cast<T*>(args.out), args.numel, args.seed, args.position,
-                            [&](const Words& w, T* to, int64_t first, int64_t count) {
-                              const T* x = in + first;
-                              alignas(64) C factor[4 * kLanes];
+  for_each_counter_block<4>(
+      static_cast<T*>(args.out), args.numel, args.seed, args.position,
+      [in = static_cast<const T*>(args.in), scale = static_cast<C>(args.scale), keep = Below(args.threshold)](
+          const Words& w, T* to, int64_t first, int64_t count) {
+        alignas(64) C factor[4 * kLanes];
+        const C kept = scale;  // a local copy: a conditional load from the closure would not be vectorised
+        for (int i = 0; i < kLanes; ++i)
+          for (int k = 0; k < 4; ++k) factor[4 * i + k] = keep(w[k][i]) ? kept : C(0);
+        const T* x = in + first;
+        auto row = [&factor, x, to](int64_t n) {
 #pragma GCC ivdep
-                              for (int i = 0; i < kLanes; ++i)
-                                for (int k = 0; k < 4; ++k) factor[4 * i + k] = keep(w[k][i]) ? scale : C(0);
-#pragma GCC ivdep
-                              for (int64_t i = 0; i < count; ++i)
-                                to[i] = static_cast<T>(factor[i] != C(0) ? static_cast<C>(x[i]) * factor[i] : C(0));
-                            });
+          for (int64_t i = 0; i < n; ++i)
+            to[i] = static_cast<T>(factor[i] != C(0) ? static_cast<C>(x[i]) * factor[i] : C(0));
+        };
+        if (count == 4 * kLanes)
+          row(4 * kLanes);
+        else
+          row(count);
+      });
 }
 
 }  // namespace
 
 void random(const LaunchContext&, const RandomArgs& args) {
   switch (args.distribution) {
-    case Distribution::Uniform: return visit_floating(args.dtype, [&]<class T>() { uniform<T>(args); });
-    case Distribution::Normal: return visit_floating(args.dtype, [&]<class T>() { normal<T>(args); });
-    case Distribution::Exponential: return visit_floating(args.dtype, [&]<class T>() { exponential<T>(args); });
-    case Distribution::Integer: return visit_dtype(args.dtype, [&]<class T>() { integers<T>(args); });
-    case Distribution::Bernoulli: return visit_dtype(args.dtype, [&]<class T>() { bernoulli<T>(args); });
+    case Distribution::Uniform:
+      return visit_floating(args.dtype, [&]<class T>() { uniform<T>(args); });
+    case Distribution::Normal:
+      return visit_floating(args.dtype, [&]<class T>() { normal<T>(args); });
+    case Distribution::Exponential:
+      return visit_floating(args.dtype, [&]<class T>() { exponential<T>(args); });
+    case Distribution::Integer:
+      return visit_dtype(args.dtype, [&]<class T>() { integers<T>(args); });
+    case Distribution::Bernoulli:
+      return visit_dtype(args.dtype, [&]<class T>() { bernoulli<T>(args); });
   }
 }
 

@@ -1,23 +1,39 @@
-// Random choices: permutations by sorting keys, multinomial samples. Plain draws are in random.cpp, the definition of every
-// number is in kernels/random.h.
+// Random choices: permutations by sorting keys, multinomial samples. Plain draws are in random.cpp, the
+// definition of every number is in kernels/random.h.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <vector>
 
-#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/random_blocks.h"
 #include "tern/kernels/list.h"
 #include "tern/kernels/random.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-struct Key {
-  uint64_t key;
-  int64_t index;
-  bool operator<(const Key& other) const { return key != other.key ? key < other.key : index < other.index; }
-};
+uint64_t key_at(const PermutationArgs& args, uint64_t index) {
+  auto w = philox(args.seed, args.position + index / 2);
+  return index % 2 == 0 ? uint64_t{w[0]} << 32 | w[1] : uint64_t{w[2]} << 32 | w[3];
+}
+
+/// Sorts [first, last) by keys and writes the indices.
+void sort_nearly_sorted(uint64_t* first, uint64_t* last, const PermutationArgs& args, int64_t* out) {
+  auto less = [&args](uint64_t a, uint64_t b) {
+    if ((a ^ b) >> 32 != 0) [[likely]]
+      return a < b;
+    uint64_t key_a = key_at(args, static_cast<uint32_t>(a)), key_b = key_at(args, static_cast<uint32_t>(b));
+    return key_a != key_b ? key_a < key_b : a < b;
+  };
+  for (uint64_t* at = first; at < last; ++at) {
+    const uint64_t entry = *at;
+    uint64_t* place = at;
+    for (; place > first && less(entry, place[-1]); --place) *place = place[-1];
+    *place = entry;
+  }
+  for (; first < last; ++first) *out++ = static_cast<uint32_t>(*first);
+}
 
 double uniform_at(uint64_t seed, uint64_t position, int64_t number) {
   auto w = philox(seed, position + static_cast<uint64_t>(number) / 2);
@@ -25,7 +41,8 @@ double uniform_at(uint64_t seed, uint64_t position, int64_t number) {
 }
 
 /// One row of samples with replacement: uniform numbers looked up in the running sums.
-WeightFault sample_with(const MultinomialArgs& args, const double* weights, int64_t row, std::vector<double>& sums) {
+WeightFault sample_with(const MultinomialArgs& args, const double* weights, int64_t row,
+                        std::vector<double>& sums) {
   double total = 0;
   int64_t last = 0;
   for (int64_t i = 0; i < args.categories; ++i) {
@@ -35,11 +52,14 @@ WeightFault sample_with(const MultinomialArgs& args, const double* weights, int6
   }
   if (total == 0) return WeightFault::Zero;
   if (std::isinf(total)) return WeightFault::NotFinite;
-  for (int64_t s = row * args.samples; s < (row + 1) * args.samples; ++s) {
-    double target = uniform_at(args.seed, args.position, s) * total;
-    // The product may round up to the total, where no sum is larger.
-    args.out[s] = std::min<int64_t>(std::upper_bound(sums.begin(), sums.end(), target) - sums.begin(), last);
-  }
+  parallel_for(args.samples, 2048, [&](int64_t begin, int64_t end) {
+    for (int64_t s = row * args.samples + begin; s < row * args.samples + end; ++s) {
+      double target = uniform_at(args.seed, args.position, s) * total;
+      // The product may round up to the total, where no sum is larger.
+      args.out[s] =
+          std::min<int64_t>(std::upper_bound(sums.begin(), sums.end(), target) - sums.begin(), last);
+    }
+  });
   return WeightFault::None;
 }
 
@@ -51,12 +71,14 @@ WeightFault sample_without(const MultinomialArgs& args, const double* weights, i
     if (!(weights[i] >= 0) || std::isinf(weights[i])) return WeightFault::NotFinite;
     positive += weights[i] > 0;
     double wait = -std::log(1.0 - uniform_at(args.seed, args.position, row * args.categories + i));
-    times[static_cast<size_t>(i)] = {weights[i] > 0 ? wait / weights[i] : std::numeric_limits<double>::infinity(), i};
+    times[static_cast<size_t>(i)] = {
+        weights[i] > 0 ? wait / weights[i] : std::numeric_limits<double>::infinity(), i};
   }
   if (positive == 0) return WeightFault::Zero;
   if (positive < args.samples) return WeightFault::TooFew;
   std::partial_sort(times.begin(), times.begin() + args.samples, times.end());
-  for (int64_t s = 0; s < args.samples; ++s) args.out[row * args.samples + s] = times[static_cast<size_t>(s)].second;
+  for (int64_t s = 0; s < args.samples; ++s)
+    args.out[row * args.samples + s] = times[static_cast<size_t>(s)].second;
   return WeightFault::None;
 }
 
@@ -64,44 +86,46 @@ WeightFault sample_without(const MultinomialArgs& args, const double* weights, i
 
 void permutation(const LaunchContext&, const PermutationArgs& args) {
   const size_t count = static_cast<size_t>(args.count);
-  // Keys are uniform: the upper bits spread them over buckets of some 64, in order, which are then sorted one by one.
-  const int bits = std::clamp(static_cast<int>(std::bit_width(count)) - 6, 0, 18);
-  auto bucket_of = [bits](uint64_t key) { return bits == 0 ? size_t{0} : static_cast<size_t>(key >> (64 - bits)); };
-  std::vector<uint64_t> keys(count);
-  parallel_for(args.count, kPointwiseGrain / 4, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      auto w = philox(args.seed, args.position + static_cast<uint64_t>(i) / 2);
-      keys[static_cast<size_t>(i)] = i % 2 == 0 ? uint64_t{w[0]} << 32 | w[1] : uint64_t{w[2]} << 32 | w[3];
-    }
-  });
-  std::vector<size_t> starts((size_t{1} << bits) + 1);
-  for (uint64_t key : keys) ++starts[bucket_of(key) + 1];
+  auto* keys = reinterpret_cast<uint64_t*>(args.out);
+  for_each_counter_block<2>(keys, args.count, args.seed, args.position,
+                            [](const Words& w, uint64_t* to, int64_t, int64_t n) {
+                              for (int64_t i = 0; i < n; ++i)
+                                to[i] = uint64_t{w[i % 2 * 2][i / 2]} << 32 | w[i % 2 * 2 + 1][i / 2];
+                            });
+  // Keys are uniform: their upper bits put them nearly in order, and an insertion sort does the rest. An
+  // entry is the upper half of a key above its index; equal halves are told apart by the whole keys.
+  const int shift = 64 - std::clamp(static_cast<int>(std::bit_width(count)) - 1, 1, 28);
+  std::vector<uint32_t> starts((size_t{1} << (64 - shift)) + 1);
+  for (size_t i = 0; i < count; ++i) ++starts[(keys[i] >> shift) + 1];
   for (size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
-  std::vector<Key> sorted(count);
-  {
-    std::vector<size_t> next(starts.begin(), starts.end() - 1);
-    for (size_t i = 0; i < count; ++i) sorted[next[bucket_of(keys[i])]++] = {keys[i], static_cast<int64_t>(i)};
-  }
-  parallel_for(int64_t{1} << bits, 256, [&](int64_t begin, int64_t end) {
-    const size_t first = starts[static_cast<size_t>(begin)], last = starts[static_cast<size_t>(end)];
-    for (int64_t b = begin; b < end; ++b)
-      std::sort(sorted.begin() + static_cast<int64_t>(starts[static_cast<size_t>(b)]),
-                sorted.begin() + static_cast<int64_t>(starts[static_cast<size_t>(b) + 1]));
-    for (size_t i = first; i < last; ++i) args.out[i] = sorted[i].index;
+  std::vector<uint64_t> entries(count);
+  for (size_t i = 0; i < count; ++i) entries[starts[keys[i] >> shift]++] = keys[i] >> 32 << 32 | i;
+  // Each bucket's start was moved on to its end.
+  parallel_for(static_cast<int64_t>(starts.size()) - 1, 8192, [&](int64_t begin, int64_t end) {
+    size_t first = begin == 0 ? 0 : starts[static_cast<size_t>(begin) - 1];
+    sort_nearly_sorted(entries.data() + first, entries.data() + starts[static_cast<size_t>(end) - 1], args,
+                       args.out + first);
   });
 }
 
 void multinomial(const LaunchContext&, const MultinomialArgs& args) {
-  *args.fault = static_cast<int64_t>(WeightFault::None);
-  std::vector<double> sums(args.replacement ? static_cast<size_t>(args.categories) : 0);
-  std::vector<std::pair<double, int64_t>> times(args.replacement ? 0 : static_cast<size_t>(args.categories));
-  for (int64_t row = 0; row < args.rows; ++row) {
-    const double* weights = args.weights + row * args.categories;
-    WeightFault fault = args.replacement ? sample_with(args, weights, row, sums) : sample_without(args, weights, row, times);
-    if (fault != WeightFault::None) {
-      *args.fault = static_cast<int64_t>(fault);
-      return;
+  std::vector<WeightFault> faults(static_cast<size_t>(args.rows));
+  const int64_t row_work = args.categories + 16 * args.samples;
+  parallel_for(args.rows, std::max<int64_t>(1, kPointwiseGrain / row_work), [&](int64_t begin, int64_t end) {
+    std::vector<double> sums(args.replacement ? static_cast<size_t>(args.categories) : 0);
+    std::vector<std::pair<double, int64_t>> times(args.replacement ? 0
+                                                                   : static_cast<size_t>(args.categories));
+    for (int64_t row = begin; row < end; ++row) {
+      const double* weights = args.weights + row * args.categories;
+      faults[static_cast<size_t>(row)] = args.replacement ? sample_with(args, weights, row, sums)
+                                                          : sample_without(args, weights, row, times);
     }
+  });
+  *args.fault = static_cast<int64_t>(WeightFault::None);
+  for (WeightFault fault : faults) {
+    if (fault == WeightFault::None) continue;
+    *args.fault = static_cast<int64_t>(fault);
+    return;
   }
 }
 

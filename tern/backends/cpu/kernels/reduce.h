@@ -19,10 +19,12 @@ void reduce_arithmetic(const ReduceArgs& args) {
     if constexpr (!std::is_same_v<T, bool>) {
       using A = typename Op<T>::Acc;
       using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
-      wide::reduce_with(Op<T>{}, static_cast<const T*>(args.in), static_cast<Out*>(args.out), args.kept, args.reduced,
-                        [&](A sum) {
-                          if constexpr (std::is_integral_v<T>) return static_cast<Out>(sum);
-                          else return static_cast<Out>(static_cast<A>(sum / static_cast<A>(args.param)));
+      wide::reduce_with(Op<T>{}, static_cast<const T*>(args.in), static_cast<Out*>(args.out), args.kept,
+                        args.reduced, [&](A sum) {
+                          if constexpr (std::is_integral_v<T>)
+                            return static_cast<Out>(sum);
+                          else
+                            return static_cast<Out>(static_cast<A>(sum / static_cast<A>(args.param)));
                         });
     }
   });

@@ -8,16 +8,18 @@ template <template <class> class Op>
 void run(const ReduceArgs& args) {
   visit_dtype(args.dtype == DType::Bool ? DType::UInt8 : args.dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>)
-      wide::reduce_with(Op<T>{}, static_cast<const T*>(args.in), static_cast<T*>(args.out), args.kept, args.reduced,
-                        [](Compute<T> x) { return static_cast<T>(x); });
+      wide::reduce_with(Op<T>{}, static_cast<const T*>(args.in), static_cast<T*>(args.out), args.kept,
+                        args.reduced, [](Compute<T> x) { return static_cast<T>(x); });
   });
 }
 
 }  // namespace
 
 void reduce_extreme(const ReduceArgs& args) {
-  if (args.op == ReduceOp::Max) run<wide::Max>(args);
-  else run<wide::Min>(args);
+  if (args.op == ReduceOp::Max)
+    run<wide::Max>(args);
+  else
+    run<wide::Min>(args);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,6 +1,8 @@
-// Maximum and minimum with their positions: the extreme of a row is found first, then the first place where it stands.
+// Maximum and minimum with their positions: the extreme of a row is found first, then the first place where
+// it stands.
 #include "tern/backends/cpu/kernels/reduce_ops.h"
-#include "tern/kernels/list.h"
+#include "tern/device/backend.h"
+#include "tern/kernels/reduce.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -9,8 +11,10 @@ using wide::kReduceGrain;
 
 template <class C>
 [[gnu::always_inline]] inline bool is_nan(C x) {
-  if constexpr (std::is_floating_point_v<C>) return x != x;
-  else return false;
+  if constexpr (std::is_floating_point_v<C>)
+    return x != x;
+  else
+    return false;
 }
 
 /// True when b takes a's place: it is more extreme, or the first NaN.
@@ -50,13 +54,15 @@ class IndexReduction {
       : args_(args),
         in_(static_cast<const T*>(args.in)),
         values_(static_cast<T*>(args.values)),
-        limit_(wide::reach(in_, args.kept, args.reduced)),
         plan_(wide::make_plan<C>(args.kept, args.reduced)) {}
 
   void run() const {
-    if (plan_.columns) columns();
-    else if (plan_.chunks == 1) rows();
-    else long_rows();
+    if (plan_.columns)
+      columns();
+    else if (plan_.chunks == 1)
+      rows();
+    else
+      long_rows();
   }
 
  private:
@@ -82,7 +88,7 @@ class IndexReduction {
   }
 
   C extreme(const T* x, int64_t begin, int64_t end) const {
-    return wide::reduce_row(wide::Extreme<largest, T>{}, x, limit_, args_.reduced, begin, end);
+    return wide::reduce_row(wide::Extreme<largest, T>{}, x, args_.reduced, begin, end);
   }
 
   void rows() const {
@@ -133,7 +139,8 @@ class IndexReduction {
         if (displaces<largest>(values[c], values[chunk])) chunk = c;
       const int64_t first = chunk * plan_.chunk;
       put(k, values[chunk],
-          position(in_ + wide::offset_of(args_.kept, k), first, std::min(n, first + plan_.chunk), values[chunk]));
+          position(in_ + wide::offset_of(args_.kept, k), first, std::min(n, first + plan_.chunk),
+                   values[chunk]));
     }
   }
 
@@ -142,38 +149,39 @@ class IndexReduction {
     const int64_t n = args_.reduced.numel;
     const int64_t stride = args_.reduced.strides[0][args_.reduced.ndim - 1];
     const int64_t work = n * std::min(plan_.width, kTile);
-    parallel_for(plan_.outer * tiles, std::max<int64_t>(1, kReduceGrain / work), [&](int64_t begin, int64_t end) {
-      C best[kTile];
-      int64_t index[kTile];
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task % tiles * kTile;
-        const int64_t width = std::min(kTile, plan_.width - first);
-        const T* x = in_ + wide::offset_of(plan_.kept, task / tiles) + first;
-        int64_t row = 0;
-        walk_rows(args_.reduced, 0, n, [&](const int64_t(&offset)[1], int64_t count) {
-          for (int64_t i = 0; i < count; ++i, ++row) {
-            const T* p = x + offset[0] + i * stride;
-            if (row == 0) {
-              for (int64_t j = 0; j < width; ++j) best[j] = static_cast<C>(p[j]), index[j] = 0;
-              continue;
-            }
-            for (int64_t j = 0; j < width; ++j) {
-              const C value = static_cast<C>(p[j]);
-              const bool better = displaces<largest>(value, best[j]);
-              best[j] = better ? value : best[j];
-              index[j] = better ? row : index[j];
-            }
-          }
-        });
-        for (int64_t j = 0; j < width; ++j) put(task / tiles * plan_.width + first + j, best[j], index[j]);
-      }
-    });
+    parallel_for(plan_.outer * tiles, std::max<int64_t>(1, kReduceGrain / work),
+                 [&](int64_t begin, int64_t end) {
+                   C best[kTile];
+                   int64_t index[kTile];
+                   for (int64_t task = begin; task < end; ++task) {
+                     const int64_t first = task % tiles * kTile;
+                     const int64_t width = std::min(kTile, plan_.width - first);
+                     const T* x = in_ + wide::offset_of(plan_.kept, task / tiles) + first;
+                     int64_t row = 0;
+                     walk_rows(args_.reduced, 0, n, [&](const int64_t(&offset)[1], int64_t count) {
+                       for (int64_t i = 0; i < count; ++i, ++row) {
+                         const T* p = x + offset[0] + i * stride;
+                         if (row == 0) {
+                           for (int64_t j = 0; j < width; ++j) best[j] = static_cast<C>(p[j]), index[j] = 0;
+                           continue;
+                         }
+                         for (int64_t j = 0; j < width; ++j) {
+                           const C value = static_cast<C>(p[j]);
+                           const bool better = displaces<largest>(value, best[j]);
+                           best[j] = better ? value : best[j];
+                           index[j] = better ? row : index[j];
+                         }
+                       }
+                     });
+                     for (int64_t j = 0; j < width; ++j)
+                       put(task / tiles * plan_.width + first + j, best[j], index[j]);
+                   }
+                 });
   }
 
   const ReduceIndexArgs& args_;
   const T* in_;
   T* values_;
-  const T* limit_;
   wide::Plan plan_;
 };
 
@@ -183,8 +191,10 @@ void reduce_index(const LaunchContext&, const ReduceIndexArgs& args) {
   if (args.kept.numel == 0) return;
   visit_dtype(args.dtype == DType::Bool ? DType::UInt8 : args.dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>) {
-      if (args.largest) IndexReduction<true, T>(args).run();
-      else IndexReduction<false, T>(args).run();
+      if (args.largest)
+        IndexReduction<true, T>(args).run();
+      else
+        IndexReduction<false, T>(args).run();
     }
   });
 }

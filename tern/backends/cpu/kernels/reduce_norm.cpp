@@ -7,15 +7,19 @@ void reduce_norm(const ReduceArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
     using C = Compute<T>;
     auto run = [&](const auto& op, const auto& finish) {
-      wide::reduce_with(op, static_cast<const T*>(args.in), static_cast<T*>(args.out), args.kept, args.reduced,
-                        [&](C sum) { return static_cast<T>(static_cast<C>(finish(sum))); });
+      wide::reduce_with(op, static_cast<const T*>(args.in), static_cast<T*>(args.out), args.kept,
+                        args.reduced, [&](C sum) { return static_cast<T>(static_cast<C>(finish(sum))); });
     };
     auto same = [](C sum) { return sum; };
     switch (args.op) {
-      case ReduceOp::Norm1: return run(wide::SumAbs<T>{}, same);
-      case ReduceOp::Norm2: return run(wide::SumSquares<T>{}, [](C sum) { return std::sqrt(sum); });
-      case ReduceOp::NormInf: return run(wide::MaxAbs<T>{}, same);
-      case ReduceOp::NormNegInf: return run(wide::MinAbs<T>{}, same);
+      case ReduceOp::Norm1:
+        return run(wide::SumAbs<T>{}, same);
+      case ReduceOp::Norm2:
+        return run(wide::SumSquares<T>{}, [](C sum) { return std::sqrt(sum); });
+      case ReduceOp::NormInf:
+        return run(wide::MaxAbs<T>{}, same);
+      case ReduceOp::NormNegInf:
+        return run(wide::MinAbs<T>{}, same);
       default: {
         const C p = static_cast<C>(args.param);
         return run(wide::SumPowers<T>(p), [p](C sum) { return std::pow(sum, C(1) / p); });

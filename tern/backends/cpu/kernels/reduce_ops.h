@@ -1,4 +1,5 @@
-// What the order-free reductions do with an element and with two partial results; see reduce_loops.h for the concept.
+// What the order-free reductions do with an element and with two partial results; see reduce_loops.h for the
+// concept.
 #pragma once
 
 #include <cmath>
@@ -40,11 +41,15 @@ struct Prod {
 template <bool largest, class C, class V>
 [[gnu::always_inline]] inline void take_extreme(V& a, const V& b) {
   if constexpr (std::is_floating_point_v<C>) {
-    if constexpr (largest) a = (b > a) | (b != b) ? b : a;
-    else a = (b < a) | (b != b) ? b : a;
+    if constexpr (largest)
+      a = (b > a) | (b != b) ? b : a;
+    else
+      a = (b < a) | (b != b) ? b : a;
   } else {
-    if constexpr (largest) a = b > a ? b : a;
-    else a = b < a ? b : a;
+    if constexpr (largest)
+      a = b > a ? b : a;
+    else
+      a = b < a ? b : a;
   }
 }
 
@@ -53,8 +58,10 @@ struct Extreme {
   using Acc = Compute<T>;
   using Limits = std::numeric_limits<Acc>;
   Acc identity() const {
-    if constexpr (Limits::has_infinity) return largest ? -Limits::infinity() : Limits::infinity();
-    else return largest ? Limits::lowest() : Limits::max();
+    if constexpr (Limits::has_infinity)
+      return largest ? -Limits::infinity() : Limits::infinity();
+    else
+      return largest ? Limits::lowest() : Limits::max();
   }
   template <class V>
   [[gnu::always_inline]] void map(V&, int64_t) const {}
@@ -165,20 +172,23 @@ struct SumPowers : Sum<T> {
   using C = Compute<T>;
   C exponent;
   explicit SumPowers(C p) : exponent(p) {}
-  void map(C& v, int64_t) const { v = std::pow(std::abs(v), exponent); }
-  void map(Vec<C>& v, int64_t) const {
-    for (int i = 0; i < kLanes<C>; ++i) v[i] = std::pow(std::abs(v[i]), exponent);
+  [[gnu::noinline]] void map(C& v, int64_t) const { v = std::pow(std::abs(v), exponent); }
+  [[gnu::noinline]] void map(Register<C>& v, int64_t) const {
+    C lanes[kRegisterLanes<C>];
+    std::memcpy(lanes, &v, sizeof v);
+    for (C& x : lanes) x = std::pow(std::abs(x), exponent);
+    std::memcpy(&v, lanes, sizeof v);
   }
 };
 
-/// sum(x - shift); `shift` holds a value for each column of the tile.
+/// sum(x - shift); `shift` holds the value of each column of the tile.
 template <class T>
 struct SumDeviations : Sum<T> {
   using C = Compute<T>;
-  const Vec<C>* shift;
-  explicit SumDeviations(const Vec<C>* values) : shift(values) {}
-  [[gnu::always_inline]] void map(C& v, int64_t) const { v -= (*shift)[0]; }
-  [[gnu::always_inline]] void map(Vec<C>& v, int64_t j) const { v -= shift[j]; }
+  const Register<C>* shift;
+  explicit SumDeviations(const Register<C>* values) : shift(values) {}
+  [[gnu::always_inline]] void map(C& v, int64_t) const { v -= shift[0][0]; }
+  [[gnu::always_inline]] void map(Register<C>& v, int64_t j) const { v -= shift[j]; }
 };
 
 template <class T>
@@ -186,10 +196,10 @@ struct SumSquaredDeviations : SumDeviations<T> {
   using C = Compute<T>;
   using SumDeviations<T>::SumDeviations;
   [[gnu::always_inline]] void map(C& v, int64_t) const {
-    v -= (*this->shift)[0];
+    v -= this->shift[0][0];
     v *= v;
   }
-  [[gnu::always_inline]] void map(Vec<C>& v, int64_t j) const {
+  [[gnu::always_inline]] void map(Register<C>& v, int64_t j) const {
     v -= this->shift[j];
     v *= v;
   }

@@ -1,11 +1,12 @@
-// Vectors of 64 bytes on every instruction set (the compiler splits them where registers are shorter), so that a
-// reduction adds in the same order, and gives the same result, on all of them. The loops over them are in reduce_loops.h.
+// Blocks of 64 bytes on every instruction set, made of as many registers as it takes, so that a reduction
+// adds in the same order, and gives the same result, on all of them. The loops over them are in
+// reduce_loops.h.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#if defined(__F16C__)
+#if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
@@ -14,76 +15,101 @@
 
 namespace tern::cpu::TERN_CPU_VARIANT::wide {
 
-inline constexpr int kBytes = 64;
+inline constexpr int kBlockBytes = 64;
+#if defined(__AVX512F__)
+inline constexpr int kRegisterBytes = 64;
+#elif defined(__AVX2__)
+inline constexpr int kRegisterBytes = 32;
+#else
+inline constexpr int kRegisterBytes = 16;
+#endif
+inline constexpr int kParts = kBlockBytes / kRegisterBytes;
 
-template <class C, int bytes = kBytes>
-struct VecOf {
+template <class C, int bytes>
+struct RegisterOf {
   typedef C type __attribute__((vector_size(bytes)));
 };
 template <class C>
-using Vec = typename VecOf<C>::type;
+using Register = typename RegisterOf<C, kRegisterBytes>::type;
 
-/// Elements of one vector.
+/// Elements of a block, and of one register.
 template <class C>
-inline constexpr int kLanes = kBytes / static_cast<int>(sizeof(C));
+inline constexpr int kLanes = kBlockBytes / static_cast<int>(sizeof(C));
+template <class C>
+inline constexpr int kRegisterLanes = kRegisterBytes / static_cast<int>(sizeof(C));
 
 template <class C>
-[[gnu::always_inline]] inline void splat(Vec<C>& v, C x) {
-  v = Vec<C>{} + x;
+struct Block {
+  Register<C> part[kParts];
+};
+
+template <class C>
+[[gnu::always_inline]] inline void splat(Block<C>& v, C x) {
+  for (auto& part : v.part) part = Register<C>{} + x;
 }
 
-/// v = kLanes<C> elements from p, converted. Signed integers are sign-extended.
+/// v = one register of elements from p, converted. Signed integers are sign-extended.
 template <class C, class T>
-[[gnu::always_inline]] inline void load(Vec<C>& v, const T* p) {
+[[gnu::always_inline]] inline void load_register(Register<C>& v, const T* p) {
   if constexpr (std::is_same_v<C, T>) {
     std::memcpy(&v, p, sizeof v);
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    typename VecOf<uint16_t, 32>::type bits;
+    typename RegisterOf<uint16_t, kRegisterBytes / 2>::type bits;
     std::memcpy(&bits, p, sizeof bits);
-    v = (Vec<float>)(__builtin_convertvector(bits, Vec<uint32_t>) << 16);
+    v = (Register<float>)(__builtin_convertvector(bits, Register<uint32_t>) << 16);
   } else if constexpr (std::is_same_v<T, Half>) {
 #if defined(__AVX512F__)
-    v = (Vec<float>)_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-#elif defined(__F16C__)
-    __m256 halves[2];
-    for (int i = 0; i < 2; ++i)
-      halves[i] = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 8 * i)));
-    std::memcpy(&v, halves, sizeof v);
+    v = (Register<float>)_mm512_maskz_cvtph_ps(0xffff,
+                                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+#elif defined(__AVX2__)
+    v = (Register<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 #else
-    for (int i = 0; i < kLanes<C>; ++i) v[i] = static_cast<float>(p[i]);
+    for (int i = 0; i < kRegisterLanes<C>; ++i) v[i] = static_cast<float>(p[i]);
 #endif
   } else {
-    typename VecOf<T, kLanes<C> * static_cast<int>(sizeof(T))>::type elements;
+    typename RegisterOf<T, kRegisterLanes<C>* static_cast<int>(sizeof(T))>::type elements;
     std::memcpy(&elements, p, sizeof elements);
-    v = __builtin_convertvector(elements, Vec<C>);
+    v = __builtin_convertvector(elements, Register<C>);
   }
+}
+
+/// v = kLanes<C> elements from p, converted.
+template <class C, class T>
+[[gnu::always_inline]] inline void load(Block<C>& v, const T* p) {
+  for (int i = 0; i < kParts; ++i) load_register<C>(v.part[i], p + i * kRegisterLanes<C>);
+}
+
+/// v = `count` < kLanes<C> elements from p, then `rest`.
+template <class C, class T>
+void load_some(Block<C>& v, const T* p, int64_t count, C rest) {
+  alignas(kBlockBytes) C lanes[kLanes<C>];
+  for (int i = 0; i < kLanes<C>; ++i)
+    lanes[i] = i < count ? static_cast<C>(static_cast<Compute<T>>(p[i])) : rest;
+  std::memcpy(&v, lanes, sizeof v);
 }
 
 /// The signed integer as wide as C.
 template <class C>
-using Mask = std::conditional_t<
+using MaskOf = std::conditional_t<
     sizeof(C) == 1, int8_t,
     std::conditional_t<sizeof(C) == 2, int16_t, std::conditional_t<sizeof(C) == 4, int32_t, int64_t>>>;
 
-/// The same for `count` < kLanes<C> elements; the lanes after them hold anything. Memory before `limit` may be read.
-template <class C, class T>
-[[gnu::always_inline]] inline void load_some(Vec<C>& v, const T* p, int64_t count, const T* limit) {
-  if (p + kLanes<C> <= limit) {
-    load<C>(v, p);
-  } else {
-    v = Vec<C>{};
-    for (int64_t i = 0; i < count; ++i) v[i] = static_cast<C>(static_cast<Compute<T>>(p[i]));
-  }
-}
-
-/// Lanes from `count` on are taken from `rest`.
+/// The first `count` lanes of v become `rest`.
 template <class C>
-[[gnu::always_inline]] inline void keep_some(Vec<C>& v, int64_t count, const Vec<C>& rest) {
-  using M = Mask<C>;
-  Vec<M> lane, bound;
-  for (int i = 0; i < kLanes<C>; ++i) lane[i] = static_cast<M>(i);
-  splat(bound, static_cast<M>(count));
-  v = lane < bound ? v : rest;
+[[gnu::always_inline]] inline void drop_lanes(Block<C>& v, int64_t count, C rest) {
+  using M = MaskOf<C>;
+  static constexpr auto kNumbers = [] {
+    struct {
+      alignas(kBlockBytes) M lane[kLanes<M>];
+    } numbers{};
+    for (int i = 0; i < kLanes<M>; ++i) numbers.lane[i] = static_cast<M>(i);
+    return numbers;
+  }();
+  for (int i = 0; i < kParts; ++i) {
+    Register<M> lane;
+    std::memcpy(&lane, kNumbers.lane + i * kRegisterLanes<M>, sizeof lane);
+    v.part[i] = lane < static_cast<M>(count) ? Register<C>{} + rest : v.part[i];
+  }
 }
 
 /// Elements of a row of T as the compute type; the row itself where that is the same.
@@ -94,9 +120,9 @@ template <class T>
     return p;
   } else {
     int64_t i = 0;
-    for (; i + kLanes<C> <= n; i += kLanes<C>) {
-      Vec<C> v;
-      load<C>(v, p + i);
+    for (; i + kRegisterLanes<C> <= n; i += kRegisterLanes<C>) {
+      Register<C> v;
+      load_register<C>(v, p + i);
       std::memcpy(buffer + i, &v, sizeof v);
     }
     for (; i < n; ++i) buffer[i] = static_cast<C>(p[i]);
@@ -111,7 +137,7 @@ template <class T>
     if (to != from) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
   } else {
     int64_t i = 0;
-#if defined(__F16C__)
+#if defined(__AVX2__)
     if constexpr (std::is_same_v<T, Half>)
       for (; i + 8 <= n; i += 8)
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),

@@ -1,5 +1,5 @@
 // The unary kernel: one loop for each operator and dtype. The element functions are in kernels/functors.h.
-#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/walk.h"
 #include "tern/kernels/functors.h"
 #include "tern/kernels/list.h"
 

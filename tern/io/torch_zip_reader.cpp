@@ -2,14 +2,13 @@
 // storages in file order.
 #include <algorithm>
 #include <atomic>
-#include <unordered_map>
 
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/core/memory.h"
-#include "tern/io/byte_order.h"
-#include "tern/io/pickle_reader.h"
+#include "tern/io/format.h"
 #include "tern/io/torch_file.h"
+#include "tern/io/torch_host.h"
 #include "tern/io/value_nodes.h"
 #include "tern/io/zip_reader.h"
 
@@ -25,10 +24,10 @@ constexpr uint64_t kMaxRecordBytes = 1 << 16;
 constexpr uint64_t kMaxExpansion = 4;
 constexpr uint64_t kFreeExpansion = uint64_t{64} << 20;
 
-class ZipHost final : public PickleHost {
+class ZipHost final : public TorchHost {
  public:
-  ZipHost(std::shared_ptr<const ByteSource> source, const LoadOptions& options)
-      : zip_(std::move(source)), options_(options) {
+  ZipHost(std::shared_ptr<const ByteSource> source, const LoadOptions& options, int depth)
+      : TorchHost(options, depth), zip_(std::move(source)) {
     find_folder();
     check_records();
   }
@@ -37,11 +36,9 @@ class ZipHost final : public PickleHost {
     const ZipEntry* pickle = zip_.find(folder_ + "data.pkl");
     check_expansion(*pickle);
     std::vector<std::byte> bytes = zip_.read(*pickle, kMaxPickleBytes);
-    PickleOptions pickle_options;
-    pickle_options.weights_only = options_.weights_only;
-    PickleResult result = read_pickle(bytes, *this, pickle_options);
+    PickleResult result = read_pickle(bytes, *this, pickle_options());
     read_storages();
-    for (auto& check : checks_) check();
+    run_checks();
     return {std::move(result.root), version_, result.protocol, std::move(result.globals)};
   }
 
@@ -49,39 +46,8 @@ class ZipHost final : public PickleHost {
     TERN_CHECK(id.is_tuple() && id.length() == 5, CheckpointError,
                "a persistent id is {}, not ('storage', class, key, location, size)",
                id.is_tuple() ? fmt::format("a tuple of {} items", id.length()) : describe(id));
-    const std::vector<Value>& items = id.as_tuple();
-    bool is_storage = (items[0].is_str() && items[0].as_str() == "storage") ||
-                      (items[0].kind() == ValueKind::Bytes && items[0].as_bytes() == "storage");
-    TERN_CHECK(is_storage, CheckpointError, "a persistent id is of the unknown kind {}", items[0].str(50));
-    const GlobalRow* row = row_of(items[1]);
-    TERN_CHECK(row && row->typed, CheckpointError, "the class of a storage is {}", describe(items[1]));
-    TERN_CHECK(items[2].is_str(), CheckpointError, "the key of a storage is {}, not a str",
-               describe(items[2]));
-    TERN_CHECK(items[3].is_str(), CheckpointError, "the location of a storage is {}, not a str",
-               describe(items[3]));
-    TERN_CHECK(items[4].kind() == ValueKind::Int && items[4].as_int() >= 0, CheckpointError,
-               "the size of a storage is {}", items[4].str(50));
-    const std::string& key = items[2].as_str();
-    auto found = storages_.find(key);
-    if (found != storages_.end()) {
-      const StorageValue& known = found->second.as_storage();
-      bool same = row == found_rows_.at(key) && items[4].as_int() <= known.numel;
-      TERN_CHECK(same, CheckpointError,
-                 "storage '{}' is referred to twice, as {} elements of {} and as {} of {}", key, known.numel,
-                 name(known.dtype), items[4].as_int(), name(row->dtype));
-      return found->second;
-    }
-    Value storage = add_storage(key, *row, items[4].as_int(), items[3].as_str());
-    storages_.emplace(key, storage);
-    found_rows_.emplace(key, row);
-    return storage;
-  }
-
-  void check_later(std::function<void()> check) override { checks_.push_back(std::move(check)); }
-  Device device_for(const std::string& location) override { return options_.map_location(location); }
-  Value load_nested(const std::string&) override {
-    TERN_THROW(CheckpointError,
-               "a checkpoint inside a checkpoint (torch.storage._load_from_bytes) is not read");
+    StorageId storage = storage_id(id.as_tuple());
+    return storage_for(storage, [&] { return add_storage(storage); });
   }
 
  private:
@@ -167,23 +133,19 @@ class ZipHost final : public PickleHost {
                zip_.source().size(), limit);
   }
 
-  Value add_storage(const std::string& key, const GlobalRow& row, int64_t numel,
-                    const std::string& location) {
-    uint64_t nbytes = 0;
-    bool fits = !__builtin_mul_overflow(static_cast<uint64_t>(numel), itemsize(row.dtype), &nbytes);
-    const ZipEntry* entry = zip_.find(folder_ + "data/" + key);
+  Storage add_storage(const StorageId& id) {
+    const ZipEntry* entry = zip_.find(folder_ + "data/" + id.key);
     TERN_CHECK(entry, CheckpointError, "the file has no data for storage '{}' (entry '{}data/{}')",
-               key.substr(0, 100), folder_, key.substr(0, 100));
-    TERN_CHECK(fits && nbytes <= entry->size, CheckpointError,
-               "storage '{}' has {} elements of {}, but its data has only {} bytes", key, numel,
-               name(row.dtype), entry->size);
+               id.key.substr(0, 100), folder_, id.key.substr(0, 100));
+    TERN_CHECK(id.nbytes <= entry->size, CheckpointError,
+               "storage '{}' has {} elements of {}, but its data has only {} bytes", id.key, id.numel,
+               name(id.type->dtype), entry->size);
+    TERN_CHECK(!(big_endian_ && id.type->name.ends_with("UntypedStorage")), CheckpointError,
+               "storage '{}' is untyped and big-endian: which bytes to swap is not known", id.key);
     check_expansion(*entry);
-    Device device = device_for(location);
-    Storage storage = allocate_storage(nbytes, device);
-    pending_.push_back({entry, storage, row.dtype});
-    TERN_CHECK(!(big_endian_ && row.name.ends_with("UntypedStorage")), CheckpointError,
-               "storage '{}' is untyped and big-endian: which bytes to swap is not known", key);
-    return StorageValue{storage, row.dtype, numel};
+    Storage storage = allocate_storage(id.nbytes, device_for(id.location));
+    pending_.push_back({entry, storage, id.type->dtype});
+    return storage;
   }
 
   /// Every storage gets its bytes, straight into its memory where that is the host's. Several threads share
@@ -212,31 +174,36 @@ class ZipHost final : public PickleHost {
         direct ? std::span(static_cast<std::byte*>(storage.data()), nbytes) : std::span(staging);
     zip_.read(*pending.entry, bytes, options_.verify);
     bytes = bytes.first(nbytes);
-    if (big_endian_) {
-      bool complex = pending.dtype == DType::Complex64 || pending.dtype == DType::Complex128;
-      swap_bytes(bytes.data(), nbytes, itemsize(pending.dtype) / (complex ? 2 : 1));
-    }
-    if (pending.dtype == DType::Bool)
-      for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};
+    finish_bytes(bytes, pending.dtype, big_endian_);
     if (!direct) copy_from_host(storage, 0, bytes.data(), nbytes);
   }
 
   ZipReader zip_;
-  const LoadOptions& options_;
   std::string folder_;
   std::string version_;
   bool big_endian_ = false;
   uint64_t expanded_ = 0;
-  std::unordered_map<std::string, Value> storages_;
-  std::unordered_map<std::string, const GlobalRow*> found_rows_;
   std::vector<Pending> pending_;
-  std::vector<std::function<void()>> checks_;
 };
 
 }  // namespace
 
-Checkpoint read_torch_zip(std::shared_ptr<const ByteSource> source, const LoadOptions& options) {
-  return ZipHost(std::move(source), options).read();
+Checkpoint read_torch_zip(std::shared_ptr<const ByteSource> source, const LoadOptions& options, int depth) {
+  return ZipHost(std::move(source), options, depth).read();
+}
+
+Checkpoint read_torch_file(std::shared_ptr<const ByteSource> source, const LoadOptions& options, int depth) {
+  FileFormat format = sniff_format(*source);
+  switch (format) {
+    case FileFormat::Zip:
+      return read_torch_zip(std::move(source), options, depth);
+    case FileFormat::Legacy:
+      return read_torch_stream(*source, options, depth);
+    case FileFormat::Pickle:
+      return read_plain_pickle(*source, options, depth);
+    default:
+      TERN_THROW(CheckpointError, "this is no checkpoint that can be read: the file is {}", describe(format));
+  }
 }
 
 }  // namespace tern::io

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""Compares Tern with libtorch (C++) and PyTorch (Python) on this machine.
+
+Each side is a process that times one case when asked; they take turns within every round, and the figures are
+medians over the rounds. Prints both sides and their ratio, and writes a JSON and a Markdown table.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+# (case, what is compared, bar on tern / libtorch; None where there is none)
+CASES = [
+    ("add_small", "[2,3] + [2,3]", 0.4),
+    ("mlp_forward_b2", "MLP 20-256-10 forward, batch 2", 0.3),
+    ("mlp_forward_b2_no_grad", "the same without recording gradients", None),
+    ("mlp_adam_step_b2", "MLP training step with Adam, batch 2", 0.2),
+    ("lenet_step_b1", "LeNet training step with SGD, batch 1", None),
+    ("lenet_step_b32", "LeNet training step with SGD, batch 32", None),
+    ("lenet_step_b256", "LeNet training step with SGD, batch 256", 0.5),
+    ("relu_16m", "relu of 16M floats", 0.5),
+    ("exp_16m", "exp of 16M floats", 0.5),
+    ("add_16m", "add of 16M floats", 0.5),
+    ("gelu_16m", "gelu of 16M floats", 0.5),
+    ("softmax_16m", "softmax of [16384,1024]", None),
+    ("sum_16m", "sum of 16M floats", None),
+    ("transpose_copy_16m", "copy of a transposed [4096,4096]", None),
+    ("matmul_100", "matmul 100", 1 / 0.95),
+    ("matmul_256", "matmul 256", 1 / 0.95),
+    ("matmul_512", "matmul 512", 1 / 0.95),
+    ("matmul_1024", "matmul 1024", 1 / 0.95),
+    ("matmul_2048", "matmul 2048", 1 / 0.95),
+    ("matmul_4096", "matmul 4096", 1 / 0.95),
+    ("products_1000_norm_each", "1000 products of 100x100, each norm read", None),
+    ("products_1000_norm_once", "1000 products of 100x100, norms read once", None),
+]
+
+
+class Peer:
+    def __init__(self, name, command, env=None):
+        self.name = name
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
+        )
+        self.version = self.process.stdout.readline().strip()
+        if not self.version:
+            sys.exit(f"compare: {name} did not start: {' '.join(command)}")
+
+    def time(self, case, threads, seconds):
+        self.process.stdin.write(f"{case} {threads} {seconds}\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        try:
+            return float(answer)
+        except ValueError:
+            sys.exit(f"compare: {self.name}, case {case}: {answer or 'the process ended'}")
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def build_libtorch_peer(python, folder):
+    """Compiles libtorch_peer.cpp against the libtorch inside that Python's torch; kept while it is newer than its sources."""
+    query = (
+        "import json, torch, os; from torch.utils import cpp_extension as c; r = os.path.dirname(torch.__file__);"
+        "print(json.dumps([torch.__version__, c.include_paths(), c.library_paths(), int(torch._C._GLIBCXX_USE_CXX11_ABI),"
+        "[os.path.join(os.path.dirname(r), 'nvidia', d, 'lib') for d in (os.listdir(os.path.join(os.path.dirname(r), 'nvidia'))"
+        " if os.path.isdir(os.path.join(os.path.dirname(r), 'nvidia')) else [])]]))"
+    )
+    version, includes, libraries, abi, extra = json.loads(subprocess.check_output([python, "-c", query], text=True))
+    output = os.path.join(folder, f"libtorch_peer-{version}")
+    sources = [os.path.join(HERE, name) for name in ("libtorch_peer.cpp", "peer.h")]
+    environment = {"LD_LIBRARY_PATH": ":".join(libraries + extra + [os.environ.get("LD_LIBRARY_PATH", "")])}
+    if os.path.exists(output) and all(os.path.getmtime(output) > os.path.getmtime(s) for s in sources):
+        return output, environment
+    print(f"compare: building the libtorch {version} side (about a minute)", file=sys.stderr)
+    command = ["g++", "-std=c++20", "-O2", f"-D_GLIBCXX_USE_CXX11_ABI={abi}", sources[0], "-o", output, "-fopenmp"]
+    command += [flag for path in includes for flag in ("-isystem", path)] + [f"-L{path}" for path in libraries]
+    command += ["-Wl,--no-as-needed", "-ltorch_cpu", "-Wl,--as-needed", "-ltorch", "-lc10", "-Wl,--allow-shlib-undefined"]
+    subprocess.run(command, check=True)
+    return output, environment
+
+
+def duration(nanoseconds):
+    for unit, scale in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
+        if nanoseconds < 1000 * scale:
+            return f"{nanoseconds / scale:.3g} {unit}"
+    return f"{nanoseconds / 1e9:.3g} s"
+
+
+def processor():
+    with open("/proc/cpuinfo") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()
+
+
+def markdown(report):
+    lines = [
+        f"Measured on {report['date']}: {report['processor']}, {report['cores']} cores; {', '.join(report['versions'])}; "
+        f"medians of {report['rounds']} interleaved rounds. Ratios below 1 mean that Tern is faster.",
+        "",
+        "| case | threads | Tern | libtorch | ratio | bar | PyTorch (Python) | ratio |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in report["rows"]:
+        bar = "" if row["bar"] is None else f"{row['bar']:.2f} {'met' if row['met'] else 'missed'}"
+        lines.append(
+            f"| {row['what']} | {row['threads']} | {duration(row['tern'])} | {duration(row['libtorch'])} | {row['ratio']:.2f} | {bar} "
+            f"| {duration(row['python'])} | {row['ratio_python']:.2f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tern", required=True, help="the program tern_peer")
+    parser.add_argument("--python", required=True, help="a Python that imports torch (scripts/bench_env prints one)")
+    parser.add_argument("--build-dir", default="build/bench", help="where the libtorch side is built")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.15, help="least time of one measurement")
+    parser.add_argument("--only", default="", help="cases whose name contains this text")
+    parser.add_argument("--json", default="", help="where the JSON goes")
+    parser.add_argument("--markdown", default="", help="where the Markdown table goes")
+    options = parser.parse_args()
+
+    os.makedirs(options.build_dir, exist_ok=True)
+    libtorch, environment = build_libtorch_peer(options.python, options.build_dir)
+    peers = {
+        "tern": Peer("tern", [options.tern]),
+        "libtorch": Peer("libtorch", [libtorch], environment),
+        "python": Peer("python", [options.python, os.path.join(HERE, "torch_peer.py")]),
+    }
+    rows = []
+    print(f"{'case':28} thr {'tern':>10} {'libtorch':>10} ratio  bar    {'python':>10} ratio")
+    for threads in (int(t) for t in options.threads.split(",")):
+        for case, what, bar in CASES:
+            if options.only not in case:
+                continue
+            samples = {name: [] for name in peers}
+            for _ in range(options.rounds):
+                for name, peer in peers.items():
+                    samples[name].append(peer.time(case, threads, options.seconds))
+            row = {name: statistics.median(values) for name, values in samples.items()}
+            row.update(case=case, what=what, threads=threads, bar=bar, samples=samples)
+            row["ratio"], row["ratio_python"] = row["tern"] / row["libtorch"], row["tern"] / row["python"]
+            row["met"] = bar is None or row["ratio"] <= bar
+            rows.append(row)
+            text = "" if bar is None else f"{bar:.2f} {'ok' if row['met'] else 'MISSED'}"
+            print(
+                f"{case:28} {threads:3} {duration(row['tern']):>10} {duration(row['libtorch']):>10} {row['ratio']:5.2f}  {text:11}"
+                f"{duration(row['python']):>10} {row['ratio_python']:5.2f}",
+                flush=True,
+            )
+    report = {
+        "date": time.strftime("%Y-%m-%d"),
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "versions": [peer.version for peer in peers.values()],
+        "rounds": options.rounds,
+        "rows": rows,
+    }
+    for peer in peers.values():
+        peer.close()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(report, file, indent=1)
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(markdown(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+// The convolution kernels: which way of computing is taken for a shape and dtype. The ways are listed in
+// conv_paths.h.
+#include "tern/kernels/conv.h"
+
+#include "tern/backends/cpu/kernels/conv_paths.h"
+#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/device/launch.h"
+#include "tern/kernels/functors.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+bool is_empty(const Correlation& c) {
+  return c.batch == 0 || c.groups == 0 || c.out_c == 0 || c.out_size() == 0;
+}
+
+template <class T>
+void forward(const Correlation& c, const ForwardOperands<T>& x) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (conv_suits_lanes(c)) return conv_lanes(c, x);
+    const bool pointwise = c.taps() == 1 && c.stride_h == 1 && c.stride_w == 1;
+    if (!pointwise && conv_indirect_cost(c) < conv_gemm_cost(c)) return conv_indirect(c, x);
+  }
+  conv_gemm(c, x);
+}
+
+template <class T>
+void gelu_in_place(T* values, int64_t count) {
+  const functors::Gelu<Compute<T>> gelu(nullptr);
+  for_each_block(values, count, [&](T* to, int64_t first, int64_t n) { row1(to, values + first, n, gelu); });
+}
+
+}  // namespace
+
+void conv2d(const LaunchContext&, const Conv2dArgs& args) {
+  if (args.shape.groups == 0) return;
+  const Correlation c = correlation(args.shape);
+  if (is_empty(c)) return;
+  visit_floating(args.dtype, [&]<class T>() {
+    T* output = static_cast<T*>(args.output);
+    forward(
+        c, ForwardOperands<T>{static_cast<const T*>(args.input), static_cast<const T*>(args.weight),
+                              static_cast<const T*>(args.bias), output, args.activation == Activation::Relu});
+    if (args.activation == Activation::Gelu)
+      gelu_in_place(output, c.batch * c.groups * c.out_c * c.out_size());
+  });
+}
+
+void conv2d_backward_input(const LaunchContext&, const Conv2dBackwardInputArgs& args) {
+  const Conv2dShape& s = args.shape;
+  if (s.groups == 0 || s.batch * s.in_channels * s.in_h * s.in_w == 0) return;
+  visit_floating(args.dtype, [&]<class T>() {
+    const T* grad_output = static_cast<const T*>(args.grad_output);
+    const T* weight = static_cast<const T*>(args.weight);
+    T* grad_input = static_cast<T*>(args.grad_input);
+    if constexpr (std::is_same_v<T, float>) {
+      const Correlation c = correlation(s);
+      if (!is_empty(c) && conv_suits_lanes_backward_input(c))
+        return conv_lanes_backward_input(c, grad_output, weight, grad_input);
+    }
+    if (s.stride_h == 1 && s.stride_w == 1) {
+      const Correlation c = backward_correlation(s);
+      const Scratch<T> turned(s.out_channels * c.out_c * c.taps());
+      turn_weights(c, weight, turned.get());
+      forward(c, ForwardOperands<T>{grad_output, turned.get(), nullptr, grad_input, /*relu=*/false});
+    } else {
+      conv_gemm_backward_input(correlation(s), grad_output, weight, grad_input);
+    }
+  });
+}
+
+void conv2d_backward_weight(const LaunchContext&, const Conv2dBackwardWeightArgs& args) {
+  if (args.shape.groups == 0) return;
+  const Correlation c = correlation(args.shape);
+  visit_floating(args.dtype, [&]<class T>() {
+    const WeightGradOperands<T> x{static_cast<const T*>(args.input), static_cast<const T*>(args.grad_output),
+                                  static_cast<T*>(args.grad_weight), static_cast<T*>(args.grad_bias)};
+    if constexpr (std::is_same_v<T, float>) {
+      if (!is_empty(c) && args.grad_weight != nullptr && conv_suits_lanes_backward_weight(c))
+        return conv_lanes_backward_weight(c, x);
+    }
+    conv_gemm_backward_weight(c, x);
+  });
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,0 +1,181 @@
+// Normalisation of rows: layer, group and RMS norm, forward and backward. Batch norm is in norm_batch.cpp.
+#include "tern/backends/cpu/kernels/norm.h"
+
+#include <cmath>
+#include <vector>
+
+#include "tern/kernels/list.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+int64_t row_grain(int64_t size) {
+  return std::max<int64_t>(1, kPointwiseGrain / 4 / std::max<int64_t>(size, 1));
+}
+
+template <class T>
+void forward(const RowNormArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.size, inner = args.inner, params = size / inner;
+  parallel_for(args.rows, row_grain(size), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = static_cast<const T*>(args.input) + r * size;
+      T* out = static_cast<T*>(args.output) + r * size;
+      C mean = 0, invstd;
+      if (args.rms) {
+        invstd = static_cast<C>(1 / std::sqrt(square_sum(x, size) / static_cast<double>(size) + args.eps));
+      } else {
+        const Moments m = moments_of(x, size);
+        mean = static_cast<C>(m.mean);
+        invstd = static_cast<C>(1 / std::sqrt(m.variance() + args.eps));
+        static_cast<C*>(args.mean)[r] = mean;
+      }
+      static_cast<C*>(args.invstd)[r] = invstd;
+      const int64_t first = r % args.groups * params;
+      const C* weight = args.weight ? static_cast<const C*>(args.weight) + first : nullptr;
+      const C* bias = args.bias ? static_cast<const C*>(args.bias) + first : nullptr;
+      if (inner != 1) {
+        for (int64_t p = 0; p < params; ++p) {
+          const C scale = weight ? invstd * weight[p] : invstd;
+          const C shift = bias ? bias[p] : C(0);
+          row1(out + p * inner, x + p * inner, inner, [=](C v) { return (v - mean) * scale + shift; });
+        }
+      } else if (weight && bias) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < size; ++i)
+          out[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * invstd * weight[i] + bias[i]);
+      } else if (weight) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < size; ++i)
+          out[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * invstd * weight[i]);
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < size; ++i)
+          out[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * invstd + (bias ? bias[i] : C(0)));
+      }
+    }
+  });
+}
+
+/// With xhat = (x - mean) * invstd and h = g * weight:
+/// grad_x = invstd * (h - mean(h) - xhat * mean(h * xhat)); for RMS norm without the term mean(h).
+template <class T>
+void backward_input(const RowNormBackwardArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.size, inner = args.inner, params = size / inner;
+  parallel_for(args.rows, row_grain(size), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const T* x = static_cast<const T*>(args.input) + r * size;
+      const T* g = static_cast<const T*>(args.grad_output) + r * size;
+      T* out = static_cast<T*>(args.grad_input) + r * size;
+      const C* weight = args.weight ? static_cast<const C*>(args.weight) + r % args.groups * params : nullptr;
+      const C mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[r];
+      const C invstd = static_cast<const C*>(args.invstd)[r];
+      GradSums sums;
+      if (!weight) {
+        sums = grad_sums(g, x, size, mean);
+      } else if (inner != 1) {
+        for (int64_t p = 0; p < params; ++p) {
+          const GradSums part = grad_sums(g + p * inner, x + p * inner, inner, mean);
+          sums.grad += part.grad * static_cast<double>(weight[p]);
+          sums.grad_x += part.grad_x * static_cast<double>(weight[p]);
+        }
+      } else {
+        for (int64_t from = 0; from < size; from += kMomentRun) {
+          const int64_t to = std::min(size, from + kMomentRun);
+          C grad = 0, grad_x = 0;
+#pragma omp simd reduction(+ : grad, grad_x)
+          for (int64_t i = from; i < to; ++i) {
+            const C h = static_cast<C>(g[i]) * weight[i];
+            grad += h;
+            grad_x += h * (static_cast<C>(x[i]) - mean);
+          }
+          sums.grad += static_cast<double>(grad);
+          sums.grad_x += static_cast<double>(grad_x);
+        }
+      }
+      const double n = static_cast<double>(size), scale = static_cast<double>(invstd);
+      const C along = static_cast<C>(sums.grad_x * scale * scale * scale / n);
+      const C shift = args.rms ? C(0) : static_cast<C>(sums.grad * scale / n);
+      if (inner != 1 || !weight) {
+        for (int64_t p = 0; p < params; ++p) {
+          const C factor = weight ? invstd * weight[p] : invstd;
+          row2(out + p * inner, g + p * inner, x + p * inner, inner,
+               [=](C a, C b) { return a * factor - shift - (b - mean) * along; });
+        }
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < size; ++i)
+          out[i] = static_cast<T>(static_cast<C>(g[i]) * weight[i] * invstd - shift -
+                                  (static_cast<C>(x[i]) - mean) * along);
+      }
+    }
+  });
+}
+
+/// Rows whose parameter gradients are summed in one go; the partial sums are then added in order.
+constexpr int64_t kParamRows = 256;
+
+template <class T>
+void backward_params(const RowNormBackwardArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.size, inner = args.inner, params = size / inner, total = args.groups * params;
+  const int64_t rows_per_chunk = std::max(kParamRows, args.groups);
+  const int64_t chunks = std::max<int64_t>(1, (args.rows + rows_per_chunk - 1) / rows_per_chunk);
+  std::vector<C> partial(static_cast<size_t>(2 * chunks * total));
+  parallel_for(chunks,
+               std::max<int64_t>(1, kPointwiseGrain / 4 / std::max<int64_t>(1, rows_per_chunk * size)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t chunk = begin; chunk < end; ++chunk) {
+                   C* weight_sums = partial.data() + 2 * chunk * total;
+                   C* bias_sums = weight_sums + total;
+                   const int64_t last = std::min(args.rows, (chunk + 1) * rows_per_chunk);
+                   for (int64_t r = chunk * rows_per_chunk; r < last; ++r) {
+                     const T* x = static_cast<const T*>(args.input) + r * size;
+                     const T* g = static_cast<const T*>(args.grad_output) + r * size;
+                     const C mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[r];
+                     const C invstd = static_cast<const C*>(args.invstd)[r];
+                     C* w = weight_sums + r % args.groups * params;
+                     C* b = bias_sums + r % args.groups * params;
+                     if (inner != 1) {
+                       for (int64_t p = 0; p < params; ++p) {
+                         const GradSums sums = grad_sums(g + p * inner, x + p * inner, inner, mean);
+                         w[p] += static_cast<C>(sums.grad_x) * invstd;
+                         b[p] += static_cast<C>(sums.grad);
+                       }
+                     } else {
+#pragma GCC ivdep
+                       for (int64_t i = 0; i < size; ++i) {
+                         w[i] += static_cast<C>(g[i]) * (static_cast<C>(x[i]) - mean) * invstd;
+                         b[i] += static_cast<C>(g[i]);
+                       }
+                     }
+                   }
+                 }
+               });
+  for (int which = 0; which < 2; ++which) {
+    C* out = static_cast<C*>(which == 0 ? args.grad_weight : args.grad_bias);
+    if (!out) continue;
+    std::copy_n(partial.data() + which * total, total, out);
+    for (int64_t chunk = 1; chunk < chunks; ++chunk) {
+      const C* sums = partial.data() + (2 * chunk + which) * total;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < total; ++i) out[i] += sums[i];
+    }
+  }
+}
+
+}  // namespace
+
+void row_norm(const LaunchContext&, const RowNormArgs& args) {
+  visit_floating(args.dtype, [&]<class T>() { forward<T>(args); });
+}
+
+void row_norm_backward(const LaunchContext&, const RowNormBackwardArgs& args) {
+  visit_floating(args.dtype, [&]<class T>() {
+    if (args.grad_input) backward_input<T>(args);
+    if (args.grad_weight || args.grad_bias) backward_params<T>(args);
+  });
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,0 +1,94 @@
+// What the normalisation kernels share: moments of a run of elements, and their merging.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tern/backends/cpu/kernels/loops.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+
+/// Elements whose sums are taken in the compute type, before they go on in double.
+inline constexpr int64_t kMomentRun = 4096;
+
+/// Number, mean and sum of squared deviations of some elements, merged as by Chan, Golub and LeVeque,
+/// "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
+struct Moments {
+  double count = 0, mean = 0, squares = 0;
+
+  void merge(const Moments& other) {
+    if (other.count == 0) return;
+    const double total = count + other.count, delta = other.mean - mean;
+    mean += delta * (other.count / total);
+    squares += other.squares + delta * delta * (count * other.count / total);
+    count = total;
+  }
+  double variance() const { return squares / count; }
+};
+
+/// Moments of x[0..n), two passes over pieces that stay in the cache.
+template <class T>
+Moments moments_of(const T* x, int64_t n) {
+  using C = Compute<T>;
+  Moments total;
+  for (int64_t begin = 0; begin < n; begin += kMomentRun) {
+    const int64_t count = std::min(kMomentRun, n - begin);
+    const T* run = x + begin;
+    C sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = 0; i < count; ++i) sum += static_cast<C>(run[i]);
+    const C mean = sum / static_cast<C>(count);
+    C squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < count; ++i) {
+      const C d = static_cast<C>(run[i]) - mean;
+      squares += d * d;
+    }
+    // The rounding of `mean` is no error: squares were taken about the rounded one, and the exact one is put
+    // back here.
+    const double exact = static_cast<double>(sum) / static_cast<double>(count);
+    const double off = exact - static_cast<double>(mean);
+    total.merge({static_cast<double>(count), exact,
+                 std::max(0.0, static_cast<double>(squares) - off * off * static_cast<double>(count))});
+  }
+  return total;
+}
+
+/// Sum of x[i]^2 over n elements.
+template <class T>
+double square_sum(const T* x, int64_t n) {
+  using C = Compute<T>;
+  double total = 0;
+  for (int64_t begin = 0; begin < n; begin += kMomentRun) {
+    const int64_t end = std::min(n, begin + kMomentRun);
+    C sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t i = begin; i < end; ++i) sum += static_cast<C>(x[i]) * static_cast<C>(x[i]);
+    total += static_cast<double>(sum);
+  }
+  return total;
+}
+
+/// The two sums that every backward needs: of g, and of g * (x - mean).
+struct GradSums {
+  double grad = 0, grad_x = 0;
+};
+template <class T>
+GradSums grad_sums(const T* g, const T* x, int64_t n, Compute<T> mean) {
+  using C = Compute<T>;
+  GradSums total;
+  for (int64_t begin = 0; begin < n; begin += kMomentRun) {
+    const int64_t end = std::min(n, begin + kMomentRun);
+    C grad = 0, grad_x = 0;
+#pragma omp simd reduction(+ : grad, grad_x)
+    for (int64_t i = begin; i < end; ++i) {
+      grad += static_cast<C>(g[i]);
+      grad_x += static_cast<C>(g[i]) * (static_cast<C>(x[i]) - mean);
+    }
+    total.grad += static_cast<double>(grad);
+    total.grad_x += static_cast<double>(grad_x);
+  }
+  return total;
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

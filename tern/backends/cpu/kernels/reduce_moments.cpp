@@ -1,0 +1,164 @@
+// Variance and mean. Each piece of the data is passed over three times while it is in the cache: its mean,
+// what the mean lost in rounding, its squared deviations. Pieces are merged by Chan, Golub and LeVeque's
+// formula (1979).
+#include "tern/backends/cpu/kernels/reduce_ops.h"
+#include "tern/device/backend.h"
+#include "tern/kernels/reduce.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+using wide::Block;
+using wide::kLanes;
+using wide::kTileBlocks;
+
+/// Of `count` elements, which both sides know.
+struct Moments {
+  double mean = 0;
+  double squares = 0;  ///< sum of squared deviations from the mean
+};
+
+Moments merge(const Moments& a, int64_t a_count, const Moments& b, int64_t b_count) {
+  const double na = static_cast<double>(a_count), nb = static_cast<double>(b_count);
+  const double delta = b.mean - a.mean;
+  const double share = nb / (na + nb);
+  return {a.mean + delta * share, a.squares + b.squares + delta * delta * na * share};
+}
+
+/// values[j] = moments of all chunks of column j, merged pairwise. Chunks hold `chunk` of the `n` elements
+/// each.
+void merge_chunks(Moments* values, int64_t chunks, int64_t width, int64_t chunk, int64_t n) {
+  for (int64_t step = 1; step < chunks; step *= 2)
+    for (int64_t i = 0; i + step < chunks; i += 2 * step) {
+      const int64_t left = step * chunk;
+      const int64_t right = std::min(n - (i + step) * chunk, step * chunk);
+      for (int64_t j = 0; j < width; ++j) {
+        Moments& into = values[i * width + j];
+        into = merge(into, left, values[(i + step) * width + j], right);
+      }
+    }
+}
+
+/// The mean `shift` was rounded; `deviations` is the sum of x - shift and `squares` that of its square.
+template <class C>
+Moments corrected(C shift, C deviations, C squares, int64_t n) {
+  const double rest = static_cast<double>(deviations);
+  const double count = static_cast<double>(n);
+  const double sum = static_cast<double>(squares) - rest * rest / count;
+  return {static_cast<double>(shift) + rest / count, sum < 0 ? 0 : sum};
+}
+
+template <class T>
+class MomentsReduction {
+ public:
+  using C = Compute<T>;
+
+  explicit MomentsReduction(const MomentsArgs& args)
+      : args_(args),
+        in_(static_cast<const T*>(args.in)),
+        limit_(wide::reach(in_, args.kept, args.reduced)),
+        plan_(wide::make_plan<C>(args.kept, args.reduced)) {}
+
+  void run() const {
+    const int64_t n = args_.reduced.numel;
+    const int64_t width = plan_.tile;
+    auto work = [&](int64_t task, Moments* values) {
+      const int64_t begin = task % plan_.chunks * plan_.chunk;
+      const int64_t end = std::min(n, begin + plan_.chunk);
+      if (plan_.columns)
+        columns(task / plan_.chunks, begin, end, values);
+      else
+        values[0] = row(task / plan_.chunks, begin, end);
+    };
+    if (plan_.chunks == 1) {
+      parallel_for(plan_.tasks(), plan_.grain(), [&](int64_t begin, int64_t end) {
+        Moments values[kTileBlocks * kLanes<C>];
+        for (int64_t task = begin; task < end; ++task) {
+          work(task, values);
+          put(task, values);
+        }
+      });
+      return;
+    }
+    Scratch<Moments> partial(plan_.tasks() * width);
+    parallel_for(plan_.tasks(), plan_.grain(), [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) work(task, partial.get() + task * width);
+    });
+    for (int64_t group = 0; group < plan_.outer * plan_.tiles; ++group) {
+      Moments* values = partial.get() + group * plan_.chunks * width;
+      merge_chunks(values, plan_.chunks, width, plan_.chunk, n);
+      put(group, values);
+    }
+  }
+
+ private:
+  Moments row(int64_t k, int64_t begin, int64_t end) const {
+    const T* x = in_ + wide::offset_of(args_.kept, k);
+    const C sum = wide::reduce_row(wide::Sum<T>{}, x, args_.reduced, begin, end);
+    const C shift = sum / static_cast<C>(end - begin);
+    wide::Register<C> shifts = wide::Register<C>{} + shift;
+    return corrected(shift, wide::reduce_row(wide::SumDeviations<T>(&shifts), x, args_.reduced, begin, end),
+                     wide::reduce_row(wide::SumSquaredDeviations<T>(&shifts), x, args_.reduced, begin, end),
+                     end - begin);
+  }
+
+  void columns(int64_t group, int64_t begin, int64_t end, Moments* values) const {
+    const int64_t first = group % plan_.tiles * plan_.tile;
+    const int64_t width = std::min(plan_.tile, plan_.width - first);
+    const T* x = in_ + wide::offset_of(plan_.kept, group / plan_.tiles) + first;
+    Block<C> means[kTileBlocks], deviations[kTileBlocks], squares[kTileBlocks];
+    const C scale = static_cast<C>(end - begin);
+    wide::reduce_columns(wide::Sum<T>{}, x, limit_, width, args_.reduced, begin, end, means);
+    for (int64_t j = 0; j < (width + kLanes<C> - 1) / kLanes<C>; ++j)
+      for (auto& part : means[j].part) part /= scale;
+    const wide::Register<C>* shifts = means[0].part;
+    wide::reduce_columns(wide::SumDeviations<T>(shifts), x, limit_, width, args_.reduced, begin, end,
+                         deviations);
+    wide::reduce_columns(wide::SumSquaredDeviations<T>(shifts), x, limit_, width, args_.reduced, begin, end,
+                         squares);
+    C mean[kLanes<C>], rest[kLanes<C>], square[kLanes<C>];
+    for (int64_t j = 0; j < width; ++j) {
+      const int64_t lane = j % kLanes<C>;
+      if (lane == 0) {
+        std::memcpy(mean, &means[j / kLanes<C>], sizeof mean);
+        std::memcpy(rest, &deviations[j / kLanes<C>], sizeof rest);
+        std::memcpy(square, &squares[j / kLanes<C>], sizeof square);
+      }
+      values[j] = corrected(mean[lane], rest[lane], square[lane], end - begin);
+    }
+  }
+
+  void put(int64_t group, const Moments* values) const {
+    const int64_t first = group % plan_.tiles * plan_.tile;
+    const int64_t width = std::min(plan_.tile, plan_.width - first);
+    const int64_t k = group / plan_.tiles * plan_.width + first;
+    const double divisor = std::max(0.0, static_cast<double>(args_.reduced.numel) - args_.correction);
+    for (int64_t j = 0; j < width; ++j) {
+      const double variance = values[j].squares / divisor;
+      static_cast<T*>(args_.out)[k + j] =
+          static_cast<T>(static_cast<C>(args_.sqrt ? std::sqrt(variance) : variance));
+      if (args_.mean) static_cast<T*>(args_.mean)[k + j] = static_cast<T>(static_cast<C>(values[j].mean));
+    }
+  }
+
+  const MomentsArgs& args_;
+  const T* in_;
+  const T* limit_;
+  wide::Plan plan_;
+};
+
+}  // namespace
+
+void moments(const LaunchContext&, const MomentsArgs& args) {
+  visit_floating(args.dtype, [&]<class T>() {
+    if (args.reduced.numel == 0) {
+      const T nan = static_cast<T>(std::numeric_limits<Compute<T>>::quiet_NaN());
+      std::fill_n(static_cast<T*>(args.out), args.kept.numel, nan);
+      if (args.mean) std::fill_n(static_cast<T*>(args.mean), args.kept.numel, nan);
+    } else if (args.kept.numel != 0) {
+      MomentsReduction<T>(args).run();
+    }
+  });
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

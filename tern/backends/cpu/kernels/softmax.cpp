@@ -1,0 +1,220 @@
+// Softmax, log_softmax, logsumexp. Rows that fit the cache are read from memory once; longer ones are cut in
+// pieces, each with a maximum and a sum of its own. The gradients are in softmax_backward.cpp.
+#include "tern/backends/cpu/kernels/softmax.h"
+
+#include "tern/device/backend.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+using namespace softmax_detail;
+
+/// The maximum of some elements, and the sum of exp(x - maximum) over them.
+template <class C>
+struct ExpSum {
+  C max;
+  C sum;
+
+  C log() const { return std::isinf(max) ? max : max + math::log(sum); }
+};
+
+template <class T>
+ExpSum<Compute<T>> exp_sum(const T* x, int64_t n) {
+  using C = Compute<T>;
+  Geometry<1> g;
+  g.ndim = 1;
+  g.numel = g.sizes[0] = n;
+  g.strides[0][0] = 1;
+  const C max = wide::reduce_row(wide::Max<T>{}, x, g, 0, n);
+  if (max == -std::numeric_limits<C>::infinity()) return {max, C(0)};
+  return {max, sum_blocks<T>(n, [&](C* block, int64_t first, int64_t count) {
+            const C* values = wide::to_compute(x + first, count, block);
+            for (int64_t i = 0; i < count; ++i) block[i] = math::exp(values[i] - max);
+          })};
+}
+
+template <class C>
+ExpSum<C> merge(const ExpSum<C>* parts, int64_t count) {
+  ExpSum<C> all = parts[0];
+  for (int64_t i = 1; i < count; ++i) wide::take_extreme<true, C>(all.max, parts[i].max);
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const C scale = parts[i].max == all.max ? C(1) : math::exp(parts[i].max - all.max);
+    sum += static_cast<double>(parts[i].sum) * static_cast<double>(scale);
+  }
+  all.sum = static_cast<C>(sum);
+  return all;
+}
+
+template <class T>
+class Rows {
+ public:
+  using C = Compute<T>;
+
+  explicit Rows(const SoftmaxArgs& args)
+      : op_(args.op),
+        in_(static_cast<const T*>(args.in)),
+        out_(static_cast<T*>(args.out)),
+        rows_(args.shape.outer),
+        size_(args.shape.size),
+        stream_(args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape)) {}
+
+  void run() const {
+    if (size_ >= kLongRow) return long_rows();
+    parallel_for(rows_, grain(size_), [&](int64_t begin, int64_t end) {
+      C few[kBlock];
+      Scratch<C> many(op_ == SoftmaxOp::Softmax && size_ > kBlock ? size_ : 0);
+      for (int64_t r = begin; r < end; ++r) {
+        if (size_ <= kBlock || op_ == SoftmaxOp::Softmax)
+          short_row(r, size_ > kBlock ? many.get() : few);
+        else if (op_ == SoftmaxOp::LogSumExp)
+          out_[r] = static_cast<T>(exp_sum(in_ + r * size_, size_).log());
+        else
+          log_softmax(r * size_, size_, exp_sum(in_ + r * size_, size_));
+      }
+      end_stream(stream_);
+    });
+  }
+
+ private:
+  /// A row whose exponentials are kept in `exps`.
+  void short_row(int64_t r, C* exps) const {
+    const int64_t start = r * size_;
+    const C* values = wide::to_compute(in_ + start, size_, exps);
+    const C max = reduce_dense<C, wide::Max>(values, size_);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < size_; ++i) exps[i] = math::exp(values[i] - max);
+    const ExpSum<C> stat{max, reduce_dense<C, wide::Sum>(exps, size_)};
+    if (op_ == SoftmaxOp::LogSumExp) {
+      out_[r] = static_cast<T>(stat.log());
+    } else if (op_ == SoftmaxOp::LogSoftmax) {
+      log_softmax(start, size_, stat);
+    } else {
+      const C scale = C(1) / stat.sum;
+      write_blocks(out_ + start, size_, stream_, [&](C* block, int64_t first, int64_t count) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) block[i] = exps[first + i] * scale;
+      });
+    }
+  }
+
+  void softmax(int64_t start, int64_t n, const ExpSum<C>& stat) const {
+    const T* x = in_ + start;
+    const C scale = C(1) / stat.sum;
+    write_blocks(out_ + start, n, stream_, [&](C* block, int64_t first, int64_t count) {
+      const C* values = wide::to_compute(x + first, count, block);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) block[i] = math::exp(values[i] - stat.max) * scale;
+    });
+  }
+
+  void log_softmax(int64_t start, int64_t n, const ExpSum<C>& stat) const {
+    const T* x = in_ + start;
+    const C log_sum = math::log(stat.sum);
+    write_blocks(out_ + start, n, stream_, [&](C* block, int64_t first, int64_t count) {
+      const C* values = wide::to_compute(x + first, count, block);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) block[i] = values[i] - stat.max - log_sum;
+    });
+  }
+
+  void long_rows() const {
+    const int64_t pieces = (size_ + kPiece - 1) / kPiece;
+    auto length = [&](int64_t piece) { return std::min(kPiece, size_ - piece * kPiece); };
+    Scratch<ExpSum<C>> stats(rows_ * pieces);
+    parallel_for(rows_ * pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t r = task / pieces, piece = task % pieces;
+        stats.get()[task] = exp_sum(in_ + r * size_ + piece * kPiece, length(piece));
+      }
+    });
+    for (int64_t r = 0; r < rows_; ++r) {
+      ExpSum<C>* row = stats.get() + r * pieces;
+      row[0] = merge(row, pieces);
+      if (op_ == SoftmaxOp::LogSumExp) out_[r] = static_cast<T>(row[0].log());
+    }
+    if (op_ == SoftmaxOp::LogSumExp) return;
+    parallel_for(rows_ * pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t r = task / pieces, piece = task % pieces;
+        const ExpSum<C>& stat = stats.get()[r * pieces];
+        if (op_ == SoftmaxOp::Softmax)
+          softmax(r * size_ + piece * kPiece, length(piece), stat);
+        else
+          log_softmax(r * size_ + piece * kPiece, length(piece), stat);
+      }
+      end_stream(stream_);
+    });
+  }
+
+  SoftmaxOp op_;
+  const T* in_;
+  T* out_;
+  int64_t rows_, size_;
+  bool stream_;
+};
+
+/// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
+template <class T>
+void softmax_columns(SoftmaxOp op, const T* x, T* y, int64_t size, int64_t inner, int64_t width) {
+  using C = Compute<T>;
+  constexpr C kLowest = -std::numeric_limits<C>::infinity();
+  C max[kMaxTile], sum[kMaxTile], part[kMaxTile];
+  std::fill_n(max, width, kLowest);
+  std::fill_n(sum, width, C(0));
+  for (int64_t i = 0; i < size; ++i)
+    for (int64_t j = 0; j < width; ++j) wide::take_extreme<true, C>(max[j], static_cast<C>(x[i * inner + j]));
+  for (int64_t first = 0; first < size; first += kFlush) {
+    std::fill_n(part, width, C(0));
+    for (int64_t i = first; i < std::min(size, first + kFlush); ++i)
+      for (int64_t j = 0; j < width; ++j) part[j] += math::exp(static_cast<C>(x[i * inner + j]) - max[j]);
+    for (int64_t j = 0; j < width; ++j) sum[j] += part[j];
+  }
+  if (op == SoftmaxOp::LogSumExp) {
+    for (int64_t j = 0; j < width; ++j) y[j] = static_cast<T>(ExpSum<C>{max[j], sum[j]}.log());
+  } else if (op == SoftmaxOp::LogSoftmax) {
+    for (int64_t j = 0; j < width; ++j) sum[j] = math::log(sum[j]);
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = 0; j < width; ++j)
+        y[i * inner + j] = static_cast<T>(static_cast<C>(x[i * inner + j]) - max[j] - sum[j]);
+  } else {
+    for (int64_t j = 0; j < width; ++j) sum[j] = C(1) / sum[j];
+    for (int64_t i = 0; i < size; ++i)
+      for (int64_t j = 0; j < width; ++j)
+        y[i * inner + j] = static_cast<T>(math::exp(static_cast<C>(x[i * inner + j]) - max[j]) * sum[j]);
+  }
+}
+
+template <class T>
+void columns(const SoftmaxArgs& args) {
+  const SoftmaxShape& s = args.shape;
+  const int64_t tile = tile_width<T>(s);
+  const int64_t tiles = (s.inner + tile - 1) / tile;
+  const int64_t out_step = args.op == SoftmaxOp::LogSumExp ? s.inner : s.size * s.inner;
+  parallel_for(s.outer * tiles, grain(s.size * tile), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t o = task / tiles, first = task % tiles * tile;
+      softmax_columns(args.op, static_cast<const T*>(args.in) + o * s.size * s.inner + first,
+                      static_cast<T*>(args.out) + o * out_step + first, s.size, s.inner,
+                      std::min(tile, s.inner - first));
+    }
+  });
+}
+
+}  // namespace
+
+void softmax(const LaunchContext&, const SoftmaxArgs& args) {
+  visit_floating(args.dtype, [&]<class T>() {
+    if (args.shape.inner != 1) {
+      columns<T>(args);
+    } else if (args.shape.size == 0) {
+      if (args.op == SoftmaxOp::LogSumExp)
+        std::fill_n(static_cast<T*>(args.out), args.shape.outer,
+                    static_cast<T>(-std::numeric_limits<Compute<T>>::infinity()));
+    } else {
+      Rows<T>(args).run();
+    }
+  });
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,0 +1,149 @@
+// The gradients of softmax and log_softmax.
+#include "tern/backends/cpu/kernels/softmax.h"
+#include "tern/device/backend.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+using namespace softmax_detail;
+
+template <class T>
+struct Piece {
+  using C = Compute<T>;
+  const T* grad;
+  const T* out;
+  T* result;
+
+  /// What the gradient needs the sum of: grad * out, or grad.
+  C sum(SoftmaxOp op, int64_t n) const {
+    return sum_blocks<T>(n, [&](C* block, int64_t first, int64_t count) {
+      C other[kBlock];
+      const C* g = wide::to_compute(grad + first, count, block);
+      if (op == SoftmaxOp::LogSoftmax) {
+        if (g != block) std::copy_n(g, count, block);
+        return;
+      }
+      const C* y = wide::to_compute(out + first, count, other);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < count; ++i) block[i] = g[i] * y[i];
+    });
+  }
+
+  void write(SoftmaxOp op, int64_t n, C sum, bool stream) const {
+    write_blocks(result, n, stream, [&](C* block, int64_t first, int64_t count) {
+      C one[kBlock], two[kBlock];
+      const C* g = wide::to_compute(grad + first, count, one);
+      const C* y = wide::to_compute(out + first, count, two);
+      if (op == SoftmaxOp::LogSoftmax) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) block[i] = g[i] - math::exp(y[i]) * sum;
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) block[i] = (g[i] - sum) * y[i];
+      }
+    });
+  }
+};
+
+template <class T>
+Piece<T> piece_at(const SoftmaxBackwardArgs& args, int64_t start) {
+  return {static_cast<const T*>(args.grad_out) + start, static_cast<const T*>(args.out) + start,
+          static_cast<T*>(args.grad_in) + start};
+}
+
+template <class T>
+void rows(const SoftmaxBackwardArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.shape.size, outer = args.shape.outer;
+  const bool stream = streams<T>(args.shape);
+  if (size < kLongRow) {
+    parallel_for(outer, grain(size), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const Piece<T> piece = piece_at<T>(args, r * size);
+        piece.write(args.op, size, piece.sum(args.op, size), stream);
+      }
+      end_stream(stream);
+    });
+    return;
+  }
+  const int64_t pieces = (size + kPiece - 1) / kPiece;
+  Scratch<C> sums(outer * pieces);
+  auto for_each_piece = [&](const auto& body) {
+    parallel_for(outer * pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % pieces * kPiece;
+        body(task, piece_at<T>(args, task / pieces * size + first), std::min(kPiece, size - first));
+      }
+      end_stream(stream);
+    });
+  };
+  for_each_piece(
+      [&](int64_t task, const Piece<T>& piece, int64_t n) { sums.get()[task] = piece.sum(args.op, n); });
+  for (int64_t r = 0; r < outer; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < pieces; ++i) sum += static_cast<double>(sums.get()[r * pieces + i]);
+    sums.get()[r * pieces] = static_cast<C>(sum);
+  }
+  for_each_piece([&](int64_t task, const Piece<T>& piece, int64_t n) {
+    piece.write(args.op, n, sums.get()[task / pieces * pieces], stream);
+  });
+}
+
+/// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
+template <class T>
+void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int64_t width) {
+  using C = Compute<T>;
+  const bool log = op == SoftmaxOp::LogSoftmax;
+  C sum[kMaxTile], part[kMaxTile];
+  std::fill_n(sum, width, C(0));
+  for (int64_t first = 0; first < size; first += kFlush) {
+    std::fill_n(part, width, C(0));
+    for (int64_t i = first; i < std::min(size, first + kFlush); ++i) {
+      const T* g = p.grad + i * inner;
+      const T* y = p.out + i * inner;
+      for (int64_t j = 0; j < width; ++j)
+        part[j] += static_cast<C>(g[j]) * (log ? C(1) : static_cast<C>(y[j]));
+    }
+    for (int64_t j = 0; j < width; ++j) sum[j] += part[j];
+  }
+  for (int64_t i = 0; i < size; ++i) {
+    const T* g = p.grad + i * inner;
+    const T* y = p.out + i * inner;
+    T* to = p.result + i * inner;
+    if (log)
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width; ++j)
+        to[j] = static_cast<T>(static_cast<C>(g[j]) - math::exp(static_cast<C>(y[j])) * sum[j]);
+    else
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width; ++j)
+        to[j] = static_cast<T>((static_cast<C>(g[j]) - sum[j]) * static_cast<C>(y[j]));
+  }
+}
+
+template <class T>
+void columns(const SoftmaxBackwardArgs& args) {
+  const SoftmaxShape& s = args.shape;
+  const int64_t tile = tile_width<T>(s);
+  const int64_t tiles = (s.inner + tile - 1) / tile;
+  parallel_for(s.outer * tiles, grain(s.size * tile), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t first = task % tiles * tile;
+      one_tile(args.op, piece_at<T>(args, task / tiles * s.size * s.inner + first), s.size, s.inner,
+               std::min(tile, s.inner - first));
+    }
+  });
+}
+
+}  // namespace
+
+void softmax_backward(const LaunchContext&, const SoftmaxBackwardArgs& args) {
+  visit_floating(args.dtype, [&]<class T>() {
+    if (args.shape.inner == 1)
+      rows<T>(args);
+    else
+      columns<T>(args);
+  });
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

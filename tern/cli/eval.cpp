@@ -1,0 +1,164 @@
+// `tern eval`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tern/base/check.h"
+#include "tern/cli/command.h"
+#include "tern/cli/model_file.h"
+#include "tern/cli/usage.h"
+#include "tern/train/progress.h"
+#include "tern/train/trainer.h"
+
+namespace tern::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFooter =
+    R"(FILE may be a checkpoint.pt of a run, a state dict that torch.save wrote, or a safetensors file; which network it
+holds is found from the names of its tensors.
+
+Examples:
+  tern eval --checkpoint run/checkpoint.pt --data mnist:mnist
+  tern eval --checkpoint run/lenet.safetensors --data digits --json)";
+
+struct Arguments {
+  std::string checkpoint;
+  std::string data = "digits";
+  std::string model;
+  std::string split = "test";
+  int64_t limit = 0;
+  int64_t batch_size = 256;
+  bool json = false;
+  CommonOptions common;
+};
+
+Json to_json(const Arguments& a, const TrainedModel& model, const train::Evaluation& result) {
+  Json classes = Json::array(), table = Json::array();
+  const train::Confusion& confusion = result.confusion;
+  for (int64_t target = 0; target < confusion.classes(); ++target) {
+    Json row = Json::array();
+    for (int64_t answer = 0; answer < confusion.classes(); ++answer)
+      row.push_back(confusion.at(target, answer));
+    table.push_back(row);
+    const double accuracy = confusion.accuracy(target);
+    classes.push_back({{"name", model.format.classes[static_cast<size_t>(target)]},
+                       {"samples", confusion.total(target)},
+                       {"accuracy", std::isnan(accuracy) ? Json() : Json(accuracy)}});
+  }
+  return {{"checkpoint", a.checkpoint},
+          {"model", model.name},
+          {"data", a.data},
+          {"split", a.split},
+          {"samples", result.count},
+          {"loss", result.loss},
+          {"accuracy", result.accuracy},
+          {"classes", classes},
+          {"confusion", table}};
+}
+
+void print_table(const TrainedModel& model, const train::Confusion& confusion) {
+  constexpr int64_t kMostColumns = 20;
+  const train::Style style(train::Terminal::of(1));
+  const auto& names = model.format.classes;
+  const int64_t count = confusion.classes();
+  size_t width = 5;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  const bool with_counts = count <= kMostColumns;
+  fmt::print("\n{}{:<{}}  samples  accuracy{}", style.bold, "class", width, with_counts ? "   answers:" : "");
+  if (with_counts) {
+    for (int64_t i = 0; i < count; ++i) {
+      const std::string& name = names[static_cast<size_t>(i)];
+      fmt::print("{:>6}", name.size() <= 5 ? name : name.substr(0, 5));
+    }
+  }
+  fmt::print("{}\n", style.reset);
+  for (int64_t target = 0; target < count; ++target) {
+    const double accuracy = confusion.accuracy(target);
+    fmt::print("{:<{}}  {:>7}  {:>8}", names[static_cast<size_t>(target)], width, confusion.total(target),
+               std::isnan(accuracy) ? "-" : fmt::format("{:.2f} %", accuracy * 100));
+    if (with_counts) {
+      fmt::print("{:>11}", "");
+      for (int64_t answer = 0; answer < count; ++answer) {
+        const int64_t times = confusion.at(target, answer);
+        const std::string& color = times == 0 ? style.dim : target == answer ? style.green : style.red;
+        fmt::print("{}{:>6}{}", color, times == 0 ? "." : std::to_string(times), style.reset);
+      }
+    }
+    fmt::print("\n");
+  }
+}
+
+int run_eval(const Arguments& a) {
+  const DataSource source = DataSource::parse(a.data);
+  const Device device = a.common.apply();
+  TrainedModel model = load_model(a.checkpoint, {.model = a.model, .kind = source.kind, .device = device});
+  const bool train_part = a.split == "train";
+  const DataSets sets = open_data(
+      source,
+      {.train = train_part, .test = !train_part, .limit = a.limit, .image_size = model.format.height});
+  const PictureFormat &takes = model.format, &has = sets.format;
+  TERN_CHECK(takes.channels == has.channels && takes.height == has.height && takes.width == has.width,
+             DataError, "'{}' takes pictures of {}x{}x{}, '{}' has {}x{}x{} (channels, height, width)",
+             a.checkpoint, takes.channels, takes.height, takes.width, a.data, has.channels, has.height,
+             has.width);
+  TERN_CHECK(has.classes.size() <= takes.classes.size(), DataError,
+             "'{}' tells {} classes apart, '{}' has {}", a.checkpoint, takes.classes.size(), a.data,
+             has.classes.size());
+  std::copy(has.classes.begin(), has.classes.end(), model.format.classes.begin());
+  if (!sets.note.empty()) fmt::print(stderr, "tern: {}\n", sets.note);
+  data::DataLoader loader(train_part ? *sets.train : *sets.test,
+                          {.batch_size = a.batch_size, .device = device});
+  train::ProgressBar bar;
+  bar.start("testing", loader.dataset_size());
+  auto on_batch = [&](const train::Position& at) {
+    if (bar.is_due())
+      bar.draw(at.averages.count(), fmt::format("acc {:.2f} %", at.averages.accuracy() * 100));
+  };
+  const train::Evaluation result =
+      train::evaluate(model.net, loader, {.confusion = true, .on_batch = on_batch});
+  bar.clear();
+  if (a.json) {
+    fmt::print("{}\n", to_json(a, model, result).dump());
+    return 0;
+  }
+  fmt::print("{} on {} samples of {} ({})\n", a.checkpoint, train::with_commas(result.count), a.data,
+             a.split);
+  fmt::print("loss {:.4f}  accuracy {:.2f} %\n", result.loss, result.accuracy * 100);
+  print_table(model, result.confusion);
+  return 0;
+}
+
+}  // namespace
+
+void add_eval(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("eval", "Test a trained network: loss, accuracy, accuracy of each class");
+  auto a = std::make_shared<Arguments>();
+  command->add_option("--checkpoint", a->checkpoint, "The file with the weights")
+      ->type_name("FILE")
+      ->required();
+  command->add_option("--data", a->data, kDataHelp)->type_name("SET")->capture_default_str();
+  command->add_option("--split", a->split, "The part to test on: test or train")
+      ->type_name("PART")
+      ->check(CLI::IsMember({"test", "train"}))
+      ->capture_default_str();
+  command->add_option("--model", a->model, "lenet or mlp, to insist on one")->type_name("NAME");
+  command->add_option("--limit", a->limit, "Use only the first N samples")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command->add_option("--batch-size", a->batch_size, "Samples at a time")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  a->common.add_to(*command);
+  command->add_flag("--json", a->json, "Print one JSON object instead of text");
+  command->footer(kFooter);
+  command->callback([a, &action] { action = [a] { return run_eval(*a); }; });
+}
+
+}  // namespace tern::cli

@@ -1,0 +1,130 @@
+// The program `tern`: parsing of the command line, and how errors become exit codes: 0 done, 1 failure, 2
+// wrong use, 130 and 143 stopped by SIGINT and SIGTERM. The commands are in the files beside this one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+
+#include "tern/base/error.h"
+#include "tern/cli/command.h"
+#include "tern/cli/usage.h"
+#include "tern/train/terminal.h"
+
+namespace tern::cli {
+namespace {
+
+constexpr int kFailure = 1;
+constexpr int kWrongUse = 2;
+
+constexpr const char* kFooter = R"(Examples:
+  tern demo
+  tern train --data mnist:mnist --epochs 5 --out run
+  tern train --resume --out run
+  tern eval --checkpoint run/lenet.pt --data mnist:mnist
+  tern predict --checkpoint run/lenet.pt seven.png
+
+`tern COMMAND --help` has the options and examples of a command.
+Exit codes: 0 done, 1 failure, 2 wrong use, 130 stopped by Ctrl-C.)";
+
+std::string one_line(std::string text) {
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  for (char& c : text)
+    if (c == '\n') c = ' ';
+  return text;
+}
+
+/// The command that was being parsed, else the program itself.
+CLI::App& active(CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : *chosen.back();
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+/// What CLI11 says, with the nearest option where one was misspelled.
+std::string explain(const CLI::ParseError& error, CLI::App& command) {
+  std::string text = one_line(error.what());
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return text;
+  for (const std::string& word : command.remaining()) {
+    if (word.size() < 2 || word[0] != '-') continue;
+    const std::string name = word.substr(0, word.find('='));
+    const std::string hint = nearest(name, option_names(command));
+    return fmt::format("unknown option '{}'{}", name,
+                       hint.empty() ? "" : fmt::format(", did you mean '{}'?", hint));
+  }
+  return text;
+}
+
+int wrong_use(const std::string& who, const std::string& text) {
+  fmt::print(stderr, "{}: {} (see '{} --help')\n", who, text, who);
+  return kWrongUse;
+}
+
+int fail(const std::string& text) {
+  fmt::print(stderr, "tern: {}\n", one_line(text));
+  return kFailure;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Tern trains neural networks, saves them in PyTorch's format, and tests them.");
+  app.name("tern");
+  app.footer(kFooter);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "tern " TERN_VERSION, "Print the version and exit");
+  app.get_formatter()->column_width(34);
+  Action action;
+  add_train(app, action);
+  add_eval(app, action);
+  add_predict(app, action);
+  add_demo(app, action);
+  add_devices(app, action);
+  add_version(app, action);
+
+  if (argc < 2)
+    return wrong_use("tern", "a command is missing: train, eval, predict, demo, devices or version");
+  const std::string first = argv[1];
+  if (first.empty() || first[0] != '-') {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+      names.push_back(command->get_name());
+    if (std::find(names.begin(), names.end(), first) == names.end()) {
+      const std::string hint = nearest(first, names);
+      return wrong_use("tern", fmt::format("unknown command '{}'{}", first,
+                                           hint.empty() ? "" : fmt::format(", did you mean '{}'?", hint)));
+    }
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    CLI::App& command = active(app);
+    return wrong_use(&command == &app ? "tern" : "tern " + command.get_name(), explain(error, command));
+  }
+  try {
+    return action();
+  } catch (const UsageError& error) {
+    return wrong_use("tern " + active(app).get_name(), one_line(error.what()));
+  }
+}
+
+}  // namespace
+}  // namespace tern::cli
+
+int main(int argc, char** argv) {
+  try {
+    const int code = tern::cli::run(argc, argv);
+    if (std::fflush(stdout) != 0) return tern::cli::fail("standard output cannot be written");
+    return code;
+  } catch (const std::bad_alloc&) {
+    return tern::cli::fail("out of memory");
+  } catch (const std::exception& error) {
+    return tern::cli::fail(error.what());
+  }
+}

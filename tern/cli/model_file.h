@@ -1,0 +1,30 @@
+// From a file to a network: checkpoints of runs, state dicts in PyTorch's formats, safetensors.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tern/cli/data_source.h"
+#include "tern/nn/any_module.h"
+
+namespace tern::cli {
+
+struct TrainedModel {
+  std::string name;  ///< "lenet"
+  nn::AnyModule net;
+  PictureFormat format;      ///< what it takes
+  bool format_known = true;  ///< false: the file does not say, and it was guessed from the sizes
+};
+
+struct LoadModelOptions {
+  std::string model = {};  ///< empty: found from the names of the tensors
+  std::string kind =
+      {};  ///< of the pictures, as in DataSource; empty: as the file says, or guessed from the sizes
+  Device device = kCPU;  ///< where the network goes
+};
+
+/// Throws UsageError for an unknown name, IoError, and CheckpointError naming the file for one that holds no
+/// such network.
+TrainedModel load_model(const std::string& path, const LoadModelOptions& options);
+
+}  // namespace tern::cli

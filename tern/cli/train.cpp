@@ -1,0 +1,172 @@
+// `tern train`.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "tern/base/error.h"
+#include "tern/cli/command.h"
+#include "tern/cli/training.h"
+#include "tern/cli/usage.h"
+#include "tern/train/checkpoint.h"
+
+namespace tern::cli {
+namespace {
+
+constexpr const char* kFooter = R"(Files in DIR:
+  checkpoint.pt          everything needed to go on; replaced after every epoch, and when stopped
+  metrics.jsonl          one JSON object for every 50 steps and for every epoch
+  events.out.tfevents.*  the same for TensorBoard (tensorboard --logdir DIR)
+  MODEL.pt               the weights, for torch.load(..., weights_only=True)
+  MODEL.safetensors      the weights, as safetensors
+
+Ctrl-C stops after the step at hand and leaves a checkpoint (exit code 130); a second one stops at once.
+With --resume the run goes on where it was, and ends with the same numbers as if it had never stopped. What is
+left out is taken from the checkpoint.
+
+Examples:
+  tern train
+  tern train --model lenet --data mnist:mnist --epochs 5 --out run
+  tern train --data images:pets --image-size 64 --optimizer sgd --lr 0.05 --schedule cosine --out pets-run
+  tern train --resume --out run)";
+
+struct Arguments {
+  TrainSettings settings;
+  TrainingOptions training;
+  CommonOptions common;
+  std::string out;
+};
+
+/// A number that may be left out.
+CLI::Option* add_optional(CLI::App& command, const std::string& name, std::optional<double>& value,
+                          const std::string& help) {
+  return command
+      .add_option_function<double>(
+          name, [&value](const double& given) { value = given; }, help)
+      ->type_name("X");
+}
+
+void add_options(CLI::App& command, Arguments& a) {
+  TrainSettings& s = a.settings;
+  command.add_option("--model", s.model, "lenet or mlp")->type_name("NAME")->capture_default_str();
+  command.add_option("--data", s.data, kDataHelp)->type_name("SET")->capture_default_str();
+  command.add_option("--epochs", s.epochs, "Passes over the data")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  command.add_option("--batch-size", s.batch_size, "Samples in a step")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command.add_option("--optimizer", s.optimizer, "sgd, adam, adamw or rmsprop")
+      ->type_name("NAME")
+      ->capture_default_str();
+  add_optional(command, "--lr", s.lr,
+               "Learning rate, of onecycle the highest [sgd 0.05, adam and adamw 0.003, rmsprop 0.001]")
+      ->check(CLI::Range(0.0, 1e6));
+  add_optional(command, "--momentum", s.momentum, "For sgd [0.9] and rmsprop [0]")
+      ->check(CLI::Range(0.0, 1.0));
+  add_optional(command, "--weight-decay", s.weight_decay, "[0; 0.01 for adamw]")->check(CLI::Range(0.0, 1e6));
+  command
+      .add_option("--schedule", s.schedule,
+                  "none, step:EPOCHS[:FACTOR], exponential:FACTOR, cosine[:LEAST] or onecycle")
+      ->type_name("S")
+      ->capture_default_str();
+  command.add_option("--seed", s.seed, "Of the first weights and the order of the samples")
+      ->type_name("N")
+      ->capture_default_str();
+  command.add_option("--limit", s.limit, "Use only the first N samples of each part")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--image-size", s.image_size, "Side to which images:DIR are scaled")
+      ->type_name("N")
+      ->check(CLI::Range(12, 1024))
+      ->capture_default_str();
+  command.add_option("--out", a.out, "The folder to write to [run, or run-2, run-3, ... when that is taken]")
+      ->type_name("DIR");
+  command.add_flag("--resume", a.training.resume, "Go on with the run in the folder given by --out");
+  command.add_flag("--overwrite", a.training.overwrite, "Start anew even if the folder holds a run");
+  a.common.add_to(command);
+  command
+      .add_option("--workers", a.training.workers,
+                  "Threads that prepare batches [0, for images:DIR one for each core]")
+      ->type_name("N")
+      ->check(CLI::Range(0, 256));
+  command.add_option("--log-every", a.training.log_every, "Steps between two lines of metrics.jsonl")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 30))
+      ->capture_default_str();
+  command.add_option("--save-every", a.training.save_every, "Write checkpoints also every N steps")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 30));
+  command.add_flag("--json", a.training.json, "Print one JSON object a line instead of text");
+  command.footer(kFooter);
+}
+
+/// A folder that no run has taken yet.
+std::string free_folder() {
+  for (int i = 1;; ++i) {
+    const std::string name = i == 1 ? "run" : fmt::format("run-{}", i);
+    std::error_code ignored;
+    if (!std::filesystem::exists(name, ignored)) return name;
+  }
+}
+
+/// Takes what was not given from the checkpoint. What was given stays, so that fit() sees where it differs.
+void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
+  const auto path = std::filesystem::path(a.out) / train::kCheckpointName;
+  if (!std::filesystem::exists(path))
+    throw CheckpointError(fmt::format("nothing to resume: there is no '{}'", path.string()));
+  const train::Checkpoint saved = train::Checkpoint::load(path);
+  auto find = [&](const char* option, const ValueDict& dict, const char* key) -> const Value* {
+    const Value* value = command.count(option) ? nullptr : dict.find(key);
+    return value && !value->is_none() ? value : nullptr;
+  };
+  TrainSettings& s = a.settings;
+  with_context(fmt::format("'{}': settings", path.string()), [&] {
+    if (auto* v = find("--model", saved.settings, "model")) s.model = v->as_str();
+    if (auto* v = find("--data", saved.info, "data")) s.data = v->as_str();
+    if (auto* v = find("--epochs", saved.info, "epochs")) s.epochs = v->as_int();
+    if (auto* v = find("--batch-size", saved.settings, "batch_size")) s.batch_size = v->as_int();
+    if (auto* v = find("--optimizer", saved.settings, "optimizer")) s.optimizer = v->as_str();
+    if (auto* v = find("--lr", saved.settings, "lr")) s.lr = v->as_float();
+    if (auto* v = find("--momentum", saved.settings, "momentum")) s.momentum = v->as_float();
+    if (auto* v = find("--weight-decay", saved.settings, "weight_decay")) s.weight_decay = v->as_float();
+    if (auto* v = find("--schedule", saved.settings, "schedule")) s.schedule = v->as_str();
+    if (auto* v = find("--seed", saved.settings, "seed")) s.seed = static_cast<uint64_t>(v->as_int());
+    if (auto* v = find("--limit", saved.settings, "limit")) s.limit = v->as_int();
+    if (auto* v = find("--log-every", saved.info, "log_every")) a.training.log_every = v->as_int();
+    if (auto* v = find("--save-every", saved.info, "save_every")) a.training.save_every = v->as_int();
+    if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
+  });
+  // A momentum that was saved means nothing to another optimizer, which fit() will refuse.
+  if (s.optimizer == "adam" || s.optimizer == "adamw")
+    if (!command.count("--momentum")) s.momentum.reset();
+}
+
+int run_train(const CLI::App& command, Arguments& a) {
+  if (a.training.resume && a.training.overwrite) throw_usage("--resume and --overwrite exclude each other");
+  if (a.training.resume && a.out.empty()) throw_usage("--resume needs the folder of the run: --out DIR");
+  if (command.count("--out") && a.out.empty()) throw_usage("--out: the folder's name is empty");
+  a.training.device = a.common.apply();
+  if (a.training.resume) fill_from_checkpoint(command, a);
+  a.settings.complete();
+  if (a.out.empty()) a.out = free_folder();
+  a.training.out = a.out;
+  const Training training = run_training(a.settings, a.training);
+  return training.result.stopped ? 128 + training.signal : 0;
+}
+
+}  // namespace
+
+void add_train(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("train", "Train a network and write checkpoints, metrics and weights");
+  auto arguments = std::make_shared<Arguments>();
+  add_options(*command, *arguments);
+  command->callback([command, arguments, &action] {
+    action = [command, arguments] { return run_train(*command, *arguments); };
+  });
+}
+
+}  // namespace tern::cli

@@ -1,0 +1,237 @@
+// Running and reporting.
+#include "tern/cli/training.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "tern/base/parallel.h"
+#include "tern/io/serialize.h"
+#include "tern/train/interrupt.h"
+#include "tern/train/models.h"
+#include "tern/train/progress.h"
+
+namespace tern::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::ordered_json;
+using train::with_commas;
+
+/// Pause between two plain lines inside an epoch, where there is no progress bar.
+constexpr auto kPlainInterval = std::chrono::seconds(10);
+
+std::string title_of(const std::string& model) { return model == "lenet" ? "LeNet" : "MLP"; }
+
+int64_t count_elements(const std::vector<Tensor>& tensors) {
+  int64_t count = 0;
+  for (const Tensor& tensor : tensors) count += tensor.numel();
+  return count;
+}
+
+std::string percent(double fraction) { return fmt::format("{:.2f} %", fraction * 100); }
+
+/// What the user sees of a run.
+class Reporter {
+ public:
+  explicit Reporter(bool json) : json_(json), out_(train::Terminal::of(1)), style_(out_) {}
+
+  bool json() const { return json_; }
+  void line(const std::string& text) {
+    bar_.clear();
+    fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+  void notice(const std::string& text) {
+    bar_.clear();
+    fmt::print(stderr, "tern: {}\n", text);
+  }
+  void batch(const train::Position& at, const char* phase, int64_t batch_size) {
+    if (phase != phase_ || at.epoch != epoch_) {
+      phase_ = phase;
+      epoch_ = at.epoch;
+      bar_.start(fmt::format("{} {}/{}", phase, at.epoch, at.epochs), at.batches * batch_size,
+                 (at.batch - 1) * batch_size);
+    }
+    if (!bar_.is_due()) return;
+    std::string tail = fmt::format("loss {:.4f}", at.averages.loss());
+    if (const double accuracy = at.averages.accuracy(); !std::isnan(accuracy))
+      tail += fmt::format("  acc {}", percent(accuracy));
+    bar_.draw(at.batch * batch_size, tail);
+  }
+  void step(const train::StepReport& report) {
+    if (json_) return line(train::to_json(report));
+    if (bar_.is_shown() || Clock::now() - last_line_ < kPlainInterval) return;
+    last_line_ = Clock::now();
+    line(fmt::format("  step {}  loss {:.4f}  acc {}  {} samples/s", report.step, report.loss,
+                     percent(report.accuracy), with_commas(std::llround(report.samples_per_second))));
+  }
+  void epoch(const train::EpochReport& report, int64_t epochs) {
+    last_line_ = Clock::now();
+    if (json_) return line(train::to_json(report));
+    line(fmt::format("epoch {}/{}  loss {:.4f}  acc {}  {}test loss {:.4f}  test acc {}{}  {}", report.epoch,
+                     epochs, report.loss, percent(report.accuracy), style_.bold, report.test_loss,
+                     percent(report.test_accuracy), style_.reset, train::duration_text(report.seconds)));
+  }
+  void clear() { bar_.clear(); }
+
+ private:
+  bool json_;
+  train::Terminal out_;
+  train::Style style_;
+  train::ProgressBar bar_;
+  const char* phase_ = nullptr;
+  int64_t epoch_ = 0;
+  Clock::time_point last_line_ = Clock::now();
+};
+
+void report_start(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
+                  const DataSets& sets, int64_t parameters, int64_t steps_per_epoch) {
+  const int64_t train_size = (*sets.train)->size(), test_size = (*sets.test)->size();
+  if (reporter.json()) {
+    reporter.line(Json{{"type", "start"},
+                       {"model", settings.model},
+                       {"parameters", parameters},
+                       {"device", options.device.str()},
+                       {"threads", num_threads()},
+                       {"data", settings.data},
+                       {"train_samples", train_size},
+                       {"test_samples", test_size},
+                       {"epochs", settings.epochs},
+                       {"steps_per_epoch", steps_per_epoch},
+                       {"batch_size", settings.batch_size},
+                       {"optimizer", settings.optimizer},
+                       {"lr", *settings.lr},
+                       {"schedule", settings.schedule},
+                       {"seed", settings.seed},
+                       {"out", options.out.string()},
+                       {"resume", options.resume}}
+                      .dump());
+    return;
+  }
+  const int threads = num_threads();
+  reporter.line(fmt::format(
+      "{} with {} parameters on {}{}", title_of(settings.model), with_commas(parameters),
+      options.device.str(),
+      options.device.is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : ""));
+  reporter.line(fmt::format("{}: {} samples for training, {} for testing", settings.data,
+                            with_commas(train_size), with_commas(test_size)));
+  reporter.line(fmt::format("{}, learning rate {}, schedule {}; batches of {}, {} steps an epoch",
+                            settings.optimizer, *settings.lr, settings.schedule, settings.batch_size,
+                            with_commas(steps_per_epoch)));
+}
+
+void save_model(Training& training, const TrainSettings& settings, const TrainingOptions& options) {
+  nn::Module& net = training.net.get();
+  net.zero_grad();
+  net.cpu();
+  const StateDict dict = net.state_dict();
+  training.pt = options.out / (settings.model + ".pt");
+  training.safetensors = options.out / (settings.model + ".safetensors");
+  tern::save(dict, training.pt);
+  save_safetensors(dict, training.safetensors, safetensors_metadata(settings.model, training.format));
+}
+
+void report_end(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
+                const Training& training) {
+  const train::FitResult& result = training.result;
+  const std::string checkpoint = (options.out / train::kCheckpointName).string();
+  if (reporter.json()) {
+    Json json{{"type", result.stopped ? "stopped" : "end"}, {"epoch", result.epoch}, {"step", result.step}};
+    if (!result.history.empty()) json["test_accuracy"] = result.history.back().test_accuracy;
+    json["checkpoint"] = checkpoint;
+    if (!result.stopped) {
+      json["model_pt"] = training.pt.string();
+      json["model_safetensors"] = training.safetensors.string();
+    }
+    reporter.line(json.dump());
+  } else if (result.stopped) {
+    reporter.line(fmt::format("stopped in epoch {} after step {}; go on with: tern train --resume --out {}",
+                              std::min(result.epoch + 1, settings.epochs), result.step,
+                              options.out.string()));
+  } else {
+    reporter.line(
+        fmt::format("wrote {}, {} and {}", training.pt.string(), training.safetensors.string(), checkpoint));
+  }
+}
+
+}  // namespace
+
+std::map<std::string, std::string> safetensors_metadata(const std::string& model,
+                                                        const PictureFormat& format) {
+  const Json pictures{{"kind", format.kind},      {"channels", format.channels}, {"height", format.height},
+                      {"width", format.width},    {"mean", format.mean},         {"std", format.std},
+                      {"classes", format.classes}};
+  return {{"format", "pt"}, {"tern.model", model}, {"tern.pictures", pictures.dump()}};
+}
+
+Training run_training(const TrainSettings& settings, const TrainingOptions& options) {
+  Reporter reporter(options.json);
+  const DataSource source = DataSource::parse(settings.data);
+  const DataSets sets =
+      open_data(source, {.limit = settings.limit, .image_size = settings.image_size, .seed = settings.seed});
+  if (!sets.note.empty()) reporter.notice(sets.note);
+  const PictureFormat& format = sets.format;
+
+  manual_seed(settings.seed);
+  Training training;
+  training.format = format;
+  training.net = train::make_model(settings.model, {format.channels, format.height, format.width,
+                                                    static_cast<int64_t>(format.classes.size())});
+  training.net->to(options.device);
+  const int64_t workers = options.workers >= 0      ? options.workers
+                          : source.kind == "images" ? num_threads()
+                                                    : 0;
+  data::DataLoader train_loader(*sets.train, {.batch_size = settings.batch_size,
+                                              .shuffle = true,
+                                              .num_workers = workers,
+                                              .seed = settings.seed,
+                                              .device = options.device});
+  const int64_t test_batch = std::max<int64_t>(settings.batch_size, 256);
+  data::DataLoader test_loader(
+      *sets.test,
+      {.batch_size = test_batch, .num_workers = workers, .seed = settings.seed, .device = options.device});
+
+  const std::vector<Tensor> params = training.net->parameters();
+  const auto optimizer = settings.make_optimizer(params);
+  const Schedule schedule = Schedule::parse(settings.schedule);
+  const auto scheduler = schedule.make(*optimizer, *settings.lr, settings.epochs * train_loader.size());
+  report_start(reporter, settings, options, sets, count_elements(params), train_loader.size());
+
+  train::FitOptions fit;
+  fit.epochs = settings.epochs;
+  fit.scheduler = scheduler.get();
+  fit.schedule_unit = schedule.spans_run() ? train::ScheduleUnit::Step : train::ScheduleUnit::Epoch;
+  fit.out_dir = options.out;
+  fit.resume = options.resume;
+  fit.overwrite = options.overwrite;
+  fit.settings = settings.fixed();
+  fit.info = settings.free(format);
+  fit.info.set("log_every", options.log_every);
+  fit.info.set("save_every", options.save_every);
+  fit.info.set("demo", options.is_demo);
+  fit.log_every = options.log_every;
+  fit.save_every = options.save_every;
+  fit.on_batch = [&](const train::Position& at) { reporter.batch(at, "epoch", settings.batch_size); };
+  fit.on_test_batch = [&](const train::Position& at) { reporter.batch(at, "test", test_batch); };
+  fit.on_step = [&](const train::StepReport& report) { reporter.step(report); };
+  fit.on_epoch = [&](const train::EpochReport& report) { reporter.epoch(report, settings.epochs); };
+  fit.on_notice = [&](const std::string& text) { reporter.notice(text); };
+  {
+    train::Interrupt interrupt;
+    fit.stop = [&] { return interrupt.requested(); };
+    training.result = train::fit(training.net, *optimizer, {train_loader, &test_loader}, fit);
+    reporter.clear();
+    if (training.result.stopped)
+      training.signal = interrupt.signal();
+    else
+      save_model(training, settings, options);
+  }
+  report_end(reporter, settings, options, training);
+  return training;
+}
+
+}  // namespace tern::cli

@@ -1,0 +1,47 @@
+// One training run of the program: from settings to files, with progress on the terminal. Used by `train` and
+// `demo`.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "tern/cli/train_settings.h"
+#include "tern/core/device.h"
+#include "tern/nn/any_module.h"
+#include "tern/train/trainer.h"
+
+namespace tern::cli {
+
+struct TrainingOptions {
+  std::filesystem::path out;
+  bool resume = false;
+  bool overwrite = false;
+  Device device;
+  int64_t workers = -1;  ///< -1: none for sets in memory, one for each core for pictures in files
+  int64_t log_every = 50;
+  int64_t save_every = 0;
+  bool json = false;
+  bool is_demo =
+      false;  ///< leaves a mark in the checkpoint, by which the next demo knows that it may replace it
+};
+
+struct Training {
+  nn::AnyModule net;
+  PictureFormat format;
+  train::FitResult result;
+  int signal = 0;                     ///< the signal that stopped it, or 0
+  std::filesystem::path pt;           ///< the state dict in PyTorch's format, written at the end
+  std::filesystem::path safetensors;  ///< the same as safetensors
+};
+
+/// Trains, and writes <out>/<model>.pt and <out>/<model>.safetensors at the end. What happens is told on
+/// standard output, the progress bar is drawn on standard error. Throws what reading, training and writing
+/// throw.
+Training run_training(const TrainSettings& settings, const TrainingOptions& options);
+
+/// The metadata of the safetensors file, from which the kind of pictures is known again.
+std::map<std::string, std::string> safetensors_metadata(const std::string& model,
+                                                        const PictureFormat& format);
+
+}  // namespace tern::cli

@@ -1,0 +1,48 @@
+// The memo of the pickle machine.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tern/io/value.h"
+
+namespace tern::io {
+
+/// Values by arbitrary 32-bit numbers. Numbers that count up lie in a vector, others in a map, so that a lone
+/// large one costs little.
+class PickleMemo {
+ public:
+  void put(uint32_t index, const Value& value) {
+    if (index >= dense_.size() && index <= 2 * size_ + 16) dense_.resize(size_t{index} + 1);
+    if (index < dense_.size()) {
+      size_ += dense_[index].set ? 0 : 1;
+      dense_[index] = Slot{value, true};
+    } else {
+      size_ += sparse_.insert_or_assign(index, value).second ? 1 : 0;
+    }
+  }
+  const Value* get(uint32_t index) const {
+    if (index < dense_.size() && dense_[index].set) return &dense_[index].value;
+    auto found = sparse_.find(index);
+    return found == sparse_.end() ? nullptr : &found->second;
+  }
+  /// MEMOIZE's number: how many places are taken.
+  uint32_t next() const { return static_cast<uint32_t>(size_); }
+  void move_all_to(std::vector<Value>& list) {
+    for (Slot& slot : dense_) list.push_back(std::move(slot.value));
+    for (auto& [index, value] : sparse_) list.push_back(std::move(value));
+  }
+
+ private:
+  struct Slot {
+    Value value;
+    bool set = false;
+  };
+  std::vector<Slot> dense_;
+  std::unordered_map<uint32_t, Value> sparse_;
+  size_t size_ = 0;
+};
+
+}  // namespace tern::io

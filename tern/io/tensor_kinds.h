@@ -1,0 +1,20 @@
+// Kinds of tensors that are kept as their parts (sparse, quantized), and the strided tensor that all are made
+// of.
+#pragma once
+
+#include <optional>
+
+#include "tern/io/pickle_globals.h"
+
+namespace tern::io {
+
+/// A view of a storage value from pickled numbers, all of them checked. Throws CheckpointError or ShapeError.
+Tensor strided_tensor(const Value& storage, const Value& offset, const Value& size, const Value& stride,
+                      std::optional<DType> dtype = {});
+
+/// torch._utils._rebuild_sparse_tensor and _rebuild_sparse_csr_tensor.
+Value rebuild_sparse(PickleHost& host, const Value& callee, const CallArgs& args);
+/// torch._utils._rebuild_qtensor.
+Value rebuild_quantized(PickleHost& host, const Value& callee, const CallArgs& args);
+
+}  // namespace tern::io

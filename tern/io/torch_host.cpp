@@ -1,0 +1,79 @@
+// What PyTorch's containers share when their pickles are read.
+#include "tern/io/torch_host.h"
+
+#include "tern/base/check.h"
+#include "tern/io/byte_order.h"
+#include "tern/io/torch_file.h"
+#include "tern/io/value_nodes.h"
+
+namespace tern::io {
+
+using detail::describe;
+
+namespace {
+constexpr int kMaxNesting = 4;
+}
+
+Value TorchHost::load_nested(const std::string& bytes) {
+  TERN_CHECK(depth_ < kMaxNesting, CheckpointError, "checkpoints are nested deeper than {}", kMaxNesting);
+  auto source = view_memory(std::as_bytes(std::span(bytes.data(), bytes.size())));
+  return with_context("a checkpoint inside the checkpoint",
+                      [&] { return read_torch_file(source, options_, depth_ + 1).root; });
+}
+
+PickleOptions TorchHost::pickle_options() const {
+  PickleOptions options;
+  options.weights_only = options_.weights_only;
+  return options;
+}
+
+StorageId TorchHost::storage_id(const std::vector<Value>& items) const {
+  TERN_CHECK(items.size() >= 5, CheckpointError,
+             "a persistent id is a tuple of {} items, not ('storage', class, key, location, size)",
+             items.size());
+  bool is_storage = (items[0].is_str() && items[0].as_str() == "storage") ||
+                    (items[0].kind() == ValueKind::Bytes && items[0].as_bytes() == "storage");
+  TERN_CHECK(is_storage, CheckpointError, "a persistent id is of the unknown kind {}", items[0].str(50));
+  const GlobalRow* row = row_of(items[1]);
+  TERN_CHECK(row && row->typed, CheckpointError, "the class of a storage is {}", describe(items[1]));
+  TERN_CHECK(items[2].is_str(), CheckpointError, "the key of a storage is {}, not a str", describe(items[2]));
+  TERN_CHECK(items[3].is_str(), CheckpointError, "the location of a storage is {}, not a str",
+             describe(items[3]));
+  TERN_CHECK(items[4].kind() == ValueKind::Int && items[4].as_int() >= 0, CheckpointError,
+             "the size of a storage is {}", items[4].str(50));
+  StorageId id{row, items[2].as_str(), items[3].as_str(), items[4].as_int(), 0};
+  bool overflow = __builtin_mul_overflow(static_cast<size_t>(id.numel), itemsize(row->dtype), &id.nbytes);
+  TERN_CHECK(!overflow, CheckpointError, "storage '{}' has {} elements of {}, more than there can be",
+             id.key.substr(0, 100), id.numel, name(row->dtype));
+  return id;
+}
+
+Value TorchHost::storage_for(const StorageId& id, const std::function<Storage()>& make) {
+  auto found = storages_.find(id.key);
+  if (found == storages_.end()) {
+    Value storage = StorageValue{make(), id.type->dtype, id.numel};
+    storages_.emplace(id.key, Known{id.type, storage});
+    return storage;
+  }
+  const StorageValue& known = found->second.storage.as_storage();
+  TERN_CHECK(id.type == found->second.type && id.numel <= known.numel, CheckpointError,
+             "storage '{}' is referred to twice, as {} elements of {} and as {} of {}", id.key, known.numel,
+             name(known.dtype), id.numel, name(id.type->dtype));
+  return found->second.storage;
+}
+
+void TorchHost::finish_bytes(std::span<std::byte> bytes, DType dtype, bool swap) {
+  if (swap) {
+    bool complex = dtype == DType::Complex64 || dtype == DType::Complex128;
+    swap_bytes(bytes.data(), bytes.size(), itemsize(dtype) / (complex ? 2 : 1));
+  }
+  if (dtype == DType::Bool)
+    for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};
+}
+
+void TorchHost::run_checks() {
+  for (auto& check : checks_) check();
+  checks_.clear();
+}
+
+}  // namespace tern::io

@@ -1,0 +1,63 @@
+// What PyTorch's containers share when their pickles are read: persistent ids of storages, places, nested
+// checkpoints.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tern/io/pickle_reader.h"
+#include "tern/io/serialize.h"
+
+namespace tern::io {
+
+/// ('storage', class, key, location, numel[, view]), checked.
+struct StorageId {
+  const GlobalRow* type;
+  std::string key;
+  std::string location;
+  int64_t numel;
+  size_t nbytes;
+};
+
+class TorchHost : public PickleHost {
+ public:
+  /// `depth` counts checkpoints inside checkpoints.
+  TorchHost(const LoadOptions& options, int depth) : options_(options), depth_(depth) {}
+
+  void check_later(std::function<void()> check) override { checks_.push_back(std::move(check)); }
+  Device device_for(const std::string& location) override { return options_.map_location(location); }
+  Value load_nested(const std::string& bytes) override;
+
+ protected:
+  PickleOptions pickle_options() const;
+  /// Throws CheckpointError unless `items` begins as a storage's id does and the size fits 64 bits.
+  StorageId storage_id(const std::vector<Value>& items) const;
+  /// The storage of an id: the one that was made for its key, or what `make` gives. A key that comes with
+  /// another class or a larger size is a CheckpointError.
+  Value storage_for(const StorageId& id, const std::function<Storage()>& make);
+  /// Brings bytes from a file into the form they have in memory: host byte order, bools 0 or 1.
+  static void finish_bytes(std::span<std::byte> bytes, DType dtype, bool swap);
+  /// For a second attempt at the same pickle.
+  void forget_storages() {
+    storages_.clear();
+    checks_.clear();
+  }
+  /// To be called when all storages have their bytes.
+  void run_checks();
+
+  const LoadOptions& options_;
+
+ private:
+  struct Known {
+    const GlobalRow* type;
+    Value storage;
+  };
+  int depth_;
+  std::unordered_map<std::string, Known> storages_;
+  std::vector<std::function<void()>> checks_;
+};
+
+}  // namespace tern::io

@@ -1,0 +1,13 @@
+// The error of an index out of range.
+#include "tern/kernels/index.h"
+
+#include "tern/base/check.h"
+
+namespace tern {
+
+void throw_index_out_of_bounds(const IndexedDims& dims, int which, int64_t index) {
+  TERN_THROW(IndexError, "{}: index {} is out of bounds for dimension {} with size {}", dims.op, index,
+             dims.dim[which], dims.size[which]);
+}
+
+}  // namespace tern

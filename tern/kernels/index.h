@@ -1,0 +1,112 @@
+// Arguments of the kernels that read and write elements named by index tensors,
+// that find non-zero elements, and that search sorted rows. Which operator uses
+// which, and the gradients, are in tern/ops/index.cpp and embedding.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "tern/core/dtype.h"
+#include "tern/kernels/pointwise.h"
+#include "tern/kernels/strides.h"
+
+namespace tern {
+
+/// Index tensors that one kernel can combine.
+inline constexpr int kMaxIndexTensors = 6;
+
+/// The dimensions of a tensor that are addressed through int64 index tensors.
+struct IndexedDims {
+  const char* op = "";  ///< a literal, for errors
+  int count = 0;        ///< index tensors in use, at least 1
+  bool wrap = false;    ///< negative indices count from the end
+  const int64_t* index[kMaxIndexTensors] = {};
+  int64_t size[kMaxIndexTensors] = {};    ///< of the dimension that index i addresses
+  int64_t stride[kMaxIndexTensors] = {};  ///< of that dimension in the addressed tensor, in elements
+  int64_t dim[kMaxIndexTensors] = {};     ///< its number, for errors
+};
+
+/// Throws IndexError: "op: index 5 is out of bounds for dimension 0 with size
+/// 3".
+[[noreturn]] void throw_index_out_of_bounds(const IndexedDims& dims, int which, int64_t index);
+
+/// Operands of an index kernel: the result or target, the source, then the
+/// index tensors (stride 0 when not in use).
+using IndexGeometry = Geometry<2 + kMaxIndexTensors>;
+
+/// out[...] = in[... + sum of index_i[...] * stride_i]. Geometry: out, in
+/// (stride 0 along addressed dimensions), index tensors. Throws IndexError
+/// before or after part of `out` was written.
+struct IndexGetArgs {
+  DType dtype;
+  void* out;
+  const void* in;
+  IndexedDims dims;
+  IndexGeometry geometry;
+};
+
+enum class IndexPutMode : uint8_t { Set, Add };
+
+/// out[... + sum of index_i[...] * stride_i] = source[...], or += . A null
+/// `source` stands for `value`. The walked elements are the product of two
+/// geometries, each of out, source, index tensors: along `free`, elements of
+/// `out` are distinct, so it is cut into parallel pieces; along `addressed`
+/// (out has stride 0) the same element may be met again, so it is walked in
+/// order: the last one wins, and sums have one order whatever the number of
+/// threads.
+struct IndexPutArgs {
+  DType dtype;
+  IndexPutMode mode;
+  void* out;
+  const void* source;
+  Param value;
+  IndexedDims dims;
+  IndexGeometry free;
+  IndexGeometry addressed;
+};
+
+/// *count = number of elements of `in` that are not zero (NaN is not zero).
+struct NonzeroCountArgs {
+  DType dtype;
+  const void* in;
+  int64_t* count;
+  Geometry<1> geometry;
+};
+
+/// out[n * row_stride + d * column_stride] = coordinate d of the n-th non-zero
+/// element in row-major order of `sizes`; `rank` may be 1 for positions in the
+/// flattened tensor. `count` is what NonzeroCountArgs gave: no more is written.
+struct NonzeroArgs {
+  DType dtype;
+  int rank;
+  const void* in;
+  int64_t* out;
+  int64_t count;
+  int64_t row_stride;
+  int64_t column_stride;
+  int64_t sizes[kMaxDims];
+  Geometry<1> geometry;
+};
+
+/// out[r, i] = the first position p in row r of `sorted` with values[r, i] <=
+/// sorted[p] (< when `right`); `length` when there is none. Everything is
+/// contiguous; `sorted_row_stride` 0 shares one row.
+struct SearchSortedArgs {
+  DType dtype;
+  bool right;
+  const void* sorted;
+  const void* values;
+  int64_t* out;
+  int64_t rows;
+  int64_t row_values;
+  int64_t length;
+  int64_t sorted_row_stride;
+};
+
+#define TERN_INDEX_KERNELS(X)        \
+  X(index_get, IndexGetArgs)         \
+  X(index_put, IndexPutArgs)         \
+  X(nonzero_count, NonzeroCountArgs) \
+  X(nonzero, NonzeroArgs)            \
+  X(searchsorted, SearchSortedArgs)
+
+}  // namespace tern

@@ -1,0 +1,87 @@
+// Activation functions as layers. The functions themselves are in ops/activation.h and ops/softmax.h.
+#pragma once
+
+#include <string>
+
+#include "tern/nn/module.h"
+#include "tern/ops/activation.h"
+#include "tern/ops/softmax.h"
+
+namespace tern::nn {
+
+struct ReLU final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return relu(x); }
+};
+
+struct Tanh final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return tanh(x); }
+};
+
+struct Sigmoid final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return sigmoid(x); }
+};
+
+struct LogSigmoid final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return logsigmoid(x); }
+};
+
+struct SiLU final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return silu(x); }
+};
+
+struct LeakyReLU final : Module {
+  explicit LeakyReLU(double negative_slope_ = 0.01) : negative_slope(negative_slope_) {}
+  double negative_slope;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return leaky_relu(x, negative_slope); }
+  std::string extra_repr() const override;
+};
+
+struct ELU final : Module {
+  explicit ELU(double alpha_ = 1) : alpha(alpha_) {}
+  double alpha;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return elu(x, alpha); }
+  std::string extra_repr() const override;
+};
+
+struct GELU final : Module {
+  /// "none" or "tanh".
+  explicit GELU(std::string approximate_ = "none") : approximate(std::move(approximate_)) {}
+  std::string approximate;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return gelu(x, approximate); }
+  std::string extra_repr() const override;
+};
+
+struct Softplus final : Module {
+  explicit Softplus(double beta_ = 1, double threshold_ = 20) : beta(beta_), threshold(threshold_) {}
+  double beta;
+  double threshold;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return softplus(x, beta, threshold); }
+  std::string extra_repr() const override;
+};
+
+struct Softmax final : Module {
+  explicit Softmax(int64_t dim_) : dim(dim_) {}
+  int64_t dim;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return softmax(x, dim); }
+  std::string extra_repr() const override;
+};
+
+struct LogSoftmax final : Module {
+  explicit LogSoftmax(int64_t dim_) : dim(dim_) {}
+  int64_t dim;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return log_softmax(x, dim); }
+  std::string extra_repr() const override;
+};
+
+}  // namespace tern::nn

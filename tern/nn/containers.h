@@ -1,0 +1,169 @@
+// Sequential, ModuleList and ModuleDict: modules that hold modules.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tern/nn/any_module.h"
+
+namespace tern::nn {
+
+namespace detail {
+[[noreturn]] void throw_no_element(const char* container, int64_t index, size_t size);
+[[noreturn]] void throw_no_key(std::string_view key, const std::vector<std::string>& keys);
+[[noreturn]] void throw_double_key(const char* container, std::string_view key);
+/// PyTorch's text of a list: equal neighbours are written once, "(0-5): 6 x Block(...)".
+std::string list_text(const Module& list);
+
+/// An index counted from the end when negative.
+inline size_t checked_index(const char* container, int64_t index, size_t size) {
+  const int64_t count = static_cast<int64_t>(size);
+  if (index < -count || index >= count) throw_no_element(container, index, size);
+  return static_cast<size_t>(index < 0 ? index + count : index);
+}
+}  // namespace detail
+
+/// Modules that are called one after the other, each with the result of the one before:
+/// `nn::Sequential net(nn::Linear(20, 256), nn::ReLU(), nn::Linear(256, 10));` with keys "0", "1", "2", or
+/// `nn::Sequential net({{"hidden", nn::Linear(20, 256)}, {"act", nn::ReLU()}});` with keys of its own.
+class Sequential final : public Module {
+ public:
+  using Entry = std::pair<std::string, AnyModule>;
+
+  Sequential() = default;
+  template <class... Ms>
+  requires(sizeof...(Ms) > 0 && (std::derived_from<std::remove_cvref_t<Ms>, Module> && ...) &&
+           !(sizeof...(Ms) == 1 && (std::same_as<std::remove_cvref_t<Ms>, Sequential> &&
+                                    ...))) explicit Sequential(Ms&&... modules) {
+    (push_back(std::forward<Ms>(modules)), ...);
+  }
+  /// Throws ValueError for a name that occurs twice.
+  explicit Sequential(std::initializer_list<Entry> named) {
+    for (const Entry& entry : named) push_back(entry.first, entry.second);
+  }
+
+  Tensor forward(const Tensor& x) const;
+  template <class... Args>
+  Tensor operator()(Args&&... args) const {
+    return detail::call(*this, std::forward<Args>(args)...);
+  }
+
+  /// Adds a module under its number.
+  void push_back(AnyModule module) { push_back(std::to_string(size()), std::move(module)); }
+  void push_back(std::string name, AnyModule module);
+  size_t size() const noexcept { return entries_.size(); }
+  bool empty() const noexcept { return entries_.empty(); }
+  /// Throws IndexError; a negative index counts from the end.
+  AnyModule& operator[](int64_t index) {
+    return entries_[detail::checked_index("Sequential", index, size())].second;
+  }
+  const AnyModule& operator[](int64_t index) const {
+    return entries_[detail::checked_index("Sequential", index, size())].second;
+  }
+  /// Throws IndexError unless there is a module of this name.
+  AnyModule& operator[](std::string_view name);
+
+  // Iteration over the entries: `for (auto& [name, module] : net)`.
+  auto begin() noexcept { return entries_.begin(); }
+  auto end() noexcept { return entries_.end(); }
+  auto begin() const noexcept { return entries_.begin(); }
+  auto end() const noexcept { return entries_.end(); }
+
+  void collect_fields(Fields& fields) override {
+    for (auto& [name, module] : entries_) fields.add(name, module);
+  }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// A list of modules under the keys "0", "1", ...: of one type, `nn::ModuleList<Block> blocks`, or of any,
+/// `nn::ModuleList<> layers`. It is not called itself.
+template <class M = AnyModule>
+class ModuleList final : public Module {
+ public:
+  ModuleList() = default;
+  ModuleList(std::initializer_list<M> modules) : modules_(modules) {}
+  explicit ModuleList(std::vector<M> modules) : modules_(std::move(modules)) {}
+
+  void push_back(M module) { modules_.push_back(std::move(module)); }
+  template <class... Args>
+  M& emplace_back(Args&&... args) {
+    return modules_.emplace_back(std::forward<Args>(args)...);
+  }
+  size_t size() const noexcept { return modules_.size(); }
+  bool empty() const noexcept { return modules_.empty(); }
+  /// Throws IndexError; a negative index counts from the end.
+  M& operator[](int64_t index) { return modules_[detail::checked_index("ModuleList", index, size())]; }
+  const M& operator[](int64_t index) const {
+    return modules_[detail::checked_index("ModuleList", index, size())];
+  }
+  auto begin() noexcept { return modules_.begin(); }
+  auto end() noexcept { return modules_.end(); }
+  auto begin() const noexcept { return modules_.begin(); }
+  auto end() const noexcept { return modules_.end(); }
+
+  void collect_fields(Fields& fields) override {
+    for (size_t i = 0; i < modules_.size(); ++i) fields.add(std::to_string(i), modules_[i]);
+  }
+  std::string str() const override { return detail::list_text(*this); }
+
+ private:
+  std::vector<M> modules_;
+};
+
+/// Modules by name, in the order in which they were inserted. It is not called itself.
+template <class M = AnyModule>
+class ModuleDict final : public Module {
+ public:
+  using Entry = std::pair<std::string, M>;
+
+  ModuleDict() = default;
+  /// Throws ValueError for a name that occurs twice.
+  ModuleDict(std::initializer_list<Entry> entries) {
+    for (const Entry& entry : entries) insert(entry.first, entry.second);
+  }
+
+  /// Throws ValueError when the name is there already.
+  void insert(std::string name, M module) {
+    if (contains(name)) detail::throw_double_key("ModuleDict", name);
+    entries_.emplace_back(std::move(name), std::move(module));
+  }
+  bool contains(std::string_view name) const { return find(name) != entries_.end(); }
+  /// Throws IndexError unless there is a module of this name.
+  M& operator[](std::string_view name) {
+    auto found = find(name);
+    if (found == entries_.end()) detail::throw_no_key(name, keys());
+    return const_cast<M&>(found->second);
+  }
+  size_t size() const noexcept { return entries_.size(); }
+  bool empty() const noexcept { return entries_.empty(); }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    for (const Entry& entry : entries_) names.push_back(entry.first);
+    return names;
+  }
+  auto begin() noexcept { return entries_.begin(); }
+  auto end() noexcept { return entries_.end(); }
+  auto begin() const noexcept { return entries_.begin(); }
+  auto end() const noexcept { return entries_.end(); }
+
+  void collect_fields(Fields& fields) override {
+    for (auto& [name, module] : entries_) fields.add(name, module);
+  }
+
+ private:
+  auto find(std::string_view name) const {
+    return std::find_if(entries_.begin(), entries_.end(),
+                        [&](const Entry& entry) { return entry.first == name; });
+  }
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace tern::nn

@@ -1,0 +1,123 @@
+// Convolution layers.
+#include "tern/nn/conv.h"
+
+#include <fmt/format.h>
+
+#include "tern/nn/layer_support.h"
+#include "tern/nn/text.h"
+
+namespace tern::nn {
+namespace {
+
+void check_channels(const char* layer, int64_t in, int64_t out, int64_t groups) {
+  at_least(layer, "groups", groups, 1);
+  at_least(layer, "in_channels", in, 0);
+  at_least(layer, "out_channels", out, 0);
+  TERN_CHECK(in % groups == 0, ValueError, "{}: in_channels must be divisible by groups, got {} and {}",
+             layer, in, groups);
+  TERN_CHECK(out % groups == 0, ValueError, "{}: out_channels must be divisible by groups, got {} and {}",
+             layer, out, groups);
+}
+
+std::string tuple(Size2 size) { return python_tuple({size.h, size.w}); }
+
+/// The part of the text after the kernel size and the stride, as PyTorch's _ConvNd writes it.
+std::string tail(const std::string& padding, const std::string& dilation, const std::string& output_padding,
+                 int64_t groups, bool bias) {
+  std::string text;
+  if (!padding.empty()) text += ", padding=" + padding;
+  if (!dilation.empty()) text += ", dilation=" + dilation;
+  if (!output_padding.empty()) text += ", output_padding=" + output_padding;
+  if (groups != 1) text += fmt::format(", groups={}", groups);
+  if (!bias) text += ", bias=False";
+  return text;
+}
+
+std::string unless(Size2 size, int64_t usual) { return size == Size2(usual) ? "" : tuple(size); }
+
+}  // namespace
+
+// ---- Conv1d
+// ------------------------------------------------------------------------------------------------------------
+
+Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& o)
+    : in_channels_(in_channels),
+      options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
+  check_channels("Conv1d", in_channels, out_channels, o.groups);
+  at_least("Conv1d", "kernel_size", kernel_size, 1);
+  weight = empty_parameter({out_channels, in_channels / o.groups, kernel_size}, o);
+  if (o.bias) bias = empty_parameter({out_channels}, o);
+  reset_parameters();
+}
+
+void Conv1d::reset_parameters() { init_weight_and_bias(weight, bias); }
+
+Tensor Conv1d::forward(const Tensor& x) const { return conv1d(x, weight, bias, options_); }
+
+std::string Conv1d::extra_repr() const {
+  const auto& o = options_;
+  std::string padding = o.padding.mode == ConvPadding::kSame ? "same"
+                        : o.padding.size.w                   ? python_tuple({o.padding.size.w})
+                                                             : "";
+  return fmt::format(
+      "{}, {}, kernel_size={}, stride={}{}", in_channels_, weight.size(0), python_tuple({weight.size(2)}),
+      python_tuple({o.stride}),
+      tail(padding, o.dilation == 1 ? "" : python_tuple({o.dilation}), "", o.groups, bias.defined()));
+}
+
+// ---- Conv2d
+// ------------------------------------------------------------------------------------------------------------
+
+Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
+    : in_channels_(in_channels),
+      options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
+  check_channels("Conv2d", in_channels, out_channels, o.groups);
+  at_least("Conv2d", "kernel_size", std::min(kernel_size.h, kernel_size.w), 1);
+  weight = empty_parameter({out_channels, in_channels / o.groups, kernel_size.h, kernel_size.w}, o);
+  if (o.bias) bias = empty_parameter({out_channels}, o);
+  reset_parameters();
+}
+
+void Conv2d::reset_parameters() { init_weight_and_bias(weight, bias); }
+
+Tensor Conv2d::forward(const Tensor& x) const { return conv2d(x, weight, bias, options_); }
+
+std::string Conv2d::extra_repr() const {
+  const auto& o = options_;
+  std::string padding = o.padding.mode == ConvPadding::kSame ? "same" : unless(o.padding.size, 0);
+  return fmt::format("{}, {}, kernel_size={}, stride={}{}", in_channels_, weight.size(0),
+                     python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
+                     tail(padding, unless(o.dilation, 1), "", o.groups, bias.defined()));
+}
+
+// ---- ConvTranspose2d
+// ---------------------------------------------------------------------------------------------------
+
+ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
+                                 const ConvTranspose2dOptions& o)
+    : out_channels_(out_channels),
+      options_{.stride = o.stride,
+               .padding = o.padding,
+               .output_padding = o.output_padding,
+               .groups = o.groups,
+               .dilation = o.dilation} {
+  check_channels("ConvTranspose2d", in_channels, out_channels, o.groups);
+  at_least("ConvTranspose2d", "kernel_size", std::min(kernel_size.h, kernel_size.w), 1);
+  weight = empty_parameter({in_channels, out_channels / o.groups, kernel_size.h, kernel_size.w}, o);
+  if (o.bias) bias = empty_parameter({out_channels}, o);
+  reset_parameters();
+}
+
+void ConvTranspose2d::reset_parameters() { init_weight_and_bias(weight, bias); }
+
+Tensor ConvTranspose2d::forward(const Tensor& x) const { return conv_transpose2d(x, weight, bias, options_); }
+
+std::string ConvTranspose2d::extra_repr() const {
+  const auto& o = options_;
+  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(0), out_channels_,
+                     python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
+                     tail(unless(o.padding, 0), unless(o.dilation, 1), unless(o.output_padding, 0), o.groups,
+                          bias.defined()));
+}
+
+}  // namespace tern::nn

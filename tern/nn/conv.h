@@ -1,0 +1,98 @@
+// Convolution layers. The operators are in ops/conv.h.
+#pragma once
+
+#include <optional>
+
+#include "tern/nn/module.h"
+#include "tern/ops/conv.h"
+
+namespace tern::nn {
+
+struct Conv1dOptions {
+  int64_t stride = 1;
+  ConvPadding padding = 0;  ///< a number, "valid" or "same"
+  int64_t dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Convolution of sequences: [N, in_channels, L] (or without N) to [N, out_channels, L'].
+class Conv1d final : public Module {
+ public:
+  Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {});
+
+  Parameter weight;  ///< [out_channels, in_channels / groups, kernel_size]
+  Parameter bias;    ///< [out_channels], or absent
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x) const;
+  void reset_parameters();
+  std::string extra_repr() const override;
+
+ private:
+  int64_t in_channels_;
+  tern::Conv1dOptions options_;
+};
+
+struct Conv2dOptions {
+  Size2 stride = 1;
+  ConvPadding padding = 0;  ///< a number, {h, w}, "valid" or "same"
+  Size2 dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Convolution of images: [N, in_channels, H, W] (or without N) to [N, out_channels, H', W']. Weight and bias
+/// start uniform within 1 / sqrt(in_channels / groups * kernel area).
+class Conv2d final : public Module {
+ public:
+  Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
+
+  Parameter weight;  ///< [out_channels, in_channels / groups, kernel height, kernel width]
+  Parameter bias;    ///< [out_channels], or absent
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x) const;
+  void reset_parameters();
+  std::string extra_repr() const override;
+
+ private:
+  int64_t in_channels_;
+  tern::Conv2dOptions options_;
+};
+
+struct ConvTranspose2dOptions {
+  Size2 stride = 1;
+  Size2 padding = 0;
+  Size2 output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  Size2 dilation = 1;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// The transpose of a convolution: [N, in_channels, H, W] (or without N) to larger images.
+class ConvTranspose2d final : public Module {
+ public:
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
+                  const ConvTranspose2dOptions& options = {});
+
+  Parameter weight;  ///< [in_channels, out_channels / groups, kernel height, kernel width]
+  Parameter bias;    ///< [out_channels], or absent
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x) const;
+  void reset_parameters();
+  std::string extra_repr() const override;
+
+ private:
+  int64_t out_channels_;
+  tern::ConvTranspose2dOptions options_;
+};
+
+}  // namespace tern::nn

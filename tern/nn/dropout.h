@@ -1,0 +1,19 @@
+// Dropout as a layer.
+#pragma once
+
+#include "tern/nn/module.h"
+#include "tern/ops/random.h"
+
+namespace tern::nn {
+
+/// In training, zeroes each element with probability p and multiplies the others by 1 / (1 - p).
+struct Dropout final : Module {
+  /// Throws ValueError unless 0 <= p <= 1.
+  explicit Dropout(double p_ = 0.5);
+  double p;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return dropout(x, p, is_training()); }
+  std::string extra_repr() const override;
+};
+
+}  // namespace tern::nn

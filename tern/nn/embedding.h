@@ -1,0 +1,34 @@
+// A table of vectors, looked up by number. The operator is in ops/embedding.h.
+#pragma once
+
+#include <optional>
+
+#include "tern/nn/module.h"
+
+namespace tern::nn {
+
+struct EmbeddingOptions {
+  /// This row starts as zeros and gets no gradient; negative counts from the end.
+  std::optional<int64_t> padding_idx = std::nullopt;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Rows of `weight` for whole numbers of any shape: [...] to [..., embedding_dim]. Rows start standard
+/// normal.
+class Embedding final : public Module {
+ public:
+  Embedding(int64_t num_embeddings, int64_t embedding_dim, const EmbeddingOptions& options = {});
+
+  Parameter weight;  ///< [num_embeddings, embedding_dim]
+  TERN_MODULE(weight)
+
+  Tensor forward(const Tensor& input) const;
+  void reset_parameters();
+  std::string extra_repr() const override;
+
+ private:
+  std::optional<int64_t> padding_idx_;
+};
+
+}  // namespace tern::nn

@@ -1,0 +1,134 @@
+// Normalisation layers.
+#include "tern/nn/norm.h"
+
+#include <fmt/format.h>
+
+#include "tern/autograd/grad_mode.h"
+#include "tern/nn/layer_support.h"
+#include "tern/nn/text.h"
+#include "tern/ops/norm.h"
+
+namespace tern::nn {
+
+// ---- batch norm
+// --------------------------------------------------------------------------------------------------------
+
+BatchNorm::BatchNorm(const char* layer, int64_t num_features, int64_t min_dim, int64_t max_dim,
+                     const BatchNormOptions& options)
+    : layer_(layer),
+      num_features_(at_least(layer, "num_features", num_features, 0)),
+      min_dim_(min_dim),
+      max_dim_(max_dim),
+      eps_(options.eps),
+      momentum_(options.momentum) {
+  if (options.affine) weight = empty_parameter({num_features}, options);
+  if (options.affine && options.bias) bias = empty_parameter({num_features}, options);
+  if (options.track_running_stats) {
+    running_mean = empty({num_features}, tensor_options(options));
+    running_var = empty({num_features}, tensor_options(options));
+    TensorOptions count;
+    count.dtype = int64;
+    count.device = options.device;
+    num_batches_tracked = empty({}, count);
+  }
+  reset_parameters();
+}
+
+void BatchNorm::reset_parameters() {
+  reset_running_stats();
+  if (weight.defined()) init::ones_(weight);
+  if (bias.defined()) init::zeros_(bias);
+}
+
+void BatchNorm::reset_running_stats() {
+  if (!running_mean.defined()) return;
+  init::zeros_(running_mean);
+  init::ones_(running_var);
+  init::zeros_(num_batches_tracked);
+}
+
+Tensor BatchNorm::forward(const Tensor& x) const {
+  if (x.dim() < min_dim_ || x.dim() > max_dim_) [[unlikely]] {
+    std::string wanted = fmt::format("{}D", max_dim_);
+    if (min_dim_ != max_dim_) wanted = fmt::format("{}D or ", min_dim_) + wanted;
+    TERN_THROW(ShapeError, "{}: expected {} input (got {}D input)", layer_, wanted, x.dim());
+  }
+  double momentum = momentum_.value_or(0);
+  if (is_training() && num_batches_tracked.defined()) {
+    NoGradGuard no_grad;
+    Tensor count = num_batches_tracked;
+    count += Scalar(1);
+    if (!momentum_) momentum = 1 / count.item<double>();
+  }
+  return batch_norm(x, running_mean, running_var, weight, bias, is_training() || !running_mean.defined(),
+                    momentum, eps_);
+}
+
+bool BatchNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {
+  return name == "num_batches_tracked" && version.value_or(1) < 2;
+}
+
+std::string BatchNorm::extra_repr() const {
+  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features_,
+                     python_text(eps_), momentum_ ? python_text(*momentum_) : "None",
+                     python_text(weight.defined()), python_text(bias.defined()),
+                     python_text(running_mean.defined()));
+}
+
+// ---- layer norm
+// --------------------------------------------------------------------------------------------------------
+
+LayerNorm::LayerNorm(std::vector<int64_t> normalized_shape, const LayerNormOptions& options)
+    : normalized_shape_(std::move(normalized_shape)), eps_(options.eps) {
+  if (options.elementwise_affine) weight = full_parameter(normalized_shape_, 1, options);
+  if (options.elementwise_affine && options.bias) bias = full_parameter(normalized_shape_, 0, options);
+}
+
+Tensor LayerNorm::forward(const Tensor& x) const {
+  return layer_norm(x, normalized_shape_, weight, bias, eps_);
+}
+
+std::string LayerNorm::extra_repr() const {
+  return fmt::format("{}, eps={}, elementwise_affine={}, bias={}", python_tuple(normalized_shape_),
+                     python_text(eps_), python_text(weight.defined()), python_text(bias.defined()));
+}
+
+// ---- group norm
+// --------------------------------------------------------------------------------------------------------
+
+GroupNorm::GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options)
+    : num_groups_(at_least("GroupNorm", "num_groups", num_groups, 1)),
+      num_channels_(at_least("GroupNorm", "num_channels", num_channels, 0)),
+      eps_(options.eps) {
+  TERN_CHECK(num_channels % num_groups == 0, ValueError,
+             "GroupNorm: num_channels must be divisible by num_groups, got {} and {}", num_channels,
+             num_groups);
+  if (options.affine) {
+    weight = full_parameter({num_channels}, 1, options);
+    bias = full_parameter({num_channels}, 0, options);
+  }
+}
+
+Tensor GroupNorm::forward(const Tensor& x) const { return group_norm(x, num_groups_, weight, bias, eps_); }
+
+std::string GroupNorm::extra_repr() const {
+  return fmt::format("{}, {}, eps={}, affine={}, bias={}", num_groups_, num_channels_, python_text(eps_),
+                     python_text(weight.defined()), python_text(bias.defined()));
+}
+
+// ---- RMS norm
+// ----------------------------------------------------------------------------------------------------------
+
+RMSNorm::RMSNorm(std::vector<int64_t> normalized_shape, const RMSNormOptions& options)
+    : normalized_shape_(std::move(normalized_shape)), eps_(options.eps) {
+  if (options.elementwise_affine) weight = full_parameter(normalized_shape_, 1, options);
+}
+
+Tensor RMSNorm::forward(const Tensor& x) const { return rms_norm(x, normalized_shape_, weight, eps_); }
+
+std::string RMSNorm::extra_repr() const {
+  return fmt::format("{}, eps={}, elementwise_affine={}", python_tuple(normalized_shape_),
+                     eps_ ? python_text(*eps_) : "None", python_text(weight.defined()));
+}
+
+}  // namespace tern::nn

@@ -1,0 +1,144 @@
+// Normalisation layers. The operators are in ops/norm.h.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tern/nn/module.h"
+
+namespace tern::nn {
+
+struct BatchNormOptions {
+  double eps = 1e-5;
+  /// The share of a new batch in the running statistics; nothing: the average over all batches.
+  std::optional<double> momentum = 0.1;
+  bool affine = true;
+  bool bias = true;  ///< with `affine`
+  bool track_running_stats = true;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// What BatchNorm1d and BatchNorm2d share: normalisation of each channel over the batch in training, with
+/// running statistics otherwise (Ioffe and Szegedy, "Batch normalization", 2015).
+class BatchNorm : public Module {
+ public:
+  Parameter weight;            ///< [num_features], ones at first; absent without `affine`
+  Parameter bias;              ///< [num_features], zeros at first
+  Buffer running_mean;         ///< [num_features]; the buffers are absent without `track_running_stats`
+  Buffer running_var;          ///< [num_features]
+  Buffer num_batches_tracked;  ///< 0-d int64
+  TERN_MODULE(weight, bias, running_mean, running_var, num_batches_tracked)
+
+  /// Throws ShapeError unless the number of dimensions is one that the layer takes.
+  Tensor forward(const Tensor& x) const;
+  void reset_parameters();
+  void reset_running_stats();
+  std::string extra_repr() const override;
+  int64_t state_version() const override { return 2; }
+  bool may_be_absent(std::string_view name, std::optional<int64_t> version) const override;
+
+ protected:
+  BatchNorm(const char* layer, int64_t num_features, int64_t min_dim, int64_t max_dim,
+            const BatchNormOptions& options);
+
+ private:
+  const char* layer_;
+  int64_t num_features_;
+  int64_t min_dim_;
+  int64_t max_dim_;
+  double eps_;
+  std::optional<double> momentum_;
+};
+
+/// Batch normalisation of [N, C] or [N, C, L].
+struct BatchNorm1d final : BatchNorm {
+  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm1d", num_features, 2, 3, options) {}
+};
+
+/// Batch normalisation of [N, C, H, W].
+struct BatchNorm2d final : BatchNorm {
+  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNorm("BatchNorm2d", num_features, 4, 4, options) {}
+};
+
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool elementwise_affine = true;
+  bool bias = true;  ///< with `elementwise_affine`
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Normalisation over the last dimensions, which have the sizes `normalized_shape` (Ba et al., "Layer
+/// normalization", 2016).
+class LayerNorm final : public Module {
+ public:
+  explicit LayerNorm(std::vector<int64_t> normalized_shape, const LayerNormOptions& options = {});
+  explicit LayerNorm(int64_t size, const LayerNormOptions& options = {})
+      : LayerNorm(std::vector<int64_t>(1, size), options) {}
+
+  Parameter weight;  ///< ones at first; absent without `elementwise_affine`
+  Parameter bias;    ///< zeros at first
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
+
+ private:
+  std::vector<int64_t> normalized_shape_;
+  double eps_;
+};
+
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Normalisation of [N, num_channels, ...] over groups of channels (Wu and He, "Group normalization", 2018).
+class GroupNorm final : public Module {
+ public:
+  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
+
+  Parameter weight;  ///< [num_channels], ones at first; absent without `affine`
+  Parameter bias;    ///< [num_channels], zeros at first
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
+
+ private:
+  int64_t num_groups_;
+  int64_t num_channels_;
+  double eps_;
+};
+
+struct RMSNormOptions {
+  std::optional<double> eps = std::nullopt;  ///< the epsilon of the input's dtype when left out
+  bool elementwise_affine = true;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// Division by the root of the mean square over the last dimensions (Zhang and Sennrich, 2019).
+class RMSNorm final : public Module {
+ public:
+  explicit RMSNorm(std::vector<int64_t> normalized_shape, const RMSNormOptions& options = {});
+  explicit RMSNorm(int64_t size, const RMSNormOptions& options = {})
+      : RMSNorm(std::vector<int64_t>(1, size), options) {}
+
+  Parameter weight;  ///< ones at first; absent without `elementwise_affine`
+  TERN_MODULE(weight)
+
+  Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
+
+ private:
+  std::vector<int64_t> normalized_shape_;
+  std::optional<double> eps_;
+};
+
+}  // namespace tern::nn

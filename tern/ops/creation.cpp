@@ -1,0 +1,274 @@
+// Tensors of one value, ranges and matrices. Tensors from numbers and foreign memory are in
+// creation_data.cpp.
+#include "tern/ops/creation.h"
+
+#include <cmath>
+
+#include "tern/core/memory.h"
+#include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation_checks.h"
+#include "tern/ops/elementwise.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+
+namespace detail {
+
+Tensor make(const char* op, IntArrayRef shape, DType dtype, const std::optional<Device>& device) {
+  int64_t numel = with_context(op, [&] { return checked_numel(shape); });
+  return empty_contiguous(shape.to_shape(), numel, dtype, device ? resolve_device(*device) : kCPU);
+}
+
+Tensor finish(Tensor x, const TensorOptions& options) {
+  if (options.requires_grad) x.requires_grad_();
+  return x;
+}
+
+TensorOptions like(const Tensor& x, const TensorOptions& options) {
+  return {.dtype = options.dtype.value_or(x.dtype()),
+          .device = options.device.value_or(x.device()),
+          .requires_grad = options.requires_grad};
+}
+
+bool fits(double value, DType dtype) {
+  if (is_bool(dtype)) return true;
+  return visit_dtype(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      // Both limits are exact in double: max + 1 is a power of two.
+      double cut = std::trunc(value);
+      return cut >= static_cast<double>(std::numeric_limits<T>::min()) &&
+             cut < std::ldexp(1.0, std::numeric_limits<T>::digits);
+    } else {
+      double largest = dtype == DType::Float16    ? 65504.0
+                       : dtype == DType::BFloat16 ? 0x1.fep127
+                       : dtype == DType::Float32  ? static_cast<double>(std::numeric_limits<float>::max())
+                                                  : std::numeric_limits<double>::max();
+      return !std::isfinite(value) || std::abs(value) <= largest;
+    }
+  });
+}
+
+bool fits(int64_t value, DType dtype) {
+  if (!is_integral(dtype)) return fits(static_cast<double>(value), dtype);
+  return visit_dtype(dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>)
+      return value >= static_cast<int64_t>(std::numeric_limits<T>::min()) &&
+             value <= static_cast<int64_t>(std::numeric_limits<T>::max());
+    else
+      return true;
+  });
+}
+
+bool fits(const Scalar& value, DType dtype) {
+  return value.is_floating_point() ? fits(value.to_double(), dtype) : fits(value.to_int(), dtype);
+}
+
+std::string text_of(const Scalar& value) {
+  return value.is_floating_point()     ? fmt::format("{}", value.to_double())
+         : value.kind() == DType::Bool ? (value.to_bool() ? "true" : "false")
+                                       : fmt::format("{}", value.to_int());
+}
+
+}  // namespace detail
+
+namespace {
+
+Tensor constant(const char* op, IntArrayRef shape, const Scalar& value, DType dtype,
+                const TensorOptions& options) {
+  TERN_CHECK(detail::fits(value, dtype), ValueError,
+             "{}: value {} cannot be converted to type {} without overflow: choose a wider dtype", op,
+             detail::text_of(value), name(dtype));
+  Tensor x = detail::make(op, shape, dtype, options.device);
+  FillArgs args{.dtype = dtype, .value = param_of(value), .out = x.data_ptr(), .geometry = {}};
+  set_flat(args.geometry, x.numel());
+  if (x.numel() != 0) launch(current_stream(x.device()), kernels::fill, args);
+  return detail::finish(std::move(x), options);
+}
+
+DType dtype_or_default(const TensorOptions& options) { return options.dtype.value_or(get_default_dtype()); }
+
+void launch_range(const Tensor& out, const RangeArgs& args) {
+  if (args.count != 0) launch(current_stream(out.device()), kernels::range, args);
+}
+
+DType range_dtype(const char* op, std::initializer_list<const Scalar*> numbers,
+                  const TensorOptions& options) {
+  bool floating = false;
+  for (const Scalar* number : numbers) floating = floating || number->is_floating_point();
+  DType dtype = options.dtype.value_or(floating ? get_default_dtype() : DType::Int64);
+  TERN_CHECK(!is_bool(dtype) && is_computable(dtype), DTypeError,
+             "{}: needs an integer or floating-point dtype, got {}", op, name(dtype));
+  return dtype;
+}
+
+}  // namespace
+
+Tensor empty(IntArrayRef shape, const TensorOptions& options) {
+  return detail::finish(detail::make("empty", shape, dtype_or_default(options), options.device), options);
+}
+Tensor zeros(IntArrayRef shape, const TensorOptions& options) {
+  return constant("zeros", shape, 0, dtype_or_default(options), options);
+}
+Tensor ones(IntArrayRef shape, const TensorOptions& options) {
+  return constant("ones", shape, 1, dtype_or_default(options), options);
+}
+
+Tensor full(IntArrayRef shape, const Scalar& value, const TensorOptions& options) {
+  DType kind = value.is_floating_point() ? get_default_dtype() : value.kind();
+  return constant("full", shape, value, options.dtype.value_or(kind), options);
+}
+
+Tensor empty_like(const Tensor& x, const TensorOptions& options) {
+  return empty(x.shape(), detail::like(x, options));
+}
+Tensor zeros_like(const Tensor& x, const TensorOptions& options) {
+  return zeros(x.shape(), detail::like(x, options));
+}
+Tensor ones_like(const Tensor& x, const TensorOptions& options) {
+  return ones(x.shape(), detail::like(x, options));
+}
+Tensor full_like(const Tensor& x, const Scalar& value, const TensorOptions& options) {
+  return full(x.shape(), value, detail::like(x, options));
+}
+
+Tensor arange(const Scalar& end, const TensorOptions& options) { return arange(0, end, 1, options); }
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+  return arange(start, end, 1, options);
+}
+
+Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options) {
+  DType dtype = range_dtype("arange", {&start, &end, &step}, options);
+  double a = start.to_double(), b = end.to_double(), s = step.to_double();
+  auto text = [&] {
+    return fmt::format("start {}, end {}, step {}", detail::text_of(start), detail::text_of(end),
+                       detail::text_of(step));
+  };
+  TERN_CHECK(std::isfinite(a) && std::isfinite(b) && std::isfinite(s), ValueError,
+             "arange: unsupported range, numbers must be finite: {}", text());
+  TERN_CHECK(s != 0, ValueError, "arange: step must be nonzero: {}", text());
+  TERN_CHECK(s > 0 ? b >= a : b <= a, ValueError,
+             "arange: upper bound and lower bound inconsistent with step sign: {}", text());
+  double length = std::ceil((b - a) / s);
+  TERN_CHECK(length < 0x1p62, ValueError, "arange: invalid size, possible overflow: {}", text());
+  int64_t count = static_cast<int64_t>(length);
+  if (!start.is_floating_point() && !end.is_floating_point() && !step.is_floating_point()) {
+    // Exact: the distance and the size of the step fit unsigned numbers even where they overflow int64.
+    uint64_t first = static_cast<uint64_t>(start.to_int()), last = static_cast<uint64_t>(end.to_int());
+    uint64_t distance = s > 0 ? last - first : first - last;
+    uint64_t stride =
+        s > 0 ? static_cast<uint64_t>(step.to_int()) : uint64_t{0} - static_cast<uint64_t>(step.to_int());
+    count = static_cast<int64_t>(distance / stride + (distance % stride != 0));
+  }
+  const bool integers = is_integral(dtype);
+  TERN_CHECK(!integers || (detail::fits(a, DType::Int64) && detail::fits(s, DType::Int64)), ValueError,
+             "arange: out of bounds for {}: {}", name(dtype), text());
+  Tensor x = detail::make("arange", {count}, dtype, options.device);
+  launch_range(x, {.dtype = dtype,
+                   .integers = integers,
+                   .out = x.data_ptr(),
+                   .count = count,
+                   .pivot = count,
+                   .start = a,
+                   .step = s,
+                   .end = b,
+                   .integer_start = integers ? start.to_int() : 0,
+                   .integer_step = integers ? step.to_int() : 0});
+  return detail::finish(std::move(x), options);
+}
+
+Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options) {
+  TERN_CHECK(steps >= 0, ValueError, "linspace: number of steps must be non-negative, got {}", steps);
+  DType dtype = options.dtype.value_or(get_default_dtype());
+  TERN_CHECK(!is_bool(dtype) && is_computable(dtype), DTypeError,
+             "linspace: needs an integer or floating-point dtype, got {}", name(dtype));
+  double a = start.to_double(), b = end.to_double();
+  Tensor x = detail::make("linspace", {steps}, dtype, options.device);
+  launch_range(x, {.dtype = dtype,
+                   .integers = false,
+                   .out = x.data_ptr(),
+                   .count = steps,
+                   .pivot = steps == 1 ? 1 : steps / 2,
+                   .start = a,
+                   .step = steps > 1 ? (b - a) / static_cast<double>(steps - 1) : 0,
+                   .end = b,
+                   .integer_start = 0,
+                   .integer_step = 0});
+  return detail::finish(std::move(x), options);
+}
+
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
+                const TensorOptions& options) {
+  DType dtype = options.dtype.value_or(get_default_dtype());
+  Tensor exponents =
+      linspace(start, end, steps, {.dtype = float64, .device = options.device, .requires_grad = false});
+  return detail::finish(cast(binary(BinaryOp::Pow, Scalar(base), exponents), dtype), options);
+}
+
+Tensor eye(int64_t n, const TensorOptions& options) { return eye(n, n, options); }
+
+Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
+  TERN_CHECK(n >= 0 && m >= 0, ShapeError, "eye: sizes must be greater or equal to 0, got n = {}, m = {}", n,
+             m);
+  Tensor x = zeros({n, m}, {.dtype = options.dtype, .device = options.device, .requires_grad = false});
+  int64_t length = std::min(n, m);
+  FillArgs args{.dtype = x.dtype(), .value = {1.0, 1}, .out = x.data_ptr(), .geometry = {}};
+  set_flat(args.geometry, length);
+  args.geometry.strides[0][0] = m + 1;
+  if (length != 0) launch(current_stream(x.device()), kernels::fill, args);
+  return detail::finish(std::move(x), options);
+}
+
+namespace {
+
+Tensor triangle(const char* op, const Tensor& x, int64_t diagonal, bool upper) {
+  TERN_CHECK(x.dim() >= 2, ShapeError, "{}: input tensor must have at least 2 dimensions, got shape {}", op,
+             to_string(x.shape()));
+  TERN_CHECK(itemsize(x.dtype()) <= 8, DTypeError, "{}: no kernel for {}", op, name(x.dtype()));
+  Tensor source = contiguous(x);
+  Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
+  int64_t rows = x.size(-2), cols = x.size(-1);
+  if (x.numel() != 0)
+    launch(current_stream(x.device()), kernels::triangle,
+           {.dtype = x.dtype(),
+            .upper = upper,
+            .out = y.data_ptr(),
+            .in = source.data_ptr(),
+            .batch = x.numel() / (rows * cols),
+            .rows = rows,
+            .cols = cols,
+            .diagonal = diagonal});
+  if (tracks_grad(x))
+    record(op, y, {x},
+           [op, diagonal, upper](GradContext&, const Tensor& g) { return triangle(op, g, diagonal, upper); });
+  return y;
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& x, int64_t diagonal) { return triangle("tril", x, diagonal, /*upper=*/false); }
+Tensor triu(const Tensor& x, int64_t diagonal) { return triangle("triu", x, diagonal, /*upper=*/true); }
+
+Tensor one_hot(const Tensor& classes, int64_t num_classes) {
+  TERN_CHECK(is_integral(classes.dtype()), DTypeError, "one_hot: class numbers must be integers, got {}",
+             name(classes.dtype()));
+  TERN_CHECK(num_classes >= -1 && num_classes != 0, ValueError,
+             "one_hot: num_classes must be positive or -1 (inferred), got {}", num_classes);
+  if (classes.numel() == 0) {
+    TERN_CHECK(num_classes > 0, ValueError,
+               "one_hot: can not infer total number of classes from empty tensor: give num_classes");
+  } else {
+    int64_t smallest = item(min(classes)).to_int(), largest = item(max(classes)).to_int();
+    TERN_CHECK(smallest >= 0, ValueError, "one_hot: class values must be non-negative, found {}", smallest);
+    TERN_CHECK(num_classes == -1 || largest < num_classes, ValueError,
+               "one_hot: class values must be smaller than num_classes, found {} with num_classes = {}",
+               largest, num_classes);
+    if (num_classes == -1) num_classes = largest + 1;
+  }
+  Tensor numbers =
+      arange(num_classes, {.dtype = classes.dtype(), .device = classes.device(), .requires_grad = false});
+  return cast(binary(BinaryOp::Eq, unsqueeze(classes, -1), numbers), DType::Int64);
+}
+
+}  // namespace tern

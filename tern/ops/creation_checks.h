@@ -1,0 +1,29 @@
+// What the functions that make tensors share: options, and whether a number fits a dtype.
+#pragma once
+
+#include <string>
+
+#include "tern/core/tensor.h"
+
+namespace tern::detail {
+
+/// An uninitialised tensor on `device` or the CPU; errors in the shape name `op`.
+Tensor make(const char* op, IntArrayRef shape, DType dtype, const std::optional<Device>& device);
+/// x, requiring a gradient if the options say so.
+Tensor finish(Tensor x, const TensorOptions& options);
+/// The options with x's dtype and device where they say nothing.
+TensorOptions like(const Tensor& x, const TensorOptions& options);
+
+/// Whether the dtype holds the number without overflow (floats are cut to integers; infinities and NaN fit
+/// floats alone).
+bool fits(double value, DType dtype);
+bool fits(int64_t value, DType dtype);
+bool fits(const Scalar& value, DType dtype);
+
+/// A probability as the number of 32-bit words below it.
+uint64_t random_threshold(double p);
+
+/// The number as C++ writes it.
+std::string text_of(const Scalar& value);
+
+}  // namespace tern::detail

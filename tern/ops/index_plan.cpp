@@ -1,0 +1,257 @@
+// Plans of indexed access and the launches of their kernels.
+#include "tern/ops/index_plan.h"
+
+#include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+
+namespace tern {
+namespace {
+
+/// 0-d tensors are addressed as vectors of one element.
+Shape at_least_1d(const Shape& shape) { return shape.empty() ? Shape{1} : shape; }
+Strides strides_at_least_1d(const Tensor& x) { return x.dim() == 0 ? Strides{1} : x.strides(); }
+
+void fill_dims(const IndexPlan& plan, IndexedDims& dims) {
+  dims.op = plan.op;
+  dims.wrap = plan.wrap;
+  dims.count = plan.count;
+  for (int j = 0; j < plan.count; ++j) {
+    dims.index[j] = static_cast<const int64_t*>(plan.index[j].data_ptr());
+    dims.dim[j] = plan.dim[j];
+    dims.size[j] = plan.size[j];
+    dims.stride[j] = plan.stride[j];
+  }
+}
+
+void add_dim(IndexPlan& plan, const Tensor& index, int64_t dim, int64_t size, int64_t stride,
+             Strides index_strides) {
+  TERN_CHECK(plan.count < kMaxIndexTensors, NotImplementedError,
+             "{}: at most {} index tensors in one call: index in steps", plan.op, kMaxIndexTensors);
+  const int j = plan.count++;
+  plan.index[j] = index;
+  plan.dim[j] = dim;
+  plan.size[j] = size;
+  plan.stride[j] = stride;
+  plan.index_strides[j] = std::move(index_strides);
+}
+
+/// Merges the dimensions of `shape` for the result (or target), the source and
+/// the index tensors.
+void collapse_all(IndexGeometry& geometry, const IndexPlan& plan, const Shape& shape, const int64_t* first,
+                  const int64_t* second) {
+  const Strides none(shape.size(), 0);
+  const int64_t* strides[2 + kMaxIndexTensors];
+  strides[0] = first;
+  strides[1] = second;
+  for (int j = 0; j < kMaxIndexTensors; ++j)
+    strides[2 + j] = j < plan.count ? plan.index_strides[j].data() : none.data();
+  collapse<2 + kMaxIndexTensors>(
+      geometry, shape,
+      {strides[0], strides[1], strides[2], strides[3], strides[4], strides[5], strides[6], strides[7]});
+}
+
+}  // namespace
+
+Tensor as_index(const char* op, const Tensor& x, const Tensor& index) {
+  check_same_device(op, {{"x", x}, {"index", index}});
+  TERN_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, DTypeError,
+             "{}: Expected dtype int32/int64 for index, got {}: convert it "
+             "with to(int64)",
+             op, name(index.dtype()));
+  return cast(index, DType::Int64);
+}
+
+IndexPlan plan_gather(const char* op, const Tensor& x, int64_t dim, const Tensor& index, bool wrap) {
+  IndexPlan plan(op, wrap);
+  plan.shape = at_least_1d(index.shape());
+  plan.strides = strides_at_least_1d(x);
+  plan.repeats = uint64_t{1} << dim;
+  const size_t d = static_cast<size_t>(dim);
+  const int64_t stride = std::exchange(plan.strides[d], 0);
+  add_dim(plan, index, dim, at_least_1d(x.shape())[d], stride, strides_at_least_1d(index));
+  return plan;
+}
+
+IndexPlan plan_select(const char* op, const Tensor& x, int64_t dim, const Tensor& index, bool wrap) {
+  TERN_CHECK(index.dim() <= 1, ShapeError, "{}: Index is supposed to be a vector, got shape {}: flatten it",
+             op, to_string(index.shape()));
+  IndexPlan plan(op, wrap);
+  plan.shape = at_least_1d(x.shape());
+  plan.strides = strides_at_least_1d(x);
+  plan.repeats = uint64_t{1} << dim;
+  const size_t d = static_cast<size_t>(dim);
+  Strides index_strides(plan.shape.size(), 0);
+  index_strides[d] = index.dim() == 0 ? 1 : index.strides()[0];
+  const int64_t stride = std::exchange(plan.strides[d], 0);
+  const int64_t size = std::exchange(plan.shape[d], index.numel());
+  add_dim(plan, index, dim, size, stride, std::move(index_strides));
+  return plan;
+}
+
+IndexPlan plan_index(const char* op, const Tensor& x, const std::vector<Tensor>& indices) {
+  TERN_CHECK(indices.size() <= x.shape().size(), IndexError,
+             "{}: too many indices for tensor of dimension {}: got {}", op, x.dim(), indices.size());
+  IndexPlan plan(op, /*wrap=*/true);
+  Shape common;
+  std::string shapes;
+  size_t first = indices.size(), last = 0, used = 0;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d].defined()) continue;
+    shapes += (shapes.empty() ? "" : ", ") + to_string(indices[d].shape());
+    first = std::min(first, d);
+    last = d;
+    ++used;
+  }
+  TERN_CHECK(used != 0, IndexError, "{}: at least one index tensor is needed", op);
+  for (const Tensor& index : indices) {
+    if (!index.defined() || index.shape() == common) continue;
+    try {
+      common = broadcast_shapes(common, index.shape(), op);
+    } catch (const ShapeError&) {
+      TERN_THROW(IndexError,
+                 "{}: shape mismatch: indexing tensors could not be broadcast "
+                 "together with shapes {}",
+                 op, shapes);
+    }
+  }
+  TERN_CHECK(common.size() + x.shape().size() <= kMaxRank, ShapeError,
+             "{}: the result of indexing {} with {} has more than {} dimensions", op, to_string(x.shape()),
+             shapes, kMaxRank);
+  // The dimensions of the indices come where the indexed ones were, or first
+  // when those are not neighbours.
+  const size_t at = last - first + 1 == used ? first : 0;
+  for (size_t d = 0; d <= x.shape().size(); ++d) {
+    if (plan.shape.size() == at && plan.repeats == 0 && (at == 0 || d == at)) {
+      for (size_t c = 0; c < common.size(); ++c) {
+        plan.repeats |= uint64_t{1} << plan.shape.size();
+        plan.shape.push_back(common[c]);
+        plan.strides.push_back(0);
+      }
+    }
+    if (d == x.shape().size() || (d < indices.size() && indices[d].defined())) continue;
+    plan.shape.push_back(x.shape()[d]);
+    plan.strides.push_back(x.strides()[d]);
+  }
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!indices[d].defined()) continue;
+    Strides strides(plan.shape.size(), 0);
+    broadcast_strides(indices[d].shape(), indices[d].strides(), common, strides.data() + at);
+    add_dim(plan, indices[d], static_cast<int64_t>(d), x.shape()[d], x.strides()[d], std::move(strides));
+  }
+  return plan;
+}
+
+Tensor get_elements(const IndexPlan& plan, const Tensor& x) {
+  Tensor out = empty_contiguous(plan.shape, checked_numel(plan.shape), x.dtype(), x.device());
+  if (out.numel() == 0) return out;
+  TERN_CHECK(is_computable(x.dtype()), DTypeError, "{}: dtype {} is not supported", plan.op, name(x.dtype()));
+  IndexGetArgs args;
+  args.dtype = x.dtype();
+  args.out = out.data_ptr();
+  args.in = x.data_ptr();
+  fill_dims(plan, args.dims);
+  collapse_all(args.geometry, plan, plan.shape, out.strides().data(), plan.strides.data());
+  launch(current_stream(x.device()), kernels::index_get, args);
+  return out;
+}
+
+void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode, const Tensor& source,
+                  Param value) {
+  if (checked_numel(plan.shape) == 0) return;
+  Strides source_strides(plan.shape.size(), 0);
+  if (source.defined()) {
+    TERN_CHECK(source.dtype() == target.dtype(), DTypeError,
+               "{}: Expected self.dtype to be equal to src.dtype, got {} and "
+               "{}: convert one with to(dtype)",
+               plan.op, name(target.dtype()), name(source.dtype()));
+    broadcast_strides(source.shape(), source.strides(), plan.shape, source_strides.data());
+  }
+  IndexPutArgs args;
+  args.dtype = target.dtype();
+  args.mode = mode;
+  args.out = target.data_ptr();
+  args.source = source.defined() ? source.data_ptr() : nullptr;
+  args.value = value;
+  fill_dims(plan, args.dims);
+  Shape free = plan.shape, repeated = plan.shape;
+  for (size_t d = 0; d < plan.shape.size(); ++d) (plan.repeats >> d & 1 ? free : repeated)[d] = 1;
+  collapse_all(args.free, plan, free, plan.strides.data(), source_strides.data());
+  collapse_all(args.addressed, plan, repeated, plan.strides.data(), source_strides.data());
+  launch(current_stream(target.device()), kernels::index_put, args);
+}
+
+std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices) {
+  std::vector<Tensor> result;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Tensor& index = indices[i];
+    if (!index.defined()) {
+      result.push_back(index);
+      continue;
+    }
+    check_same_device(op, {{"x", x}, {"index", index}});
+    if (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) {
+      for (size_t d = 0; d < index.shape().size(); ++d) {
+        const size_t at = result.size() + d;
+        TERN_CHECK(at < x.shape().size(), IndexError, "{}: too many indices for tensor of dimension {}", op,
+                   x.dim());
+        TERN_CHECK(index.shape()[d] == x.shape()[at], IndexError,
+                   "{}: The shape of the mask {} at index {} does not match "
+                   "the shape of the indexed tensor {} at index {}",
+                   op, to_string(index.shape()), d, to_string(x.shape()), at);
+      }
+      TERN_CHECK(index.dim() > 0, IndexError,
+                 "{}: a mask of no dimensions is not supported: use masked_select", op);
+      for (Tensor& column : nonzero_coordinates(op, index, /*flat=*/false))
+        result.push_back(std::move(column));
+    } else {
+      TERN_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, IndexError,
+                 "{}: tensors used as indices must be int64, int32, uint8 or "
+                 "bool tensors, got {}",
+                 op, name(index.dtype()));
+      result.push_back(cast(index, DType::Int64));
+    }
+  }
+  TERN_CHECK(result.size() <= x.shape().size(), IndexError,
+             "{}: too many indices for tensor of dimension {}: got {}", op, x.dim(), result.size());
+  return result;
+}
+
+std::vector<Tensor> nonzero_coordinates(const char* op, const Tensor& x, bool flat) {
+  TERN_CHECK(x.dim() <= kMaxDims || flat, NotImplementedError,
+             "{}: at most {} dimensions, got {}: flatten some", op, kMaxDims, x.dim());
+  int64_t count = 0;
+  NonzeroArgs args;
+  if (x.numel() != 0) {
+    Tensor counted = empty_contiguous({}, 1, DType::Int64, x.device());
+    NonzeroCountArgs count_args;
+    count_args.dtype = x.dtype();
+    count_args.in = x.data_ptr();
+    count_args.count = static_cast<int64_t*>(counted.data_ptr());
+    collapse<1>(count_args.geometry, x.shape(), {x.strides().data()});
+    launch(current_stream(x.device()), kernels::nonzero_count, count_args);
+    count = item(counted).to_int();
+    args.geometry = count_args.geometry;
+  }
+  const int64_t rank = flat ? 1 : x.dim();
+  Tensor all = empty_contiguous({rank, count}, rank * count, DType::Int64, x.device());
+  if (rank * count != 0) {
+    args.dtype = x.dtype();
+    args.rank = static_cast<int>(rank);
+    args.in = x.data_ptr();
+    args.out = static_cast<int64_t*>(all.data_ptr());
+    args.count = count;
+    args.row_stride = 1;
+    args.column_stride = count;
+    if (flat)
+      args.sizes[0] = x.numel();
+    else
+      std::copy(x.shape().begin(), x.shape().end(), args.sizes);
+    launch(current_stream(x.device()), kernels::nonzero, args);
+  }
+  std::vector<Tensor> columns;
+  for (int64_t d = 0; d < rank; ++d)
+    columns.push_back(Tensor::view_of(all.storage(), DType::Int64, {count}, {1}, d * count));
+  return columns;
+}
+
+}  // namespace tern

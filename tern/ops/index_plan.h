@@ -1,0 +1,62 @@
+// The layer between index operators and the kernels index_get and index_put:
+// where the elements are. No gradients here.
+#pragma once
+
+#include <vector>
+
+#include "tern/core/tensor.h"
+#include "tern/kernels/index.h"
+
+namespace tern {
+
+/// How index tensors address the elements of one tensor.
+struct IndexPlan {
+  explicit IndexPlan(const char* op_, bool wrap_) : op(op_), wrap(wrap_) {}
+
+  const char* op;
+  bool wrap;
+  int count = 0;
+  Shape shape;                     ///< of what is read or written
+  Strides strides;                 ///< of the addressed tensor in that shape, 0 where indices
+                                   ///< take their place
+  uint64_t repeats = 0;            ///< bit d: along dimension d of `shape` the same
+                                   ///< element may be met again
+  Tensor index[kMaxIndexTensors];  ///< int64
+  Strides index_strides[kMaxIndexTensors];
+  int64_t dim[kMaxIndexTensors];
+  int64_t size[kMaxIndexTensors];
+  int64_t stride[kMaxIndexTensors];
+};
+
+/// An int64 or int32 index tensor as int64. Throws DTypeError, and DeviceError
+/// unless it is where x is.
+Tensor as_index(const char* op, const Tensor& x, const Tensor& index);
+
+/// An index for every element, along `dim` (already wrapped) of x. Shapes were
+/// checked.
+IndexPlan plan_gather(const char* op, const Tensor& x, int64_t dim, const Tensor& index, bool wrap = false);
+/// A vector of indices along `dim`. Throws ShapeError unless `index` is 1-D or
+/// 0-d.
+IndexPlan plan_select(const char* op, const Tensor& x, int64_t dim, const Tensor& index, bool wrap = false);
+/// Integer tensors by NumPy's rules, undefined ones standing for ":". Masks
+/// were replaced by coordinates.
+IndexPlan plan_index(const char* op, const Tensor& x, const std::vector<Tensor>& indices);
+
+/// The addressed elements of x, the tensor that the plan was made for.
+Tensor get_elements(const IndexPlan& plan, const Tensor& x);
+/// Writes (or adds) `source`, broadcast to the plan's shape, to the addressed
+/// elements of `target`, which the plan was made for. An undefined `source`
+/// stands for `value`.
+void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode, const Tensor& source,
+                  Param value = {});
+
+/// Replaces bool (and uint8) tensors by the coordinates of their true elements.
+/// Throws IndexError in PyTorch's words for too many indices, masks that do not
+/// fit, and floating tensors.
+std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices);
+/// The coordinates of the non-zero elements, a contiguous tensor for each
+/// dimension; with `flat`, the positions in row-major order as a single one.
+/// Blocks the host.
+std::vector<Tensor> nonzero_coordinates(const char* op, const Tensor& x, bool flat);
+
+}  // namespace tern

@@ -1,0 +1,205 @@
+// Losses of an input and a target of one shape, with the gradients of both.
+#include "tern/ops/activation.h"
+#include "tern/ops/common.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/index.h"
+#include "tern/ops/loss.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+namespace {
+
+struct Rule {
+  PairLoss loss;
+  double parameter;
+  Reduction reduction;  ///< None, Mean (by `scale`) or Sum
+  double scale;
+};
+
+/// dl/dx as operators.
+Tensor input_slope(const Rule& r, const Tensor& x, const Tensor& y) {
+  switch (r.loss) {
+    case PairLoss::Mse:
+      return mul(sub(x, y), 2);
+    case PairLoss::L1:
+      return sign(sub(x, y));
+    case PairLoss::SmoothL1:
+      return clamp(div(sub(x, y), r.parameter), -1, 1);
+    case PairLoss::Huber:
+      return clamp(sub(x, y), -r.parameter, r.parameter);
+    case PairLoss::Bce:
+      return div(sub(x, y), clamp(mul(rsub(x, 1), x), 1e-12, {}));
+    case PairLoss::BceWithLogits:
+      return sub(sigmoid(x), y);
+    case PairLoss::KlDiv:
+      return neg(y);
+    default:
+      return neg(exp(y));
+  }
+}
+
+/// dl/dy as operators.
+Tensor target_slope(const Rule& r, const Tensor& x, const Tensor& y) {
+  switch (r.loss) {
+    case PairLoss::Bce:
+      return sub(clamp(log1p(neg(x)), -100, {}), clamp(log(x), -100, {}));
+    case PairLoss::BceWithLogits:
+      return neg(x);
+    case PairLoss::KlDiv:
+      return where(gt(y, 0), sub(add(log(y), 1), x), neg(x));
+    case PairLoss::KlDivLog:
+      return mul(exp(y), sub(add(y, 1), x));
+    default:
+      return neg(input_slope(r, x, y));
+  }
+}
+
+Tensor fused_gradient(const Rule& r, const Tensor& x, const Tensor& y, const Tensor& g_given) {
+  const Tensor g = contiguous(g_given);
+  Tensor grad = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
+  PairLossBackwardArgs args;
+  args.op = r.loss;
+  args.dtype = x.dtype();
+  args.reduction = r.reduction;
+  args.numel = x.numel();
+  args.parameter = r.parameter;
+  args.scale = r.scale;
+  args.input = x.data_ptr();
+  args.target = y.data_ptr();
+  args.grad_loss = g.data_ptr();
+  args.grad_input = grad.data_ptr();
+  if (args.numel != 0) launch(current_stream(x.device()), kernels::pair_loss_backward, args);
+  return grad;
+}
+
+/// x and y have one shape and dtype.
+Tensor pair(const char* op, Rule r, const Tensor& x_given, const Tensor& y_given) {
+  const Tensor x = contiguous(x_given), y = contiguous(y_given);
+  Tensor loss = r.reduction == Reduction::None ? empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device())
+                                               : empty_contiguous({}, 1, x.dtype(), x.device());
+  r.scale = r.reduction == Reduction::Mean        ? 1.0 / static_cast<double>(x.numel())
+            : r.reduction == Reduction::BatchMean ? 1.0 / static_cast<double>(x.dim() == 0 ? 1 : x.size(0))
+                                                  : 1.0;
+  if (r.reduction == Reduction::BatchMean) r.reduction = Reduction::Mean;
+  PairLossArgs args;
+  args.op = r.loss;
+  args.dtype = x.dtype();
+  args.reduction = r.reduction;
+  args.numel = x.numel();
+  args.parameter = r.parameter;
+  args.scale = r.scale;
+  args.input = x.data_ptr();
+  args.target = y.data_ptr();
+  args.loss = loss.data_ptr();
+  launch(current_stream(x.device()), kernels::pair_loss, args);
+  if (tracks_grad(x, y))
+    record(op, loss, {x, y}, [r, x_ = save(x), y_ = save(y)](GradContext& c, const Tensor& g) {
+      const Tensor a = c[x_], b = c[y_];
+      std::array<Tensor, 2> grads;
+      if (!is_grad_enabled() && c.needs(0)) grads[0] = fused_gradient(r, a, b, g);
+      if (!is_grad_enabled() && !c.needs(1)) return grads;
+      const Tensor scaled = r.scale == 1 ? g : mul(g, r.scale);
+      if (c.needs(0) && !grads[0].defined()) grads[0] = mul(scaled, input_slope(r, a, b));
+      if (c.needs(1)) grads[1] = mul(scaled, target_slope(r, a, b));
+      return grads;
+    });
+  return loss;
+}
+
+void check_pair(const char* op, const Tensor& x, const Tensor& y, Reduction reduction) {
+  check_same_device(op, {{"input", x}, {"target", y}});
+  TERN_CHECK(is_floating_point(x.dtype()) || is_floating_point(y.dtype()), DTypeError,
+             "{}: not implemented for {}: convert with to(float32)", op, name(x.dtype()));
+  TERN_CHECK(reduction != Reduction::BatchMean, ValueError,
+             "{}: batchmean is not a valid value for reduction", op);
+}
+
+/// Both broadcast and promoted.
+Tensor broadcast_pair(const char* op, const Rule& r, Tensor x, Tensor y) {
+  const DType dtype = result_type(x, y);
+  x = to(x, dtype);
+  y = to(y, dtype);
+  if (x.shape() != y.shape()) {
+    const Shape shape = broadcast_shapes(x.shape(), y.shape(), op);
+    x = expand(x, shape);
+    y = expand(y, shape);
+  }
+  return pair(op, r, x, y);
+}
+
+void check_same_shape(const char* op, const Tensor& x, const Tensor& y) {
+  TERN_CHECK(x.shape() == y.shape(), ShapeError,
+             "{}: Target size ({}) must be the same as input size ({}): "
+             "reshape or expand one",
+             op, to_string(y.shape()), to_string(x.shape()));
+}
+
+Tensor reduced(const Tensor& loss, Reduction reduction) {
+  return reduction == Reduction::None ? loss : reduction == Reduction::Mean ? mean(loss) : sum(loss);
+}
+
+Tensor named_pair(const char* op, PairLoss loss, double parameter, const Tensor& x, const Tensor& y,
+                  Reduction reduction) {
+  check_pair(op, x, y, reduction);
+  return broadcast_pair(op, {loss, parameter, reduction, 1}, x, y);
+}
+
+}  // namespace
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return named_pair("mse_loss", PairLoss::Mse, 0, input, target, reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return named_pair("l1_loss", PairLoss::L1, 0, input, target, reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  TERN_CHECK(beta >= 0, ValueError, "smooth_l1_loss: does not support negative values for beta: got {}",
+             beta);
+  return named_pair("smooth_l1_loss", beta == 0 ? PairLoss::L1 : PairLoss::SmoothL1, beta, input, target,
+                    reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  TERN_CHECK(delta > 0, ValueError, "huber_loss: does not support non-positive values for delta: got {}",
+             delta);
+  return named_pair("huber_loss", PairLoss::Huber, delta, input, target, reduction);
+}
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
+                            Reduction reduction) {
+  check_same_shape("binary_cross_entropy", input, target);
+  if (!weight.defined())
+    return named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, reduction);
+  const Tensor terms = named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, Reduction::None);
+  return reduced(mul(terms, weight), reduction);
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
+                                        const BceWithLogitsOptions& o) {
+  const char* op = "binary_cross_entropy_with_logits";
+  check_same_shape(op, input, target);
+  check_pair(op, input, target, o.reduction);
+  const bool plain = !o.weight.defined() && !o.pos_weight.defined();
+  if (!o.pos_weight.defined()) {
+    const Tensor terms =
+        named_pair(op, PairLoss::BceWithLogits, 0, input, target, plain ? o.reduction : Reduction::None);
+    return plain ? terms : reduced(mul(terms, o.weight), o.reduction);
+  }
+  // (1 - y) x - (1 + (w - 1) y) log sigmoid(x)
+  const Tensor factor = add(mul(sub(o.pos_weight, 1), target), 1);
+  const Tensor terms = sub(mul(rsub(target, 1), input), mul(factor, logsigmoid(input)));
+  return reduced(o.weight.defined() ? mul(terms, o.weight) : terms, o.reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& o) {
+  check_pair("kl_div", input, target, Reduction::Mean);
+  return broadcast_pair("kl_div", {o.log_target ? PairLoss::KlDivLog : PairLoss::KlDiv, 0, o.reduction, 1},
+                        input, target);
+}
+
+}  // namespace tern

@@ -1,0 +1,433 @@
+// Matrix products with their gradients. einsum, which is made of them, is in
+// einsum.cpp.
+#include "tern/ops/matmul.h"
+
+#include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+namespace {
+
+void check_operands(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device()) [[unlikely]]
+    throw_device_mismatch(op, {{"a", a}, {"b", b}});
+  TERN_CHECK(a.dtype() == b.dtype(), DTypeError,
+             "{}: expected both operands to have the same dtype, but got: {} "
+             "and {}: convert one with to(dtype)",
+             op, name(a.dtype()), name(b.dtype()));
+  TERN_CHECK(is_computable(a.dtype()) && a.dtype() != DType::Bool, DTypeError,
+             "{}: not implemented for {}: convert the operands with to(dtype)", op, name(a.dtype()));
+}
+
+[[noreturn, gnu::cold]] void throw_inner_sizes(const char* op, const Tensor& a, const Tensor& b, int64_t k,
+                                               int64_t other) {
+  TERN_THROW(ShapeError, "{}: inner sizes differ: a is {}, b is {} ({} vs {})", op, to_string(a.shape()),
+             to_string(b.shape()), k, other);
+}
+
+/// The last two dimensions of an operand, with vectors completed by a dimension
+/// of size 1.
+struct Matrix {
+  int64_t rows, cols, row_stride, col_stride;
+};
+Matrix left_matrix(const Tensor& a) {
+  const size_t r = a.shape().size();
+  if (r == 1) return {1, a.shape()[0], 0, a.strides()[0]};
+  return {a.shape()[r - 2], a.shape()[r - 1], a.strides()[r - 2], a.strides()[r - 1]};
+}
+Matrix right_matrix(const Tensor& b) {
+  const size_t r = b.shape().size();
+  if (r == 1) return {b.shape()[0], 1, b.strides()[0], 0};
+  return {b.shape()[r - 2], b.shape()[r - 1], b.strides()[r - 2], b.strides()[r - 1]};
+}
+IntArrayRef batch_of(const Tensor& x) {
+  return {x.shape().data(), x.shape().size() < 2 ? 0 : x.shape().size() - 2};
+}
+
+/// Fills the batch dimensions of `args`, merging neighbours, for a result that
+/// is contiguous with matrices of m * n elements.
+void set_batch(MatmulArgs& args, const char* op, const Shape& batch, const Tensor& a, const Tensor& b,
+               const Tensor& addend) {
+  const size_t rank = batch.size();
+  Strides strides[3] = {Strides(rank), Strides(rank), Strides(rank)};
+  const Tensor* operands[3] = {&a, &b, &addend};
+  for (int i = 0; i < 3; ++i) {
+    if (!operands[i]->defined()) continue;
+    broadcast_strides(batch_of(*operands[i]), operands[i]->strides(), batch, strides[i].data());
+  }
+  int n = 0;
+  for (size_t d = 0; d < rank; ++d) {
+    if (batch[d] == 1) continue;
+    bool merges = n > 0;
+    const int64_t* before[3] = {args.a_batch_strides, args.b_batch_strides, args.addend_batch_strides};
+    for (int i = 0; i < 3; ++i) merges = merges && before[i][n - 1] == strides[i][d] * batch[d];
+    if (merges) {
+      args.batch_sizes[n - 1] *= batch[d];
+    } else {
+      TERN_CHECK(n < MatmulArgs::kMaxBatchDims, NotImplementedError,
+                 "{}: more than {} batch dimensions: reshape the operands", op, MatmulArgs::kMaxBatchDims);
+      args.batch_sizes[n++] = batch[d];
+    }
+    args.a_batch_strides[n - 1] = strides[0][d];
+    args.b_batch_strides[n - 1] = strides[1][d];
+    args.addend_batch_strides[n - 1] = strides[2][d];
+  }
+  args.batch_dims = n;
+  int64_t step = args.m * args.n;
+  for (int d = n; d-- > 0;) {
+    args.out_batch_strides[d] = step;
+    step *= args.batch_sizes[d];
+  }
+  // Matrices of `a` that follow each other, times the same b, are one tall
+  // matrix.
+  if (n == 1 && args.m == 1) {
+    args.a_row_stride = args.a_batch_strides[0];
+    args.addend_row_stride = args.addend_batch_strides[0];
+  }
+  if (n == 1 && args.b_batch_strides[0] == 0 && args.a_batch_strides[0] == args.m * args.a_row_stride &&
+      (args.addend == nullptr || args.addend_batch_strides[0] == args.m * args.addend_row_stride)) {
+    args.m *= args.batch_sizes[0];
+    args.batch_dims = 0;
+  }
+}
+
+/// alpha * a b + beta * addend without gradient; `addend` may be undefined,
+/// else it broadcasts to the result.
+Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double alpha = 1,
+               double beta = 1) {
+  check_operands(op, a, b);
+  const Matrix left = left_matrix(a), right = right_matrix(b);
+  if (left.cols != right.rows) [[unlikely]]
+    throw_inner_sizes(op, a, b, left.cols, right.rows);
+  MatmulArgs args;
+  args.dtype = a.dtype();
+  args.m = left.rows;
+  args.n = right.cols;
+  args.k = left.cols;
+  args.a = a.data_ptr();
+  args.a_row_stride = left.row_stride;
+  args.a_col_stride = left.col_stride;
+  args.b = b.data_ptr();
+  args.b_row_stride = right.row_stride;
+  args.b_col_stride = right.col_stride;
+  args.out_row_stride = args.n;
+  args.alpha = alpha;
+  args.beta = beta;
+  const bool batched = a.shape().size() > 2 || b.shape().size() > 2;
+  Shape batch;
+  if (batched) batch = broadcast_shapes(batch_of(a), batch_of(b), op);
+  int64_t numel = args.m * args.n;
+  for (int64_t size : batch) numel *= size;
+  Shape shape = batch;
+  if (a.shape().size() > 1) shape.push_back(args.m);
+  if (b.shape().size() > 1) shape.push_back(args.n);
+  if (batched) numel = checked_numel(shape);
+  if (addend.defined()) {
+    Strides strides(shape.size());
+    broadcast_strides(addend.shape(), addend.strides(), shape, strides.data());
+    args.addend = addend.data_ptr();
+    args.addend_row_stride = strides[shape.size() - 2];
+    args.addend_col_stride = strides[shape.size() - 1];
+  }
+  Tensor out = empty_contiguous(std::move(shape), numel, a.dtype(), a.device());
+  if (numel == 0) return out;
+  args.out = out.data_ptr();
+  if (batched) set_batch(args, op, batch, a, b, addend);
+  launch(current_stream(a.device()), kernels::matmul, args);
+  return out;
+}
+
+Tensor record_product(const char* op, const Tensor& a, const Tensor& b);
+
+/// All dimensions but the last joined.
+Tensor as_matrix(const Tensor& x) {
+  const int64_t cols = x.size(-1);
+  return reshape(
+      x, {cols == 0 ? checked_numel({x.shape().data(), x.shape().size() - 1}) : x.numel() / cols, cols});
+}
+
+/// The gradients of a product: g b^T and a^T g, summed where operands were
+/// broadcast.
+Tensor left_gradient(const Tensor& g, const Tensor& b, const Shape& a_shape, bool a_is_vector) {
+  if (b.dim() == 1) {
+    // g [..., m] (or 0-d) and b [k]: every row of `a` meets b.
+    return reduce_to(mul(unsqueeze(g, -1), b), a_shape, g.dtype());
+  }
+  if (!a_is_vector) return reduce_to(record_product("matmul_backward", g, mT(b)), a_shape, g.dtype());
+  const Tensor all = record_product("matmul_backward", unsqueeze(g, -2), mT(b));
+  return reduce_to(squeeze(all, -2), a_shape, g.dtype());
+}
+Tensor right_gradient(const Tensor& g, const Tensor& a, const Shape& b_shape, bool b_is_vector) {
+  if (a.dim() == 1) {
+    // g [..., n] (or 0-d) and a [k].
+    if (b_is_vector) return reduce_to(mul(g, a), b_shape, g.dtype());
+    return reduce_to(mul(unsqueeze(g, -2), unsqueeze(a, -1)), b_shape, g.dtype());
+  }
+  const Tensor columns = b_is_vector ? unsqueeze(g, -1) : g;
+  if (b_shape.size() <= 2 && a.dim() > 2) {
+    const Tensor flat = record_product("matmul_backward", t(as_matrix(a)), as_matrix(columns));
+    return reshape(flat, b_shape);
+  }
+  const Tensor all = record_product("matmul_backward", mT(a), columns);
+  return reduce_to(b_is_vector ? squeeze(all, -1) : all, b_shape, g.dtype());
+}
+
+Tensor record_product(const char* op, const Tensor& a, const Tensor& b) {
+  Tensor y = product(op, a, b);
+  if (tracks_grad(a, b))
+    record(op, y, {a, b}, [a_ = save(a), b_ = save(b)](GradContext& c, const Tensor& g) {
+      const Tensor left = c[a_], right = c[b_];
+      return std::array<Tensor, 2>{
+          c.needs(0) ? left_gradient(g, right, left.shape(), left.dim() == 1) : Tensor(),
+          c.needs(1) ? right_gradient(g, left, right.shape(), right.dim() == 1) : Tensor()};
+    });
+  return y;
+}
+
+void check_rank(const char* op, const char* operand, const Tensor& x, int64_t rank) {
+  TERN_CHECK(x.dim() == rank, ShapeError, "{}: {} must be a {}-D tensor, got shape {}", op, operand, rank,
+             to_string(x.shape()));
+}
+
+Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const Tensor& b, double beta,
+                   double alpha) {
+  check_same_device(op, {{"input", input}, {"a", a}, {"b", b}});
+  check_operands(op, a, b);
+  TERN_CHECK(input.dtype() == a.dtype(), DTypeError,
+             "{}: expected input and matrices to have the same dtype, but got: "
+             "{} and {}",
+             op, name(input.dtype()), name(a.dtype()));
+  Shape target = a.shape();
+  target.back() = b.shape().back();
+  TERN_CHECK(broadcast_shapes(input.shape(), target, op) == target, ShapeError,
+             "{}: input of shape {} does not broadcast to the result's shape {}", op,
+             to_string(input.shape()), to_string(target));
+  Tensor y = product(op, a, b, beta == 0 ? Tensor() : input, alpha, beta);
+  if (tracks_grad(input, a, b))
+    record(op, y, {input, a, b},
+           [a_ = save(a), b_ = save(b), shape = input.shape(), alpha, beta](GradContext& c, const Tensor& g) {
+             std::array<Tensor, 3> grads;
+             auto scaled = [](const Tensor& x, double factor) { return factor == 1 ? x : mul(x, factor); };
+             if (c.needs(0)) grads[0] = scaled(reduce_to(g, shape, g.dtype()), beta);
+             if (c.needs(1)) grads[1] = scaled(matmul(g, mT(c[b_])), alpha);
+             if (c.needs(2)) grads[2] = scaled(matmul(mT(c[a_]), g), alpha);
+             return grads;
+           });
+  return y;
+}
+
+/// A tensor as a matrix of its last dimension, without a view: its leading
+/// dimensions must have one common stride.
+struct Rows {
+  int64_t count, row_stride, col_stride;
+};
+bool rows_of(const Tensor& x, Rows& rows) {
+  const Shape& shape = x.shape();
+  const Strides& strides = x.strides();
+  const size_t last = shape.size() - 1;
+  rows = {1, last == 0 ? 0 : strides[last - 1], strides[last]};
+  if (x.numel() == 0) {
+    for (size_t d = 0; d < last; ++d) rows.count *= shape[d];
+    return true;
+  }
+  int64_t expected = rows.row_stride;
+  for (size_t d = last; d-- > 0;) {
+    if (shape[d] != 1 && rows.count != 1 && strides[d] != expected) return false;
+    if (shape[d] != 1 && rows.count == 1) rows.row_stride = expected = strides[d];
+    rows.count *= shape[d];
+    expected *= shape[d];
+  }
+  return true;
+}
+Tensor with_rows(const Tensor& x, Rows& rows) {
+  if (rows_of(x, rows)) return x;
+  Tensor dense = contiguous(x);
+  rows_of(dense, rows);
+  return dense;
+}
+
+void set_operand(const void*& data, int64_t& row_stride, int64_t& col_stride, const Tensor& x, int64_t rows,
+                 int64_t cols) {
+  data = x.data_ptr();
+  row_stride = rows;
+  col_stride = cols;
+}
+
+/// Gradients of linear as three launches, nothing recorded.
+std::array<Tensor, 3> linear_backward(const GradContext& c, const Tensor& x_given, const Tensor& weight,
+                                      const Tensor& grad) {
+  std::array<Tensor, 3> results;
+  Rows g_rows, x_rows;
+  const Tensor g = with_rows(grad, g_rows);
+  const int64_t out = weight.shape()[0], in = weight.shape()[1];
+  const Device device = weight.device();
+  MatmulArgs args;
+  args.dtype = weight.dtype();
+  if (c.needs(0)) {
+    results[0] = empty_contiguous(x_given.shape(), x_given.numel(), args.dtype, device);
+    args.m = g_rows.count;
+    args.n = in;
+    args.k = out;
+    set_operand(args.a, args.a_row_stride, args.a_col_stride, g, g_rows.row_stride, g_rows.col_stride);
+    set_operand(args.b, args.b_row_stride, args.b_col_stride, weight, weight.strides()[0],
+                weight.strides()[1]);
+    args.out = results[0].data_ptr();
+    args.out_row_stride = in;
+    if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
+  }
+  if (c.needs(1)) {
+    const Tensor x = with_rows(x_given, x_rows);
+    results[1] = empty_contiguous(weight.shape(), out * in, args.dtype, device);
+    args.m = out;
+    args.n = in;
+    args.k = g_rows.count;
+    set_operand(args.a, args.a_row_stride, args.a_col_stride, g, g_rows.col_stride, g_rows.row_stride);
+    set_operand(args.b, args.b_row_stride, args.b_col_stride, x, x_rows.row_stride, x_rows.col_stride);
+    args.out = results[1].data_ptr();
+    args.out_row_stride = in;
+    if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
+  }
+  if (c.needs(2)) {
+    results[2] = empty_contiguous({out}, out, args.dtype, device);
+    ReduceArgs sums;
+    sums.op = ReduceOp::Sum;
+    sums.dtype = args.dtype;
+    sums.param = 1;
+    sums.out = results[2].data_ptr();
+    sums.in = g.data_ptr();
+    set_flat(sums.kept, out);
+    sums.kept.strides[0][0] = g_rows.col_stride;
+    set_flat(sums.reduced, g_rows.count);
+    sums.reduced.strides[0][0] = g_rows.row_stride;
+    if (out != 0) launch(current_stream(device), kernels::reduce, sums);
+  }
+  return results;
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void throw_linear(const Tensor& x, const Tensor& weight,
+                                                         const Tensor& bias) {
+  TERN_CHECK(x.dim() > 0, ShapeError, "linear: the input must have at least one dimension, got a 0-d tensor");
+  TERN_CHECK(weight.dim() == 2, ShapeError, "linear: weight must be [out, in], got {}",
+             to_string(weight.shape()));
+  TERN_CHECK(x.size(-1) == weight.size(1), ShapeError,
+             "linear: inner sizes differ: input is {}, weight is {} ({} vs {})", to_string(x.shape()),
+             to_string(weight.shape()), x.size(-1), weight.size(1));
+  check_same_device("linear", {{"input", x}, {"weight", weight}, {"bias", bias}});
+  check_operands("linear", x, weight);
+  TERN_CHECK(bias.dim() == 1 && bias.size(0) == weight.size(0), ShapeError,
+             "linear: bias must be [{}] for a weight of shape {}, got {}", weight.size(0),
+             to_string(weight.shape()), to_string(bias.shape()));
+  TERN_THROW(DTypeError,
+             "linear: expected weight and bias to have the same dtype, but "
+             "got: {} and {}",
+             name(weight.dtype()), name(bias.dtype()));
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  TERN_CHECK(a.dim() > 0 && b.dim() > 0, ShapeError,
+             "matmul: both arguments to matmul need to be at least 1D, but "
+             "they are {}D and {}D: use * for numbers",
+             a.dim(), b.dim());
+  return record_product("matmul", a, b);
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  check_rank("mm", "a", a, 2);
+  check_rank("mm", "b", b, 2);
+  return record_product("mm", a, b);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  check_rank("bmm", "a", a, 3);
+  check_rank("bmm", "b", b, 3);
+  TERN_CHECK(a.size(0) == b.size(0), ShapeError,
+             "bmm: batch sizes differ: a is {}, b is {} ({} vs {}): matmul broadcasts", to_string(a.shape()),
+             to_string(b.shape()), a.size(0), b.size(0));
+  return record_product("bmm", a, b);
+}
+
+Tensor mv(const Tensor& a, const Tensor& b) {
+  check_rank("mv", "a", a, 2);
+  check_rank("mv", "b", b, 1);
+  return record_product("mv", a, b);
+}
+
+Tensor dot(const Tensor& a, const Tensor& b) {
+  check_rank("dot", "a", a, 1);
+  check_rank("dot", "b", b, 1);
+  return record_product("dot", a, b);
+}
+
+Tensor outer(const Tensor& a, const Tensor& b) {
+  check_rank("outer", "a", a, 1);
+  check_rank("outer", "b", b, 1);
+  return mul(unsqueeze(a, 1), b);
+}
+
+Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+             const Scalar& alpha) {
+  check_rank("addmm", "mat1", mat1, 2);
+  check_rank("addmm", "mat2", mat2, 2);
+  return add_product("addmm", input, mat1, mat2, beta.to_double(), alpha.to_double());
+}
+
+Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+               const Scalar& alpha) {
+  check_rank("baddbmm", "batch1", batch1, 3);
+  check_rank("baddbmm", "batch2", batch2, 3);
+  TERN_CHECK(batch1.size(0) == batch2.size(0), ShapeError,
+             "baddbmm: batch sizes differ: batch1 is {}, batch2 is {} ({} vs {})", to_string(batch1.shape()),
+             to_string(batch2.shape()), batch1.size(0), batch2.size(0));
+  return add_product("baddbmm", input, batch1, batch2, beta.to_double(), alpha.to_double());
+}
+
+Tensor linear(const Tensor& x_given, const Tensor& weight, const Tensor& bias) {
+  if (weight.dim() == 1 && !bias.defined()) return matmul(x_given, weight);
+  const DType dtype = weight.dtype();
+  const Device device = weight.device();
+  const bool has_bias = bias.defined();
+  const bool fits = x_given.dim() > 0 && weight.dim() == 2 && x_given.shape().back() == weight.shape()[1] &&
+                    x_given.dtype() == dtype && x_given.device() == device && is_computable(dtype) &&
+                    dtype != DType::Bool &&
+                    (!has_bias || (bias.dim() == 1 && bias.shape()[0] == weight.shape()[0] &&
+                                   bias.dtype() == dtype && bias.device() == device));
+  if (!fits) [[unlikely]]
+    throw_linear(x_given, weight, bias);
+  Rows rows;
+  const Tensor x = with_rows(x_given, rows);
+  MatmulArgs args;
+  args.dtype = dtype;
+  args.m = rows.count;
+  args.n = weight.shape()[0];
+  args.k = weight.shape()[1];
+  set_operand(args.a, args.a_row_stride, args.a_col_stride, x, rows.row_stride, rows.col_stride);
+  set_operand(args.b, args.b_row_stride, args.b_col_stride, weight, weight.strides()[1], weight.strides()[0]);
+  if (has_bias) {
+    args.addend = bias.data_ptr();
+    args.addend_col_stride = bias.strides()[0];
+  }
+  Shape shape = x.shape();
+  shape.back() = args.n;
+  Tensor y = empty_contiguous(std::move(shape), args.m * args.n, dtype, device);
+  args.out = y.data_ptr();
+  args.out_row_stride = args.n;
+  if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
+  if (tracks_grad(x, weight, bias))
+    record("linear", y, {x, weight, bias},
+           [x_ = save(x), weight_ = save(weight)](GradContext& c, const Tensor& g) {
+             const Tensor input = c[x_], w = c[weight_];
+             if (!is_grad_enabled()) return linear_backward(c, input, w, g);
+             const Tensor rows_of_g = as_matrix(g);
+             return std::array<Tensor, 3>{c.needs(0) ? matmul(g, w) : Tensor(),
+                                          c.needs(1) ? matmul(t(rows_of_g), as_matrix(input)) : Tensor(),
+                                          c.needs(2) ? sum(rows_of_g, 0) : Tensor()};
+           });
+  return y;
+}
+
+}  // namespace tern

@@ -1,0 +1,47 @@
+// Matrix products. One launch each, whatever the strides of the operands;
+// linear has its bias and its whole backward fused. The kernel is described in
+// kernels/matmul.h.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tern/core/tensor.h"
+
+namespace tern {
+
+// All take tensors of one dtype (floats or integers; 16-bit floats accumulate
+// in float32, integers wrap) and throw DTypeError for two dtypes or bool,
+// ShapeError for sizes that do not fit, DeviceError for tensors on two devices.
+
+/// The product by PyTorch's rules: vectors count as rows (left) or columns
+/// (right) and vanish from the result, dimensions before the last two
+/// broadcast.
+Tensor matmul(const Tensor& a, const Tensor& b);
+/// [m, k] x [k, n].
+Tensor mm(const Tensor& a, const Tensor& b);
+/// [b, m, k] x [b, k, n].
+Tensor bmm(const Tensor& a, const Tensor& b);
+/// [m, k] x [k].
+Tensor mv(const Tensor& a, const Tensor& b);
+/// [k] x [k], a 0-d tensor.
+Tensor dot(const Tensor& a, const Tensor& b);
+/// [n, m] of all products of elements of two vectors.
+Tensor outer(const Tensor& a, const Tensor& b);
+/// beta * input + alpha * mat1 x mat2; `input` broadcasts to [m, n] and is not
+/// read when beta is 0.
+Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
+             const Scalar& alpha = 1);
+/// The same for batches: mat1 [b, m, k], mat2 [b, k, n].
+Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
+               const Scalar& alpha = 1);
+/// x W^T + bias: x [..., in], weight [out, in], bias [out] or undefined; the
+/// result is [..., out].
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// Sums of products in Einstein's notation: einsum("bij,bjk->bik", {a, b}).
+/// Letters name dimensions, "..." the broadcast ones; without "->" the result
+/// has the letters that occur once, in alphabetical order. Throws ValueError
+/// for a broken equation.
+Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands);
+
+}  // namespace tern

@@ -1,0 +1,227 @@
+// Random tensors and changes in place. Choices (permutations, multinomial) and dropout are in
+// random_choice.cpp.
+#include "tern/ops/random.h"
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/ops/common.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation_checks.h"
+#include "tern/ops/reduce.h"
+
+namespace tern {
+namespace {
+
+using MaybeGenerator = std::optional<Generator>;
+
+/// Draws into a contiguous tensor.
+void draw(const Tensor& out, RandomArgs args, const MaybeGenerator& generator) {
+  if (out.numel() == 0) return;
+  args.dtype = out.dtype();
+  args.out = out.data_ptr();
+  args.numel = out.numel();
+  int64_t per_counter = numbers_per_counter(args.distribution, args.dtype);
+  Generator source = generator ? *generator : default_generator();
+  Generator::State state =
+      source.reserve(static_cast<uint64_t>((args.numel + per_counter - 1) / per_counter));
+  args.seed = state.seed;
+  args.position = state.position;
+  launch(current_stream(out.device()), kernels::random, args);
+}
+
+Tensor drawn(const char* op, IntArrayRef shape, DType dtype, const TensorOptions& options,
+             const RandomArgs& args, const MaybeGenerator& generator) {
+  Tensor x = detail::make(op, shape, dtype, options.device);
+  draw(x, args, generator);
+  return detail::finish(std::move(x), options);
+}
+
+Tensor& draw_in_place(const char* op, Tensor& x, const RandomArgs& args, const MaybeGenerator& generator) {
+  check_in_place(op, x);
+  if (x.is_contiguous()) {
+    draw(x, args, generator);
+  } else {
+    Tensor dense = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
+    draw(dense, args, generator);
+    copy_elements(x, dense);
+  }
+  record_in_place(op, x, {x},
+                  [](GradContext&, const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(), 0); });
+  return x;
+}
+
+void check_floating(const char* op, DType dtype) {
+  TERN_CHECK(is_floating_point(dtype), DTypeError, "{}: needs a floating-point dtype, got {}", op,
+             name(dtype));
+}
+
+/// The largest value of a 16-bit dtype below `high`.
+template <class T>
+double below_16(double high) {
+  T nearest(static_cast<float>(high));
+  if (static_cast<double>(static_cast<float>(nearest)) < high) return static_cast<float>(nearest);
+  // The values of either type are ordered as their bits, those of negative numbers backwards.
+  uint16_t bits = nearest.bits;
+  bool zero = (bits & 0x7fff) == 0;
+  nearest.bits = zero ? uint16_t{0x8001} : static_cast<uint16_t>(bits & 0x8000 ? bits + 1 : bits - 1);
+  return static_cast<float>(nearest);
+}
+
+double largest_below(double high, DType dtype) {
+  if (dtype == DType::Float16) return below_16<Half>(high);
+  if (dtype == DType::BFloat16) return below_16<BFloat16>(high);
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  if (dtype == DType::Float64) return std::nextafter(high, kLowest);
+  float nearest = static_cast<float>(high);
+  return static_cast<double>(nearest) < high
+             ? nearest
+             : std::nextafter(nearest, -std::numeric_limits<float>::infinity());
+}
+
+RandomArgs uniform_args(const char* op, double low, double high, DType dtype) {
+  check_floating(op, dtype);
+  TERN_CHECK(low <= high, ValueError, "{}: expects to return a [low, high) range, but found low={} > high={}",
+             op, low, high);
+  TERN_CHECK(detail::fits(low, dtype) && detail::fits(high, dtype) && std::isfinite(low) &&
+                 std::isfinite(high) && detail::fits(high - low, dtype) && std::isfinite(high - low),
+             ValueError, "{}: low={}, high={} and their difference must be finite values of {}", op, low,
+             high, name(dtype));
+  RandomArgs args{};
+  args.distribution = Distribution::Uniform;
+  args.a = low;
+  args.b = std::max(low, largest_below(high, dtype));
+  args.width = high - low;
+  return args;
+}
+
+RandomArgs normal_args(const char* op, double mean, double std, DType dtype) {
+  check_floating(op, dtype);
+  TERN_CHECK(std >= 0, ValueError, "{}: expects std >= 0, but found std {}", op, std);
+  RandomArgs args{};
+  args.distribution = Distribution::Normal;
+  args.a = mean;
+  args.b = std;
+  return args;
+}
+
+RandomArgs integer_args(const char* op, int64_t low, int64_t high, DType dtype) {
+  TERN_CHECK(low < high, ValueError, "{}: expects low < high, but got low={} >= high={}", op, low, high);
+  bool fits =
+      is_bool(dtype) ? low >= 0 && high <= 2 : detail::fits(low, dtype) && detail::fits(high - 1, dtype);
+  TERN_CHECK(fits, ValueError, "{}: [{}, {}) is out of bounds for {}", op, low, high, name(dtype));
+  RandomArgs args{};
+  args.distribution = Distribution::Integer;
+  args.low = low;
+  args.range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  return args;
+}
+
+DType floating_dtype(const char* op, const TensorOptions& options) {
+  DType dtype = options.dtype.value_or(get_default_dtype());
+  check_floating(op, dtype);
+  return dtype;
+}
+
+}  // namespace
+
+Tensor rand(IntArrayRef shape, const TensorOptions& options, const MaybeGenerator& generator) {
+  DType dtype = floating_dtype("rand", options);
+  return drawn("rand", shape, dtype, options, uniform_args("rand", 0, 1, dtype), generator);
+}
+
+Tensor randn(IntArrayRef shape, const TensorOptions& options, const MaybeGenerator& generator) {
+  DType dtype = floating_dtype("randn", options);
+  return drawn("randn", shape, dtype, options, normal_args("randn", 0, 1, dtype), generator);
+}
+
+Tensor normal(double mean, double std, IntArrayRef shape, const TensorOptions& options,
+              const MaybeGenerator& generator) {
+  DType dtype = floating_dtype("normal", options);
+  return drawn("normal", shape, dtype, options, normal_args("normal", mean, std, dtype), generator);
+}
+
+Tensor randint(int64_t low, int64_t high, IntArrayRef shape, const TensorOptions& options,
+               const MaybeGenerator& generator) {
+  DType dtype = options.dtype.value_or(DType::Int64);
+  return drawn("randint", shape, dtype, options, integer_args("randint", low, high, dtype), generator);
+}
+
+Tensor randint(int64_t high, IntArrayRef shape, const TensorOptions& options,
+               const MaybeGenerator& generator) {
+  return randint(0, high, shape, options, generator);
+}
+
+Tensor rand_like(const Tensor& x, const TensorOptions& options, const MaybeGenerator& generator) {
+  return rand(x.shape(), detail::like(x, options), generator);
+}
+Tensor randn_like(const Tensor& x, const TensorOptions& options, const MaybeGenerator& generator) {
+  return randn(x.shape(), detail::like(x, options), generator);
+}
+Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const TensorOptions& options,
+                    const MaybeGenerator& generator) {
+  return randint(low, high, x.shape(), detail::like(x, options), generator);
+}
+
+Tensor& uniform_(Tensor& x, double low, double high, const MaybeGenerator& generator) {
+  return draw_in_place("uniform_", x, uniform_args("uniform_", low, high, x.dtype()), generator);
+}
+
+Tensor& normal_(Tensor& x, double mean, double std, const MaybeGenerator& generator) {
+  return draw_in_place("normal_", x, normal_args("normal_", mean, std, x.dtype()), generator);
+}
+
+Tensor& exponential_(Tensor& x, double rate, const MaybeGenerator& generator) {
+  check_floating("exponential_", x.dtype());
+  TERN_CHECK(rate > 0, ValueError, "exponential_: expects rate > 0, but found rate={}", rate);
+  RandomArgs args{};
+  args.distribution = Distribution::Exponential;
+  args.a = rate;
+  return draw_in_place("exponential_", x, args, generator);
+}
+
+Tensor& bernoulli_(Tensor& x, double p, const MaybeGenerator& generator) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "bernoulli_: expects p to be in [0, 1], but got p={}", p);
+  RandomArgs args{};
+  args.distribution = Distribution::Bernoulli;
+  args.threshold = detail::random_threshold(p);
+  return draw_in_place("bernoulli_", x, args, generator);
+}
+
+Tensor& random_(Tensor& x, int64_t low, int64_t high, const MaybeGenerator& generator) {
+  return draw_in_place("random_", x, integer_args("random_", low, high, x.dtype()), generator);
+}
+
+Tensor& random_(Tensor& x, const MaybeGenerator& generator) {
+  RandomArgs args{};
+  args.distribution = Distribution::Integer;
+  args.range = visit_dtype(x.dtype(), []<class T>() {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
+    else if constexpr (std::is_same_v<T, Half>)
+      return uint64_t{(1 << 11) + 1};
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      return uint64_t{(1 << 8) + 1};
+    else
+      return (uint64_t{1} << std::numeric_limits<T>::digits) + 1;
+  });
+  return draw_in_place("random_", x, args, generator);
+}
+
+Tensor bernoulli(const Tensor& p, const MaybeGenerator& generator) {
+  check_floating("bernoulli", p.dtype());
+  NoGradGuard no_grad;
+  if (p.numel() != 0) {
+    double low = item(min(p)).to_double(), high = item(max(p)).to_double();
+    TERN_CHECK(low >= 0 && high <= 1, ValueError,
+               "bernoulli: expects 0 <= p <= 1 in every place, but found values from {} to {}", low, high);
+  }
+  DType dtype = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+  Tensor u = rand(p.shape(), {.dtype = dtype, .device = p.device(), .requires_grad = false}, generator);
+  return cast(lt(u, p), p.dtype());
+}
+
+}  // namespace tern

@@ -1,0 +1,125 @@
+// Permutations, samples from weights, and dropout.
+#include <cmath>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation_checks.h"
+#include "tern/ops/random.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+
+uint64_t detail::random_threshold(double p) { return static_cast<uint64_t>(std::llround(std::ldexp(p, 32))); }
+
+namespace {
+
+Generator::State reserve(const std::optional<Generator>& generator, int64_t numbers, int64_t per_counter) {
+  Generator source = generator ? *generator : default_generator();
+  return source.reserve(static_cast<uint64_t>((numbers + per_counter - 1) / per_counter));
+}
+
+}  // namespace
+
+Tensor randperm(int64_t n, const TensorOptions& options, const std::optional<Generator>& generator) {
+  TERN_CHECK(n >= 0, ValueError, "randperm: n must be non-negative, got {}", n);
+  DType dtype = options.dtype.value_or(DType::Int64);
+  TERN_CHECK(!is_bool(dtype) && (n == 0 || detail::fits(n - 1, dtype)), ValueError,
+             "randperm: n is too large for dtype {}: {}", name(dtype), n);
+  TERN_CHECK(n < int64_t{1} << 32, NotImplementedError, "randperm: n must be below 2^32, got {}", n);
+  Tensor order = detail::make("randperm", {n}, DType::Int64, options.device);
+  if (n != 0) {
+    Generator::State state = reserve(generator, n, 2);
+    launch(current_stream(order.device()), kernels::permutation,
+           {.out = static_cast<int64_t*>(order.data_ptr()),
+            .count = n,
+            .seed = state.seed,
+            .position = state.position});
+  }
+  return detail::finish(cast(order, dtype), options);
+}
+
+Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
+                   const std::optional<Generator>& generator) {
+  TERN_CHECK(weights.dim() == 1 || weights.dim() == 2, ShapeError,
+             "multinomial: weights must be 1 or 2 dim, got shape {}", to_string(weights.shape()));
+  TERN_CHECK(is_floating_point(weights.dtype()), DTypeError,
+             "multinomial: weights must be of a floating-point dtype, got {}", name(weights.dtype()));
+  TERN_CHECK(num_samples > 0, ValueError, "multinomial: cannot sample num_samples <= 0 samples, got {}",
+             num_samples);
+  const int64_t categories = weights.size(-1), rows = weights.dim() == 2 ? weights.size(0) : 1;
+  TERN_CHECK(categories > 0, ShapeError, "multinomial: there are no categories: weights have shape {}",
+             to_string(weights.shape()));
+  TERN_CHECK(
+      replacement || num_samples <= categories, ValueError,
+      "multinomial: cannot sample num_samples ({}) > weights.size(-1) ({}) samples without replacement",
+      num_samples, categories);
+  Tensor w = compact(cast(weights.detach(), DType::Float64));
+  Shape shape;
+  if (weights.dim() == 2) shape.push_back(rows);
+  shape.push_back(num_samples);
+  Tensor out = detail::make("multinomial", shape, DType::Int64, weights.device());
+  if (rows == 0) return out;
+  Tensor fault = detail::make("multinomial", {1}, DType::Int64, weights.device());
+  Generator::State state = reserve(generator, rows * (replacement ? num_samples : categories), 2);
+  launch(current_stream(out.device()), kernels::multinomial,
+         {.out = static_cast<int64_t*>(out.data_ptr()),
+          .weights = static_cast<const double*>(w.data_ptr()),
+          .fault = static_cast<int64_t*>(fault.data_ptr()),
+          .rows = rows,
+          .categories = categories,
+          .samples = num_samples,
+          .replacement = replacement,
+          .seed = state.seed,
+          .position = state.position});
+  switch (static_cast<WeightFault>(item(fault).to_int())) {
+    case WeightFault::None:
+      break;
+    case WeightFault::NotFinite:
+      TERN_THROW(ValueError, "multinomial: probability tensor contains either `inf`, `nan` or element < 0");
+    case WeightFault::Zero:
+      TERN_THROW(ValueError, "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
+    case WeightFault::TooFew:
+      TERN_THROW(ValueError,
+                 "multinomial: invalid multinomial distribution (without replacement, a row has fewer "
+                 "positive weights than the {} "
+                 "samples)",
+                 num_samples);
+  }
+  return out;
+}
+
+namespace {
+
+/// The args say which elements stay; the same ones give the gradient.
+Tensor apply_dropout(const Tensor& x, const DropoutArgs& mask) {
+  Tensor source = contiguous(x.detach());
+  Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
+  DropoutArgs args = mask;
+  args.dtype = x.dtype();
+  args.out = y.data_ptr();
+  args.in = source.data_ptr();
+  args.numel = x.numel();
+  launch(current_stream(x.device()), kernels::dropout, args);
+  if (tracks_grad(x))
+    record("dropout", y, {x}, [mask](GradContext&, const Tensor& g) { return apply_dropout(g, mask); });
+  return y;
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "dropout: probability has to be between 0 and 1, but got {}", p);
+  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "dropout: needs a floating-point dtype, got {}",
+             name(x.dtype()));
+  if (!training || p == 0 || x.numel() == 0) return x;
+  Generator::State state = reserve(generator, x.numel(), 4);
+  DropoutArgs mask{};
+  mask.seed = state.seed;
+  mask.position = state.position;
+  mask.threshold = detail::random_threshold(1 - p);
+  mask.scale = p == 1 ? 0 : 1 / (1 - p);
+  return apply_dropout(x, mask);
+}
+
+}  // namespace tern

@@ -1,0 +1,286 @@
+// Views of parts of a tensor. The gradient of a part is put into zeros of the base's shape, which is an
+// operator too, so that it can be differentiated again.
+#include <algorithm>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/ops/common.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+namespace {
+
+/// Zeros of the shape `base` with g in the part that `part(zeros)` shows; parts without two elements in one
+/// place.
+template <class Part>
+Tensor embed(const Tensor& g, const Shape& base, const Part& part) {
+  Tensor y = filled(base, g.dtype(), g.device(), 0);
+  {
+    NoGradGuard no_grad;
+    copy_elements(part(y), g);
+  }
+  if (tracks_grad(g))
+    record("slice_backward", y, {g}, [part](GradContext&, const Tensor& gg) { return part(gg); });
+  return y;
+}
+
+/// Records `y` as the part that `part(x)` shows.
+template <class Part>
+Tensor record_part(const char* op, Tensor y, const Tensor& x, const Part& part) {
+  record_view(op, y, x,
+              [base = x.shape(), part](GradContext&, const Tensor& g) { return embed(g, base, part); });
+  return y;
+}
+
+/// Every step-th of the elements from `start` on of dimension `d`, `count` in all.
+Tensor strided_part(const char* op, const Tensor& x, size_t d, int64_t start, int64_t count, int64_t step) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  int64_t offset = x.storage_offset() + start * strides[d];
+  shape[d] = count;
+  strides[d] *= step;
+  Tensor y = Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), offset);
+  return record_part(op, std::move(y), x, [d, start, count, step](const Tensor& base) {
+    return strided_part("slice", base, d, start, count, step);
+  });
+}
+
+Tensor selected(const char* op, const Tensor& x, size_t d, int64_t index) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  int64_t offset = x.storage_offset() + index * strides[d];
+  shape.erase(d);
+  strides.erase(d);
+  Tensor y = Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), offset);
+  return record_part(op, std::move(y), x,
+                     [d, index](const Tensor& base) { return selected("select", base, d, index); });
+}
+
+size_t checked_dim(const char* op, const Tensor& x, int64_t dim) {
+  TERN_CHECK(x.dim() != 0, ShapeError, "{}: cannot be applied to a 0-dim tensor", op);
+  return static_cast<size_t>(wrap_dim(dim, x.dim(), op));
+}
+
+std::vector<Tensor> split_by(const char* op, const Tensor& x, int64_t split_size, int64_t pieces, size_t d) {
+  std::vector<Tensor> result;
+  result.reserve(static_cast<size_t>(pieces));
+  for (int64_t i = 0; i < pieces; ++i) {
+    int64_t start = i * split_size;
+    result.push_back(strided_part(op, x, d, start, std::min(split_size, x.shape()[d] - start), 1));
+  }
+  return result;
+}
+
+}  // namespace
+
+Tensor narrow(const Tensor& x, int64_t dim, int64_t start, int64_t length) {
+  size_t d = checked_dim("narrow", x, dim);
+  int64_t size = x.shape()[d];
+  TERN_CHECK(length >= 0, ShapeError, "narrow: length must be non-negative, got {}", length);
+  TERN_CHECK(start >= -size && start <= size, IndexError,
+             "narrow: start out of range (expected to be in range of [{}, {}], but got {})", -size, size,
+             start);
+  int64_t first = start < 0 ? start + size : start;
+  TERN_CHECK(length <= size - first, ShapeError,
+             "narrow: start ({}) + length ({}) exceeds dimension size ({}) of dimension {} of shape {}",
+             first, length, size, d, to_string(x.shape()));
+  return strided_part("slice", x, d, first, length, 1);
+}
+
+Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+             int64_t step) {
+  size_t d = checked_dim("slice", x, dim);
+  TERN_CHECK(step > 0, ValueError, "slice: step must be positive, got {}: use flip for the reverse order",
+             step);
+  int64_t size = x.shape()[d];
+  auto clip = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+  int64_t first = start ? clip(*start) : 0;
+  int64_t last = std::max(first, end ? clip(*end) : size);
+  return strided_part("slice", x, d, first, (last - first) / step + ((last - first) % step != 0), step);
+}
+
+Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  size_t d = checked_dim("select", x, dim);
+  int64_t size = x.shape()[d];
+  TERN_CHECK(index >= -size && index < size, IndexError,
+             "select: index {} out of range for tensor of size {} at dimension {}", index,
+             to_string(x.shape()), d);
+  return selected("select", x, d, index < 0 ? index + size : index);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
+  size_t d = checked_dim("unbind", x, dim);
+  std::vector<Tensor> result;
+  for (int64_t i = 0; i < x.shape()[d]; ++i) result.push_back(selected("unbind", x, d, i));
+  return result;
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
+  size_t d = checked_dim("chunk", x, dim);
+  TERN_CHECK(chunks > 0, ValueError, "chunk: expects `chunks` to be greater than 0, got: {}", chunks);
+  int64_t size = x.shape()[d];
+  if (size == 0) return split_by("split", x, 0, chunks, d);
+  int64_t piece = size / chunks + (size % chunks != 0);
+  return split_by("split", x, piece, (size + piece - 1) / piece, d);
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
+  size_t d = checked_dim("split", x, dim);
+  int64_t size = x.shape()[d];
+  TERN_CHECK(split_size >= 0, ValueError, "split: expects split_size be non-negative, but got split_size={}",
+             split_size);
+  TERN_CHECK(split_size > 0 || size == 0, ValueError,
+             "split: split_size can only be 0 if dimension size is 0, but got dimension size of {}", size);
+  return split_by("split", x, split_size, size == 0 ? 1 : size / split_size + (size % split_size != 0), d);
+}
+
+std::vector<Tensor> split(const Tensor& x, IntArrayRef split_sizes, int64_t dim) {
+  size_t d = checked_dim("split", x, dim);
+  int64_t total = 0;
+  bool valid = true;
+  for (int64_t size : split_sizes) valid = valid && size >= 0 && !__builtin_add_overflow(total, size, &total);
+  TERN_CHECK(valid && total == x.shape()[d], ShapeError,
+             "split: expects split_sizes to be non-negative and to sum exactly to {} (input tensor's size at "
+             "dimension {}), but got "
+             "split_sizes={}",
+             x.shape()[d], d, to_string(split_sizes));
+  std::vector<Tensor> result;
+  int64_t start = 0;
+  for (int64_t size : split_sizes) {
+    result.push_back(strided_part("split_with_sizes", x, d, start, size, 1));
+    start += size;
+  }
+  return result;
+}
+
+Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  size_t a = checked_dim("diagonal", x, dim1), b = static_cast<size_t>(wrap_dim(dim2, x.dim(), "diagonal"));
+  TERN_CHECK(a != b, ShapeError, "diagonal: dimensions cannot be identical {}, {} (shape {})", dim1, dim2,
+             to_string(x.shape()));
+  int64_t rows = x.shape()[a], cols = x.shape()[b];
+  int64_t row = offset < 0 ? std::min(-std::max(offset, -rows), rows) : 0,
+          col = offset > 0 ? std::min(offset, cols) : 0;
+  int64_t length = std::min(rows - row, cols - col);
+  Shape shape;
+  Strides strides;
+  for (size_t d = 0; d < x.shape().size(); ++d) {
+    if (d == a || d == b) continue;
+    shape.push_back(x.shape()[d]);
+    strides.push_back(x.strides()[d]);
+  }
+  shape.push_back(length);
+  strides.push_back(x.strides()[a] + x.strides()[b]);
+  int64_t start = x.storage_offset() + (length == 0 ? 0 : row * x.strides()[a] + col * x.strides()[b]);
+  Tensor y = Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), start);
+  return record_part("diagonal", std::move(y), x,
+                     [offset, dim1, dim2](const Tensor& base) { return diagonal(base, offset, dim1, dim2); });
+}
+
+namespace {
+
+/// The sum of the windows of g in the places that unfold took them from.
+Tensor fold_windows(const Tensor& g, const Shape& base, size_t d, int64_t size, int64_t step) {
+  Tensor y = filled(base, g.dtype(), g.device(), 0);
+  {
+    // Elements k of all windows lie `step` apart: no two in one place.
+    NoGradGuard no_grad;
+    int64_t windows = g.shape()[d];
+    for (int64_t k = 0; k < size && windows > 0; ++k)
+      accumulate_into(strided_part("slice", y, d, k, windows, step), select(g, -1, k));
+  }
+  if (tracks_grad(g))
+    record("unfold_backward", y, {g}, [d, size, step](GradContext&, const Tensor& gg) {
+      return unfold(gg, static_cast<int64_t>(d), size, step);
+    });
+  return y;
+}
+
+}  // namespace
+
+Tensor unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {
+  size_t d = static_cast<size_t>(wrap_dim(dimension, x.dim(), "unfold"));
+  int64_t available = x.dim() == 0 ? 1 : x.shape()[d];
+  TERN_CHECK(size >= 0 && size <= available, ShapeError,
+             "unfold: size must be in [0, {}] (the size of dimension {} of shape {}), but is {}", available,
+             d, to_string(x.shape()), size);
+  TERN_CHECK(step > 0, ValueError, "unfold: step is {} but must be > 0", step);
+  if (x.dim() == 0) return unfold(reshape(x, {1}), 0, size, step).select(0, 0);
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  shape[d] = (available - size) / step + 1;
+  shape.push_back(size);
+  strides.push_back(strides[d]);
+  strides[d] *= step;
+  Tensor y =
+      Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), x.storage_offset());
+  record_view("unfold", y, x, [base = x.shape(), d, size, step](GradContext&, const Tensor& g) {
+    return fold_windows(g, base, d, size, step);
+  });
+  return y;
+}
+
+namespace {
+
+struct Layout {
+  Shape shape;
+  Strides strides;
+  int64_t offset = 0;
+
+  /// One past the last element, from the start of the storage.
+  int64_t end() const {
+    int64_t last = offset;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      if (shape[d] == 0) return offset;
+      last += (shape[d] - 1) * strides[d];
+    }
+    return last + 1;
+  }
+  Tensor of(const Tensor& flat) const { return as_strided(flat, shape, strides, offset); }
+  /// Whether two elements may lie in one place.
+  bool may_overlap() const {
+    std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size
+    for (size_t d = 0; d < shape.size(); ++d)
+      if (shape[d] > 1) dims.emplace_back(strides[d], shape[d]);
+    std::sort(dims.begin(), dims.end());
+    int64_t reach = 0;
+    for (auto [stride, size] : dims) {
+      if (stride <= reach) return true;
+      reach += (size - 1) * stride;
+    }
+    return false;
+  }
+};
+
+/// What a tensor of layout `from` receives when g belongs to the layout `to` over the same memory: g is
+/// summed into memory, from which the elements of `from` are read; elements in one place share its sum
+/// evenly, as in PyTorch.
+Tensor relayout(const Tensor& g, const Layout& to, const Layout& from) {
+  int64_t low = std::min(to.offset, from.offset), high = std::max(to.end(), from.end());
+  Layout target{to.shape, to.strides, to.offset - low}, source{from.shape, from.strides, from.offset - low};
+  Tensor zeros = filled({high - low}, g.dtype(), g.device(), 0);
+  Tensor numbers = arange(high - low, {.dtype = int64, .device = g.device(), .requires_grad = false});
+  Tensor result = source.of(index_add(zeros, 0, reshape(target.of(numbers), {-1}), reshape(g, {-1})));
+  if (!source.may_overlap()) return result;
+  Tensor ones = filled({checked_numel(from.shape)}, g.dtype(), g.device(), 1);
+  return div(result, source.of(index_add(zeros, 0, reshape(source.of(numbers), {-1}), ones)));
+}
+
+}  // namespace
+
+Tensor as_strided(const Tensor& x, IntArrayRef shape, IntArrayRef strides,
+                  std::optional<int64_t> storage_offset) {
+  Tensor y = with_context("as_strided", [&] {
+    return Tensor::from_storage(x.storage(), x.dtype(), shape, strides,
+                                storage_offset.value_or(x.storage_offset()));
+  });
+  record_view("as_strided", y, x,
+              [to = Layout{y.shape(), y.strides(), y.storage_offset()},
+               from = Layout{x.shape(), x.strides(), x.storage_offset()}](GradContext&, const Tensor& g) {
+                return relayout(g, to, from);
+              });
+  return y;
+}
+
+}  // namespace tern

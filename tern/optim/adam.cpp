@@ -1,0 +1,83 @@
+// The step of Adam and AdamW.
+#include "tern/optim/adam.h"
+
+#include <cmath>
+
+#include "tern/kernels/list.h"
+
+namespace tern::optim {
+
+void AdamOptions::check(const char* optimizer) const {
+  detail::check_option(lr >= 0, optimizer, "learning rate", lr);
+  detail::check_option(eps >= 0, optimizer, "epsilon value", eps);
+  detail::check_option(betas.first >= 0 && betas.first < 1, optimizer, "beta parameter at index 0",
+                       betas.first);
+  detail::check_option(betas.second >= 0 && betas.second < 1, optimizer, "beta parameter at index 1",
+                       betas.second);
+  detail::check_option(weight_decay >= 0, optimizer, "weight_decay value", weight_decay);
+}
+
+Optimizer::StateLayout Adam::state_layout(size_t group) const {
+  return {.has_step = true,
+          .names = {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"},
+          .required = {true, true, options(group).amsgrad}};
+}
+
+void Adam::step() {
+  for (size_t g = 0; g < num_groups(); ++g) {
+    const AdamOptions& o = options(g);
+    int64_t steps =
+        -1;  // that `step_size` and `correction` are for: mostly all parameters have the same number
+    double step_size = 0, correction = 0;
+    update_group(
+        g, {0.0, 0.0, o.amsgrad ? std::optional(0.0) : std::nullopt},
+        [&](const Slot& slot, OptimEntry& entry) {
+          if (slot.steps != steps) {
+            steps = slot.steps;
+            const double t = static_cast<double>(steps);
+            step_size = o.lr / (1 - std::pow(o.betas.first, t));
+            correction = std::sqrt(1 - std::pow(o.betas.second, t));
+          }
+          entry.scalars[0] = step_size;
+          entry.scalars[1] = correction;
+        },
+        [&](Stream stream, const OptimList& list) {
+          launch(stream, kernels::adam_step,
+                 {.list = list,
+                  .lr = o.lr,
+                  .beta1 = o.betas.first,
+                  .beta2 = o.betas.second,
+                  .eps = o.eps,
+                  .weight_decay = o.weight_decay,
+                  .decoupled = o.decoupled_weight_decay,
+                  .amsgrad = o.amsgrad,
+                  .maximize = o.maximize});
+        });
+  }
+}
+
+AdamOptions AdamW::as_adam(const AdamWOptions& o) {
+  return {.lr = o.lr,
+          .betas = o.betas,
+          .eps = o.eps,
+          .weight_decay = o.weight_decay,
+          .amsgrad = o.amsgrad,
+          .maximize = o.maximize,
+          .decoupled_weight_decay = true};
+}
+
+std::vector<ParamGroup<AdamOptions>> AdamW::as_adam(std::vector<ParamGroup<AdamWOptions>> groups) {
+  std::vector<ParamGroup<AdamOptions>> result;
+  for (auto& group : groups) result.push_back({std::move(group.params), as_adam(group.options)});
+  return result;
+}
+
+std::function<void()> AdamW::read_options(const OptimizerState& saved) {
+  return [this, put = Adam::read_options(saved)] {
+    put();
+    for (size_t g = 0; g < num_groups(); ++g)
+      options(g).decoupled_weight_decay = true;  // files of Adam say false
+  };
+}
+
+}  // namespace tern::optim

@@ -1,0 +1,26 @@
+// Clipping of gradients, as torch.nn.utils.clip_grad.
+#pragma once
+
+#include <vector>
+
+#include "tern/core/tensor.h"
+
+namespace tern::optim {
+
+struct ClipGradNormOptions {
+  /// 2, 1, infinity, or any other p; 0 counts the elements that are not zero.
+  double norm_type = 2;
+  /// A norm that is infinite or NaN throws ValueError, and nothing is changed. Blocks the host.
+  bool error_if_nonfinite = false;
+};
+
+/// Scales the gradients of `parameters` in place so that their norm, taken over all of them as one vector, is
+/// at most `max_norm`. Returns the norm from before, a 0-d tensor (float64 if there are float64 gradients,
+/// else float32). Does not block the host. Parameters without a gradient do not count.
+Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm,
+                       ClipGradNormOptions options = {});
+
+/// Limits every element of the gradients of `parameters` to [-clip_value, clip_value], in place.
+void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
+
+}  // namespace tern::optim

@@ -1,0 +1,203 @@
+// Schedules of the learning rate: the base and the simple ones. OneCycleLR, ReduceLROnPlateau and
+// SequentialLR have files of their own. Formulas, names and saved entries are those of
+// torch.optim.lr_scheduler.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "tern/optim/optimizer.h"
+#include "tern/optim/state.h"
+
+namespace tern::optim {
+
+/// Base of schedules. A schedule sets the first learning rate when it is made, and the next with each
+/// `step()`, which comes after the optimizer's. It refers to the optimizer, which must outlive it.
+class LRScheduler {
+ public:
+  virtual ~LRScheduler() = default;
+  LRScheduler(const LRScheduler&) = delete;
+  LRScheduler& operator=(const LRScheduler&) = delete;
+
+  /// Goes on by one epoch (or whatever the schedule counts) and sets the learning rates of all groups.
+  virtual void step();
+  /// The learning rates that the last step set.
+  const std::vector<double>& get_last_lr() const noexcept { return last_lr_; }
+  /// Number of steps so far.
+  int64_t last_epoch() const noexcept { return last_epoch_; }
+  Optimizer& optimizer() const noexcept { return optimizer_; }
+
+  /// The entries that PyTorch saves. Functions are not saved.
+  virtual StateMap state_dict() const;
+  /// Goes on where the saved schedule was. The optimizer's learning rate is part of the optimizer's own
+  /// state. Throws ValueError or TypeError; then nothing has been changed.
+  virtual void load_state_dict(const StateMap& saved);
+
+ protected:
+  /// Keeps the optimizer's present learning rates as `initial_lr`, unless a schedule before it did.
+  explicit LRScheduler(Optimizer& optimizer);
+  /// Without `initial_lr`: for schedules that only know the present learning rate.
+  struct KeepNoInitial {};
+  LRScheduler(Optimizer& optimizer, KeepNoInitial) : optimizer_(optimizer) {}
+
+  /// Takes the groups' `initial_lr` as the base.
+  void keep_base_lrs();
+  /// The first step; for the constructors of schedules.
+  void start();
+  /// The learning rate of a group at last_epoch(), from the present one.
+  virtual double next_lr(size_t group) = 0;
+  /// The same from nothing but the base; nothing when there is no such formula.
+  virtual std::optional<double> closed_form_lr(size_t /*group*/) const { return std::nullopt; }
+  /// Adds the schedule's own entries.
+  virtual void save(StateMap& map) const = 0;
+  /// Reads them and returns what puts them in place.
+  virtual std::function<void()> load(const StateMap& map) = 0;
+
+  /// Sets the learning rates for the next epoch, or for `epoch`.
+  void update_lr(std::optional<int64_t> epoch = std::nullopt);
+  double current(size_t group) const { return optimizer_.lr(group); }
+  double base(size_t group) const { return base_lrs_.at(group); }
+
+  bool initial_ = false;    ///< during the first step
+  int64_t step_count_ = 0;  ///< calls of step, the first one included
+  int64_t last_epoch_ = -1;
+  std::vector<double> last_lr_;
+
+ private:
+  friend class SequentialLR;
+
+  Optimizer& optimizer_;
+  std::vector<double> base_lrs_;
+};
+
+struct StepLROptions {
+  int64_t step_size = 0;  ///< to be given
+  double gamma = 0.1;
+};
+/// Multiplies the learning rate by gamma every `step_size` epochs.
+class StepLR final : public LRScheduler {
+ public:
+  StepLR(Optimizer& optimizer, const StepLROptions& options);
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  StepLROptions options_;
+};
+
+struct MultiStepLROptions {
+  std::vector<int64_t> milestones = {};
+  double gamma = 0.1;
+};
+/// Multiplies the learning rate by gamma at each milestone. (Its saved `milestones` are a list; PyTorch's a
+/// Counter.)
+class MultiStepLR final : public LRScheduler {
+ public:
+  MultiStepLR(Optimizer& optimizer, MultiStepLROptions options);
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  MultiStepLROptions options_;
+};
+
+struct ConstantLROptions {
+  double factor = 1.0 / 3;
+  int64_t total_iters = 5;
+};
+/// Multiplies the learning rate by `factor` until `total_iters` epochs have passed.
+class ConstantLR final : public LRScheduler {
+ public:
+  explicit ConstantLR(Optimizer& optimizer, const ConstantLROptions& options = {});
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  ConstantLROptions options_;
+};
+
+struct LinearLROptions {
+  double start_factor = 1.0 / 3;
+  double end_factor = 1.0;
+  int64_t total_iters = 5;
+};
+/// Goes in equal steps from start_factor to end_factor times the learning rate.
+class LinearLR final : public LRScheduler {
+ public:
+  explicit LinearLR(Optimizer& optimizer, const LinearLROptions& options = {});
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  LinearLROptions options_;
+};
+
+/// Multiplies the learning rate by gamma every epoch.
+class ExponentialLR final : public LRScheduler {
+ public:
+  ExponentialLR(Optimizer& optimizer, double gamma);
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  double gamma_;
+};
+
+struct CosineAnnealingLROptions {
+  int64_t T_max = 0;  ///< to be given
+  double eta_min = 0;
+};
+/// Half a cosine from the learning rate down to eta_min in T_max epochs, and up again (Loshchilov and Hutter,
+/// "SGDR: stochastic gradient descent with warm restarts", ICLR 2017, without the restarts).
+class CosineAnnealingLR final : public LRScheduler {
+ public:
+  CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options);
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  CosineAnnealingLROptions options_;
+};
+
+/// Multiplies the first learning rate by a function of the epoch.
+class LambdaLR final : public LRScheduler {
+ public:
+  using Function = std::function<double(int64_t epoch)>;
+  LambdaLR(Optimizer& optimizer, Function lr_lambda);
+  /// One function for each group.
+  LambdaLR(Optimizer& optimizer, std::vector<Function> lr_lambdas);
+
+ private:
+  double next_lr(size_t group) override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  std::vector<Function> lr_lambdas_;
+};
+
+/// A number for all parameter groups, or one for each.
+struct PerGroup {
+  PerGroup(double value) : values{value} {}
+  PerGroup(std::initializer_list<double> list) : values(list) {}
+  PerGroup(std::vector<double> list) : values(std::move(list)) {}
+  /// As many numbers as there are groups. Throws ValueError, naming the option, for another number of them.
+  std::vector<double> expand(const char* option, size_t groups) const;
+
+  std::vector<double> values;
+};
+
+}  // namespace tern::optim

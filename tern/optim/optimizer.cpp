@@ -1,0 +1,154 @@
+// Gathering parameters for the fused step. Saving and loading are in optim/optimizer_state.cpp.
+#include "tern/optim/optimizer.h"
+
+#include <cmath>
+#include <unordered_set>
+
+#include "tern/autograd/grad_mode.h"
+#include "tern/autograd/node.h"
+#include "tern/base/check.h"
+
+namespace tern::optim {
+
+std::vector<Tensor> Optimizer::params(size_t group) const {
+  std::vector<Tensor> list;
+  for (const Slot& slot : groups_.at(group).slots) list.push_back(slot.param);
+  return list;
+}
+
+void Optimizer::set_lr(double lr) {
+  for (size_t group = 0; group < num_groups(); ++group) set_lr(lr, group);
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  for (Group& group : groups_) {
+    for (Slot& slot : group.slots) {
+      GradMeta* meta = find_meta(slot.param);
+      if (!meta || !meta->grad.defined()) continue;
+      if (set_to_none) {
+        meta->grad = Tensor();
+      } else {
+        meta->grad = meta->grad.detach();
+        meta->grad.zero_();
+      }
+    }
+  }
+}
+
+void Optimizer::add_slots(std::vector<Tensor> params) {
+  TERN_CHECK(!params.empty(), ValueError, "{}: optimizer got an empty parameter list", name_);
+  std::unordered_set<const TensorImpl*> known;
+  for (const Group& group : groups_)
+    for (const Slot& slot : group.slots) known.insert(&slot.param.impl());
+  const size_t before = known.size();
+  Group added;
+  for (size_t i = 0; i < params.size(); ++i) {
+    Tensor& param = params[i];
+    TERN_CHECK(param.defined(), ValueError, "{}: parameter {} is undefined: leave absent parameters out",
+               name_, i);
+    TERN_CHECK(param.is_floating_point() && is_computable(param.dtype()), DTypeError,
+               "{}: only floating-point tensors can be optimized, parameter {} is {}", name_, i,
+               tern::name(param.dtype()));
+    TERN_CHECK(param.is_leaf(), ValueError,
+               "{}: can't optimize a non-leaf Tensor: parameter {} was computed by '{}'", name_, i,
+               param.grad_fn_name());
+    TERN_CHECK(known.insert(&param.impl()).second, ValueError,
+               "{}: some parameters appear {}: parameter {} of the new group", name_,
+               before == 0 ? "twice in a parameter group" : "in more than one parameter group", i);
+    added.slots.push_back({std::move(param), {}, 0, false});
+  }
+  groups_.push_back(std::move(added));
+}
+
+Optimizer::Batch& Optimizer::batch_of(DType dtype, Device device) {
+  for (size_t b = 0; b < used_; ++b)
+    if (batches_[b].dtype == dtype && batches_[b].device == device) return batches_[b];
+  if (used_ == batches_.size()) batches_.emplace_back();
+  Batch& batch = batches_[used_++];
+  batch.dtype = dtype;
+  batch.device = device;
+  batch.entries.clear();
+  batch.slots.clear();
+  batch.numel = 0;
+  return batch;
+}
+
+void Optimizer::throw_bad_gradient(const Slot& slot, const Tensor& grad) const {
+  TERN_THROW(ValueError,
+             "{}: a gradient of shape {}, dtype {} on {} does not fit its parameter of shape {}, dtype {} on "
+             "{}: make the "
+             "gradient anew (zero_grad) after the parameter was moved or converted",
+             name_, to_string(grad.shape()), tern::name(grad.dtype()), grad.device().str(),
+             to_string(slot.param.shape()), tern::name(slot.param.dtype()), slot.param.device().str());
+}
+
+void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill) {
+  const TensorImpl& param = slot.param.impl();
+  const TensorImpl& g = grad.impl();
+  const Device device = param.storage->device();
+  if (g.dtype != param.dtype || g.storage->device() != device || !(g.shape == param.shape)) [[unlikely]]
+    throw_bad_gradient(slot, grad);
+  OptimEntry entry{};
+  entry.numel = param.numel;
+  entry.param = slot.param.data_ptr();
+  entry.grad = grad.data_ptr();
+  if (!g.contiguous) [[unlikely]] {
+    NoGradGuard no_grad;
+    held_.push_back(grad.contiguous());
+    entry.grad = held_.back().data_ptr();
+  }
+  if (!param.contiguous) [[unlikely]] {
+    NoGradGuard no_grad;
+    copied_params_.emplace_back(slot.param.detach(), slot.param.detach().contiguous());
+    entry.param = copied_params_.back().second.data_ptr();
+  }
+  for (size_t s = 0; s < kMaxStates; ++s) {
+    if (!fill[s]) continue;
+    Tensor& state = slot.state[s];
+    if (!state.defined()) [[unlikely]] {
+      state = empty_contiguous(param.shape, param.numel, param.dtype, device);
+      if (std::isnan(*fill[s]))
+        slot.fresh = true;
+      else
+        state.fill_(*fill[s]);
+    }
+    TERN_CHECK(state.device() == device && state.dtype() == param.dtype, DeviceError,
+               "{}: the state of a parameter is {} on {}, the parameter {} on {}: move and convert a module "
+               "before its "
+               "optimizer takes steps, or load the optimizer's state again",
+               name_, tern::name(state.dtype()), state.device().str(), tern::name(param.dtype), device.str());
+    entry.state[s] = state.data_ptr();
+  }
+  entry.fresh = slot.fresh;
+  Batch& batch = batch_of(param.dtype, device);
+  entry.first = batch.numel;
+  batch.numel += param.numel;
+  batch.entries.push_back(entry);
+  batch.slots.push_back(&slot);
+}
+
+void Optimizer::gather(Group& group, const StateFill& fill) {
+  used_ = 0;
+  held_.clear();
+  copied_params_.clear();
+  for (Slot& slot : group.slots) {
+    const GradMeta* meta = find_meta(slot.param);
+    if (meta && meta->grad.defined()) add_entry(slot, meta->grad, fill);
+  }
+}
+
+void Optimizer::finish() {
+  for (size_t b = 0; b < used_; ++b)
+    for (Slot* slot : batches_[b].slots) {
+      slot->fresh = false;
+      slot->param.storage()->bump_version();
+    }
+  if (!copied_params_.empty()) [[unlikely]] {
+    NoGradGuard no_grad;
+    for (auto& [param, copy] : copied_params_) param.copy_(copy);
+    copied_params_.clear();
+  }
+  held_.clear();
+}
+
+}  // namespace tern::optim

@@ -1,0 +1,97 @@
+// Schedules one after the other.
+#include "tern/optim/sequential_lr.h"
+
+#include <algorithm>
+
+#include "tern/base/check.h"
+#include "tern/optim/reduce_lr_on_plateau.h"
+
+namespace tern::optim {
+
+SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
+                           SequentialLROptions options)
+    : LRScheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(options.milestones)) {
+  TERN_CHECK(!schedulers_.empty(), ValueError,
+             "SequentialLR: expects at least one scheduler, but got no scheduler");
+  for (size_t i = 0; i < schedulers_.size(); ++i) {
+    TERN_CHECK(schedulers_[i], ValueError, "SequentialLR: scheduler {} is null", i);
+    TERN_CHECK(!dynamic_cast<ReduceLROnPlateau*>(schedulers_[i].get()), ValueError,
+               "SequentialLR: does not support `ReduceLROnPlateau`, which needs a metric: scheduler {}", i);
+    TERN_CHECK(
+        !dynamic_cast<SequentialLR*>(schedulers_[i].get()), ValueError,
+        "SequentialLR: can not contain another SequentialLR (scheduler {}): put its schedulers into one list",
+        i);
+    TERN_CHECK(&schedulers_[i]->optimizer() == &optimizer, ValueError,
+               "SequentialLR: expects all schedulers to belong to the same optimizer: scheduler {} belongs "
+               "to another",
+               i);
+  }
+  TERN_CHECK(milestones_.size() + 1 == schedulers_.size(), ValueError,
+             "SequentialLR: expects number of schedulers provided to be one more than the number of "
+             "milestone points, but got "
+             "number of schedulers {} and the number of milestones to be equal to {}",
+             schedulers_.size(), milestones_.size());
+  TERN_CHECK(std::is_sorted(milestones_.begin(), milestones_.end()), ValueError,
+             "SequentialLR: milestones must be in order");
+  // Each schedule took its first step when it was made: that is taken back, and the first one takes it again.
+  last_epoch_ = 0;
+  for (size_t g = 0; g < optimizer.num_groups(); ++g) optimizer.set_lr(*optimizer.extra("initial_lr", g), g);
+  for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;
+  LRScheduler& first = at(0);
+  first.start();
+  last_lr_ = first.get_last_lr();
+}
+
+LRScheduler& SequentialLR::at(int64_t epoch) const {
+  auto passed = std::upper_bound(milestones_.begin(), milestones_.end(), epoch) - milestones_.begin();
+  return *schedulers_[static_cast<size_t>(passed)];
+}
+
+void SequentialLR::step() {
+  ++last_epoch_;
+  LRScheduler& scheduler = at(last_epoch_);
+  if (std::find(milestones_.begin(), milestones_.end(), last_epoch_) != milestones_.end())
+    scheduler.update_lr(0);
+  else
+    scheduler.step();
+  last_lr_ = scheduler.get_last_lr();
+}
+
+StateMap SequentialLR::state_dict() const {
+  StateMap map;
+  map.set("_milestones", milestones_);
+  map.set("last_epoch", last_epoch_);
+  map.set("_last_lr", last_lr_);
+  std::vector<StateMap> schedulers;
+  for (const auto& scheduler : schedulers_) schedulers.push_back(scheduler->state_dict());
+  map.set("_schedulers", std::move(schedulers));
+  return map;
+}
+
+void SequentialLR::load_state_dict(const StateMap& saved) {
+  auto last_epoch = saved.integer("last_epoch");
+  auto states = saved.maps("_schedulers");
+  TERN_CHECK(last_epoch && states, ValueError,
+             "SequentialLR: the loaded state lacks 'last_epoch' or '_schedulers'");
+  TERN_CHECK(states->size() == schedulers_.size(), ValueError,
+             "SequentialLR: the loaded state is of {} schedulers, not of {}", states->size(),
+             schedulers_.size());
+  auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
+  auto milestones = saved.numbers("_milestones");
+  TERN_CHECK(!milestones || milestones->size() == milestones_.size(), ValueError,
+             "SequentialLR: the loaded state has {} milestones, not {}", milestones ? milestones->size() : 0,
+             milestones_.size());
+  std::vector<StateMap> before;
+  for (const auto& scheduler : schedulers_) before.push_back(scheduler->state_dict());
+  try {
+    for (size_t i = 0; i < schedulers_.size(); ++i) schedulers_[i]->load_state_dict((*states)[i]);
+  } catch (...) {
+    for (size_t i = 0; i < schedulers_.size(); ++i) schedulers_[i]->load_state_dict(before[i]);
+    throw;
+  }
+  if (milestones) milestones_.assign(milestones->begin(), milestones->end());
+  last_epoch_ = *last_epoch;
+  last_lr_ = std::move(last_lr);
+}
+
+}  // namespace tern::optim

@@ -1,0 +1,87 @@
+// Lookups and typed reads of saved values.
+#include "tern/optim/state.h"
+
+#include <cmath>
+
+#include "tern/base/check.h"
+
+namespace tern::optim {
+namespace {
+
+const char* kind_name(const StateValue& value) {
+  constexpr const char* names[] = {"None",   "bool",          "int",         "float",        "str",
+                                   "Tensor", "list of float", "list of int", "list of dict", "dict"};
+  return names[value.index()];
+}
+
+[[noreturn]] void throw_kind(std::string_view name, const char* wanted, const StateValue& value) {
+  TERN_THROW(TypeError, "state dict: '{}' must be {}, got {}", name, wanted, kind_name(value));
+}
+
+/// The value of a name, null when absent or None.
+const StateValue* value_of(const StateMap& map, std::string_view name) {
+  const StateEntry* entry = map.find(name);
+  return entry && !std::holds_alternative<std::monostate>(entry->value) ? &entry->value : nullptr;
+}
+
+}  // namespace
+
+const StateEntry* StateMap::find(std::string_view name) const {
+  for (const StateEntry& entry : entries_)
+    if (entry.name == name) return &entry;
+  return nullptr;
+}
+
+std::optional<double> StateMap::number(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* number = std::get_if<double>(value)) return *number;
+  if (auto* number = std::get_if<int64_t>(value)) return static_cast<double>(*number);
+  if (auto* number = std::get_if<bool>(value)) return *number ? 1.0 : 0.0;
+  if (auto* tensor = std::get_if<Tensor>(value); tensor && tensor->defined() && tensor->numel() == 1)
+    return tensor->item<double>();
+  throw_kind(name, "a number", *value);
+}
+
+std::optional<int64_t> StateMap::integer(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* number = std::get_if<int64_t>(value)) return *number;
+  std::optional<double> number = this->number(name);
+  if (!(std::fabs(*number) < 0x1p53) || std::trunc(*number) != *number)
+    throw_kind(name, "a whole number", *value);
+  return static_cast<int64_t>(*number);
+}
+
+std::optional<bool> StateMap::boolean(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* flag = std::get_if<bool>(value)) return *flag;
+  if (auto* number = std::get_if<int64_t>(value)) return *number != 0;
+  throw_kind(name, "a bool", *value);
+}
+
+std::optional<std::string> StateMap::text(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* text = std::get_if<std::string>(value)) return *text;
+  throw_kind(name, "a str", *value);
+}
+
+std::optional<std::vector<double>> StateMap::numbers(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* list = std::get_if<std::vector<double>>(value)) return *list;
+  if (auto* list = std::get_if<std::vector<int64_t>>(value))
+    return std::vector<double>(list->begin(), list->end());
+  throw_kind(name, "a list of numbers", *value);
+}
+
+std::optional<std::vector<StateMap>> StateMap::maps(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* list = std::get_if<std::vector<StateMap>>(value)) return *list;
+  throw_kind(name, "a list of dict", *value);
+}
+
+}  // namespace tern::optim

@@ -1,0 +1,129 @@
+// Both directions, one kind of value after the other.
+#include "tern/train/state_value.h"
+
+#include <algorithm>
+#include <type_traits>
+
+#include "tern/base/check.h"
+
+namespace tern::train {
+namespace {
+
+Value to_value(const std::string& name, const optim::StateValue& state) {
+  return std::visit(
+      [&](const auto& held) -> Value {
+        using T = std::remove_cvref_t<decltype(held)>;
+        if constexpr (std::is_same_v<T, std::monostate>) {
+          return nullptr;
+        } else if constexpr (std::is_same_v<T, std::vector<double>>) {
+          std::vector<Value> items(held.begin(), held.end());
+          return name == "betas" ? Value::tuple(std::move(items)) : Value::list(std::move(items));
+        } else if constexpr (std::is_same_v<T, std::vector<optim::StateMap>>) {
+          std::vector<Value> items;
+          for (const optim::StateMap& map : held) items.push_back(train::to_value(map));
+          return Value::list(std::move(items));
+        } else if constexpr (std::is_same_v<T, optim::StateMap>) {
+          return train::to_value(held);
+        } else {
+          return Value(held);
+        }
+      },
+      state);
+}
+
+bool all_of_kind(const std::vector<Value>& items, ValueKind kind) {
+  return std::all_of(items.begin(), items.end(), [&](const Value& item) { return item.kind() == kind; });
+}
+
+optim::StateValue list_to_state(const std::string& name, const std::vector<Value>& items) {
+  if (!items.empty() && all_of_kind(items, ValueKind::Int)) {
+    std::vector<int64_t> integers;
+    for (const Value& item : items) integers.push_back(item.as_int());
+    return integers;
+  }
+  if (!items.empty() && all_of_kind(items, ValueKind::Dict)) {
+    std::vector<optim::StateMap> maps;
+    for (const Value& item : items) maps.push_back(to_state_map(item));
+    return maps;
+  }
+  return with_context(fmt::format("'{}'", name), [&] {
+    std::vector<double> numbers;
+    for (const Value& item : items) numbers.push_back(item.as_float());
+    return numbers;
+  });
+}
+
+optim::StateValue to_state(const std::string& name, const Value& value) {
+  switch (value.kind()) {
+    case ValueKind::None:
+      return std::monostate();
+    case ValueKind::Bool:
+      return value.as_bool();
+    case ValueKind::Int:
+      return value.as_int();
+    case ValueKind::Float:
+      return value.as_float();
+    case ValueKind::Str:
+      return value.as_str();
+    case ValueKind::Tensor:
+      return value.as_tensor();
+    case ValueKind::List:
+    case ValueKind::Tuple:
+      return list_to_state(name, value.as_sequence());
+    case ValueKind::Dict:
+      return to_state_map(value);
+    default:
+      TERN_THROW(TypeError, "'{}' is a {}, which the state of an optimizer or a schedule cannot hold", name,
+                 tern::name(value.kind()));
+  }
+}
+
+}  // namespace
+
+Value to_value(const optim::StateMap& map) {
+  ValueDict dict;
+  for (const optim::StateEntry& entry : map) dict.set(entry.name, to_value(entry.name, entry.value));
+  return dict;
+}
+
+Value to_value(const optim::OptimizerState& state) {
+  ValueDict by_number;
+  for (const auto& [number, map] : state.state) by_number.set(number, to_value(map));
+  std::vector<Value> groups;
+  for (const optim::OptimizerState::Group& group : state.param_groups) {
+    Value dict = to_value(group.options);
+    dict["params"] = Value(group.params);
+    groups.push_back(std::move(dict));
+  }
+  ValueDict dict;
+  dict.set("state", std::move(by_number));
+  dict.set("param_groups", Value::list(std::move(groups)));
+  return dict;
+}
+
+optim::StateMap to_state_map(const Value& value) {
+  optim::StateMap map;
+  for (const auto& [key, entry] : value.as_dict()) map.set(key.as_str(), to_state(key.as_str(), entry));
+  return map;
+}
+
+optim::OptimizerState to_optimizer_state(const Value& value) {
+  optim::OptimizerState state;
+  for (const auto& [number, map] : value["state"].as_dict())
+    with_context(fmt::format("state of parameter {}", number.str()), [&, &number = number, &map = map] {
+      state.state.emplace_back(number.as_int(), to_state_map(map));
+    });
+  for (const Value& saved : value["param_groups"].as_sequence()) {
+    optim::OptimizerState::Group group;
+    for (const auto& [key, entry] : saved.as_dict()) {
+      if (key.as_str() == "params")
+        for (const Value& number : entry.as_sequence()) group.params.push_back(number.as_int());
+      else
+        group.options.set(key.as_str(), to_state(key.as_str(), entry));
+    }
+    state.param_groups.push_back(std::move(group));
+  }
+  return state;
+}
+
+}  // namespace tern::train

@@ -1,0 +1,19 @@
+// States of optimizers and schedules as trees of values, which io saves and loads in PyTorch's layout.
+#pragma once
+
+#include "tern/io/value.h"
+#include "tern/optim/state.h"
+
+namespace tern::train {
+
+/// A dict; lists become lists, but 'betas' a tuple, as PyTorch has it.
+Value to_value(const optim::StateMap& map);
+/// {'state': {index: {...}}, 'param_groups': [{..., 'params': [indices]}]}. Tensors are not copied.
+Value to_value(const optim::OptimizerState& state);
+
+/// The way back, also from what PyTorch saved. Throw TypeError, naming the place, for values that such a
+/// state cannot have.
+optim::StateMap to_state_map(const Value& value);
+optim::OptimizerState to_optimizer_state(const Value& value);
+
+}  // namespace tern::train

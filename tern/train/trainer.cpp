@@ -1,0 +1,333 @@
+// The training loop and the test loop.
+#include "tern/train/trainer.h"
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "tern/autograd/grad_mode.h"
+#include "tern/base/check.h"
+#include "tern/nn/functional.h"
+#include "tern/optim/clip_grad.h"
+#include "tern/optim/reduce_lr_on_plateau.h"
+
+namespace tern::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+LossFunction loss_or_default(const LossFunction& loss) {
+  if (loss) return loss;
+  return [](const Tensor& output, const Tensor& target) { return nn::cross_entropy(output, target); };
+}
+
+/// "seed is 2, was 1; ...", empty when there is no difference.
+std::string differences(const ValueDict& now, const ValueDict& before) {
+  std::string text;
+  auto add = [&](const Value& key, const Value* is, const Value* was) {
+    text += fmt::format("{}{} is {}, was {}", text.empty() ? "" : "; ", key.as_str(),
+                        is ? is->str(100) : "not set", was ? was->str(100) : "not set");
+  };
+  for (const auto& [key, value] : now)
+    if (const Value* was = before.find(key); !was || !(*was == value)) add(key, &value, was);
+  for (const auto& [key, value] : before)
+    if (!now.contains(key)) add(key, nullptr, &value);
+  return text;
+}
+
+/// One call of fit().
+class Run {
+ public:
+  Run(Network& net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options)
+      : net_(net),
+        optimizer_(optimizer),
+        loaders_(loaders),
+        options_(options),
+        loss_(loss_or_default(options.loss)),
+        params_(net.module.parameters()) {}
+
+  FitResult run() {
+    open();
+    while (result_.epoch < options_.epochs) {
+      epoch_start_ = Clock::now();
+      if (!awaits_test_ && !train_epoch()) return stopped();
+      if (!finish_epoch()) return stopped();
+      if (result_.epoch < options_.epochs && stop_asked()) return stopped();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void open();
+  void start_anew();
+  void resume();
+  bool train_epoch();
+  void train_step(const data::Batch& batch);
+  void report_step(double lr);
+  bool finish_epoch();
+  void step_schedule(const EpochReport& report);
+  void save();
+
+  bool stop_asked() const { return options_.stop && options_.stop(); }
+  bool writes() const { return !options_.out_dir.empty(); }
+  std::filesystem::path checkpoint_path() const { return options_.out_dir / kCheckpointName; }
+  void notice(const std::string& text) const {
+    if (options_.on_notice) options_.on_notice(text);
+  }
+  FitResult stopped() {
+    result_.stopped = true;
+    return std::move(result_);
+  }
+
+  Network& net_;
+  optim::Optimizer& optimizer_;
+  Loaders loaders_;
+  const FitOptions& options_;
+  LossFunction loss_;
+  std::vector<Tensor> params_;
+  RunLog log_;
+
+  FitResult result_;
+  bool awaits_test_ = false;
+  Averages epoch_;
+  Averages interval_;
+  Clock::time_point epoch_start_{};
+  Clock::time_point interval_start_{};
+  int64_t interval_samples_ = 0;  ///< since interval_start_
+  bool told_not_finite_ = false;
+};
+
+void Run::open() {
+  TERN_CHECK(options_.epochs >= 0, ValueError, "fit: epochs must not be negative, got {}", options_.epochs);
+  TERN_CHECK(options_.log_every >= 1, ValueError, "fit: log_every must be at least 1, got {}",
+             options_.log_every);
+  TERN_CHECK(options_.save_every >= 0, ValueError, "fit: save_every must not be negative, got {}",
+             options_.save_every);
+  TERN_CHECK(options_.clip_grad_norm >= 0, ValueError, "fit: clip_grad_norm must not be negative, got {}",
+             options_.clip_grad_norm);
+  TERN_CHECK(!options_.resume || writes(), ValueError, "fit: resume needs the out_dir with the checkpoint");
+  if (writes()) {
+    std::error_code error;
+    const bool there = std::filesystem::exists(checkpoint_path(), error);
+    TERN_CHECK(!error, IoError, "open '{}': {}", checkpoint_path().string(), error.message());
+    TERN_CHECK(!options_.resume || there, CheckpointError, "nothing to resume: there is no '{}'",
+               checkpoint_path().string());
+    TERN_CHECK(options_.resume || options_.overwrite || !there, CheckpointError,
+               "'{}' is there already: resume that run, overwrite it, or choose another folder",
+               checkpoint_path().string());
+    std::filesystem::create_directories(options_.out_dir, error);
+    TERN_CHECK(!error, IoError, "make folder '{}': {}", options_.out_dir.string(), error.message());
+    log_ = RunLog(options_.out_dir);
+  }
+  if (options_.resume)
+    resume();
+  else
+    start_anew();
+  interval_start_ = Clock::now();
+}
+
+void Run::start_anew() {
+  if (!writes()) return;
+  log_.start();
+  save();
+}
+
+void Run::resume() {
+  const Checkpoint saved = Checkpoint::load(checkpoint_path());
+  const std::string context = fmt::format("resuming '{}'", checkpoint_path().string());
+  const std::string changed = differences(options_.settings, saved.settings);
+  TERN_CHECK(changed.empty(), CheckpointError,
+             "{}: the run was started with other settings: {}. Resume with the same ones, or start anew in "
+             "another folder",
+             context, changed);
+  TERN_CHECK(saved.epoch <= options_.epochs, CheckpointError,
+             "{}: {} epochs are done already, and {} are asked for", context, saved.epoch, options_.epochs);
+  TERN_CHECK(saved.scheduler.has_value() == (options_.scheduler != nullptr), CheckpointError,
+             "{}: the run was started {} a schedule", context, saved.scheduler ? "with" : "without");
+  with_context(context, [&] {
+    net_.module.load_state_dict(saved.model);
+    optimizer_.load_state_dict(saved.optimizer);
+    if (options_.scheduler) options_.scheduler->load_state_dict(*saved.scheduler);
+    loaders_.train.load_state(saved.data);
+  });
+  default_generator().set_state(saved.random);
+  result_.epoch = saved.epoch;
+  result_.step = result_.resumed_step = saved.step;
+  result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
+  result_.history = saved.history;
+  awaits_test_ = saved.awaits_test;
+  epoch_ = Averages(saved.epoch_sums);
+  interval_ = Averages(saved.interval_sums);
+  if (!log_.resume(saved.log_size, saved.step))
+    notice("metrics.jsonl is shorter than it was at the checkpoint: what is missing stays missing");
+}
+
+void Run::save() {
+  if (!writes()) return;
+  Checkpoint checkpoint;
+  checkpoint.model = net_.module.state_dict();
+  checkpoint.optimizer = optimizer_.state_dict();
+  if (options_.scheduler) checkpoint.scheduler = options_.scheduler->state_dict();
+  checkpoint.epoch = result_.epoch;
+  checkpoint.step = result_.step;
+  checkpoint.awaits_test = awaits_test_;
+  checkpoint.data = loaders_.train.state();
+  checkpoint.random = default_generator().state();
+  checkpoint.settings = options_.settings;
+  checkpoint.info = options_.info;
+  checkpoint.epoch_sums = epoch_.sums();
+  checkpoint.interval_sums = interval_.sums();
+  checkpoint.history = result_.history;
+  checkpoint.log_size = log_.sync();
+  checkpoint.save(checkpoint_path());
+}
+
+bool Run::train_epoch() {
+  net_.module.train();
+  const int64_t batches = loaders_.train.size();
+  auto batch = loaders_.train.begin();
+  while (batch != loaders_.train.end()) {
+    train_step(*batch);
+    if (++result_.batch < batches) {
+      if (stop_asked()) {
+        save();
+        return false;
+      }
+      if (options_.save_every > 0 && result_.step % options_.save_every == 0) save();
+    }
+    ++batch;
+  }
+  awaits_test_ = true;
+  return true;
+}
+
+void Run::train_step(const data::Batch& batch) {
+  optimizer_.zero_grad();
+  const Tensor output = net_.forward(batch.data);
+  const Tensor loss = loss_(output, batch.target);
+  loss.backward();
+  if (options_.clip_grad_norm > 0) optim::clip_grad_norm_(params_, options_.clip_grad_norm);
+  const double lr = optimizer_.lr();
+  optimizer_.step();
+  if (options_.scheduler && options_.schedule_unit == ScheduleUnit::Step) options_.scheduler->step();
+  const Tensor correct = count_correct(output, batch.target);
+  const int64_t count = batch.data.dim() > 0 ? batch.data.size(0) : 1;
+  epoch_.add(loss, correct, count);
+  interval_.add(loss, correct, count);
+  interval_samples_ += count;
+  ++result_.step;
+  if (result_.step % options_.log_every == 0) report_step(lr);
+  if (options_.on_batch)
+    options_.on_batch(
+        {result_.epoch + 1, options_.epochs, result_.batch + 1, loaders_.train.size(), result_.step, epoch_});
+}
+
+void Run::report_step(double lr) {
+  StepReport report;
+  report.epoch = result_.epoch + 1;
+  report.step = result_.step;
+  report.loss = interval_.loss();
+  report.accuracy = interval_.accuracy();
+  report.lr = lr;
+  const double seconds = seconds_since(interval_start_);
+  report.samples_per_second = seconds > 0 ? static_cast<double>(interval_samples_) / seconds : 0;
+  epoch_.sums();  // so that its tensors do not pile up
+  interval_.reset();
+  interval_samples_ = 0;
+  interval_start_ = Clock::now();
+  if (!std::isfinite(report.loss) && !told_not_finite_) {
+    told_not_finite_ = true;
+    notice(
+        fmt::format("the loss is {} at step {}: a smaller learning rate may help", report.loss, report.step));
+  }
+  log_.write(report);
+  if (options_.on_step) options_.on_step(report);
+}
+
+bool Run::finish_epoch() {
+  EpochReport report;
+  report.epoch = result_.epoch + 1;
+  report.step = result_.step;
+  report.loss = epoch_.loss();
+  report.accuracy = epoch_.accuracy();
+  report.lr = optimizer_.lr();
+  if (loaders_.test) {
+    loaders_.test->set_epoch(result_.epoch);
+    const Clock::time_point test_start = Clock::now();
+    auto on_batch = [&](const Position& at) {
+      if (options_.on_test_batch)
+        options_.on_test_batch(
+            {report.epoch, options_.epochs, at.batch, at.batches, result_.step, at.averages});
+    };
+    const Evaluation test = evaluate(
+        net_, *loaders_.test, {.loss = loss_, .stop = [this] { return stop_asked(); }, .on_batch = on_batch});
+    if (test.stopped) {
+      save();
+      return false;
+    }
+    report.test_loss = test.loss;
+    report.test_accuracy = test.accuracy;
+    interval_start_ += Clock::now() - test_start;  // the test is not part of the training's speed
+  }
+  report.seconds = seconds_since(epoch_start_);
+  if (options_.scheduler && options_.schedule_unit == ScheduleUnit::Epoch) step_schedule(report);
+  ++result_.epoch;
+  result_.batch = 0;
+  awaits_test_ = false;
+  epoch_.reset();
+  result_.history.push_back(report);
+  log_.write(report);
+  save();
+  if (options_.on_epoch) options_.on_epoch(report);
+  return true;
+}
+
+void Run::step_schedule(const EpochReport& report) {
+  if (auto* plateau = dynamic_cast<optim::ReduceLROnPlateau*>(options_.scheduler))
+    plateau->step(loaders_.test ? report.test_loss : report.loss);
+  else
+    options_.scheduler->step();
+}
+
+}  // namespace
+
+FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options) {
+  return Run(net, optimizer, loaders, options).run();
+}
+
+Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions& options) {
+  const LossFunction loss = loss_or_default(options.loss);
+  const bool was_training = net.module.is_training();
+  net.module.eval();
+  struct PutBack {
+    nn::Module& module;
+    bool training;
+    ~PutBack() { module.train(training); }
+  } put_back{net.module, was_training};
+  NoGradGuard no_grad;
+  Evaluation result;
+  Averages averages;
+  int64_t done = 0;
+  for (auto& [input, target] : loader) {
+    if (options.stop && options.stop()) {
+      result.stopped = true;
+      break;
+    }
+    const Tensor output = net.forward(input);
+    averages.add(loss(output, target), count_correct(output, target), input.dim() > 0 ? input.size(0) : 1);
+    if (options.confusion && is_classification(output, target)) result.confusion.add(output, target);
+    if (++done % 64 == 0) averages.sums();  // so that its tensors do not pile up
+    if (options.on_batch) options.on_batch({1, 1, done, loader.size(), 0, averages});
+  }
+  result.loss = averages.loss();
+  result.accuracy = averages.accuracy();
+  result.count = averages.count();
+  return result;
+}
+
+}  // namespace tern::train

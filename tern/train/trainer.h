@@ -1,0 +1,136 @@
+// fit and evaluate: the loops that train and test a network, with metrics, checkpoints and exact resumption.
+// What they write is in run_log.h and checkpoint.h; the progress bar is for the caller to draw (progress.h).
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/core/tensor.h"
+#include "tern/data/data_loader.h"
+#include "tern/nn/any_module.h"
+#include "tern/nn/module.h"
+#include "tern/optim/lr_scheduler.h"
+#include "tern/optim/optimizer.h"
+#include "tern/train/checkpoint.h"
+#include "tern/train/metrics.h"
+#include "tern/train/run_log.h"
+
+namespace tern::train {
+
+/// The mean loss of a batch from the network's output and the batch's targets: one element.
+using LossFunction = std::function<Tensor(const Tensor& output, const Tensor& target)>;
+
+/// A module and how it is called, whatever its type.
+struct Network {
+  nn::Module& module;
+  std::function<Tensor(const Tensor& input)> forward;
+
+  template <class M>
+  requires std::derived_from<M, nn::Module> Network(M& net)
+      : module(net), forward([&net](const Tensor& x) -> Tensor { return net(x); }) {}
+  Network(nn::AnyModule& net) : module(net.get()), forward([&net](const Tensor& x) { return net(x); }) {}
+};
+
+/// Where the data come from. Without `test` nothing is tested.
+struct Loaders {
+  data::DataLoader& train;
+  data::DataLoader* test = nullptr;
+};
+
+/// Where a run stands, for on_batch and on_test_batch.
+struct Position {
+  int64_t epoch = 0;    ///< from 1 on
+  int64_t epochs = 0;   ///< of the whole run
+  int64_t batch = 0;    ///< batches done in this epoch or test
+  int64_t batches = 0;  ///< in an epoch, or a test
+  int64_t step = 0;     ///< steps since the beginning of the run
+  Averages& averages;   ///< of this epoch or test so far; reading them waits for the device
+};
+
+/// When the schedule moves on.
+enum class ScheduleUnit { Epoch, Step };
+
+struct FitOptions {
+  int64_t epochs = 1;
+  LossFunction loss = {};  ///< by default cross entropy
+
+  /// ReduceLROnPlateau is given the test's loss, or without a test the training's, and moves on after epochs
+  /// only.
+  optim::LRScheduler* scheduler = nullptr;
+  ScheduleUnit schedule_unit = ScheduleUnit::Epoch;
+  double clip_grad_norm = 0;  ///< 0: no clipping
+
+  /// The folder for metrics.jsonl, event files and checkpoint.pt; made if it is not there. Empty: nothing is
+  /// written.
+  std::filesystem::path out_dir = {};
+  bool resume = false;      ///< go on from out_dir/checkpoint.pt
+  bool overwrite = false;   ///< start anew even if there is one
+  ValueDict settings = {};  ///< saved with the checkpoint; resuming with others is an error
+  ValueDict info = {};      ///< saved with the checkpoint, and free to change
+  int64_t log_every = 50;   ///< steps between two step reports
+  int64_t save_every = 0;   ///< steps between two checkpoints inside an epoch; 0: only after epochs
+
+  /// Asked after every batch. True: save a checkpoint and return.
+  std::function<bool()> stop = {};
+  std::function<void(const Position&)> on_batch = {};       ///< after every training step
+  std::function<void(const Position&)> on_test_batch = {};  ///< after every batch of a test
+  std::function<void(const StepReport&)> on_step = {};      ///< every `log_every` steps
+  std::function<void(const EpochReport&)> on_epoch = {};
+  std::function<void(const std::string&)> on_notice = {};  ///< something that the user should know
+};
+
+struct FitResult {
+  bool stopped = false;  ///< `stop` said so before the end
+  int64_t epoch = 0;     ///< finished epochs
+  int64_t step = 0;
+  int64_t batch = 0;                 ///< batches done in an unfinished epoch
+  int64_t resumed_step = -1;         ///< the step from which the run went on; -1: from the beginning
+  std::vector<EpochReport> history;  ///< of the whole run, also from before it was resumed
+};
+
+/// The name of the checkpoint in out_dir.
+inline constexpr const char* kCheckpointName = "checkpoint.pt";
+
+/// Trains `net`:
+///
+///     data::DataLoader train(train_set, {.batch_size = 64, .shuffle = true}), test(test_set, {.batch_size =
+///     500}); optim::Adam optimizer(net.parameters(), {.lr = 1e-3}); train::fit(net, optimizer, {train,
+///     &test}, {.epochs = 5, .out_dir = "run"});
+///
+/// A batch is [input, target]. A checkpoint is written before the first step, after every epoch, every
+/// `save_every` steps and when `stop` says so; a process that is killed at any moment leaves the last good
+/// one. With `resume` the run goes on from it, with the same module, optimizer, loaders and schedule made
+/// anew, and gives the same numbers to the bit as a run that was never stopped (on the same machine, with the
+/// same number of threads).
+///
+/// Throws ValueError for options out of range; CheckpointError when there is nothing to resume, when settings
+/// differ or when out_dir has a checkpoint and neither `resume` nor `overwrite` is set; IoError when
+/// something cannot be written, which leaves the last checkpoint as it was; and what the module, the loss and
+/// the dataset throw. `stop` and callbacks are called on this thread.
+FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options);
+
+struct EvaluateOptions {
+  LossFunction loss = {};  ///< by default cross entropy
+  bool confusion = false;  ///< fill in Evaluation::confusion; waits for the device after every batch
+  std::function<bool()> stop = {};
+  std::function<void(const Position&)> on_batch = {};
+};
+
+struct Evaluation {
+  double loss = 0;
+  double accuracy = 0;  ///< a fraction; NaN where the answers are not classes
+  int64_t count = 0;    ///< samples
+  bool stopped = false;
+  Confusion confusion;
+};
+
+/// Tests `net` on a loader, in evaluation mode and without gradients; the module's mode is put back
+/// afterwards.
+Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions& options = {});
+
+}  // namespace tern::train

@@ -1,0 +1,256 @@
+// The convolution kernels and their gradients against plain loops in double.
+#include "tern/kernels/conv.h"
+
+#include <fmt/format.h>
+
+#include "tests/backends/cpu/kernel_testing.h"
+
+namespace tern::testing {
+namespace {
+
+struct Case {
+  Conv2dShape shape;
+  Activation activation = Activation::None;
+  bool bias = true;
+};
+
+/// Sets the output sizes; false if the kernel does not fit.
+bool infer_output(Conv2dShape& s) {
+  s.out_h = Conv2dShape::output_size(s.in_h, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h);
+  s.out_w = Conv2dShape::output_size(s.in_w, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w);
+  return s.out_h > 0 && s.out_w > 0;
+}
+
+/// Calls f(output, input, weight) with the indices of every product.
+template <class F>
+void for_each_product(const Conv2dShape& s, const F& f) {
+  const int64_t in_c = s.in_channels / s.groups, out_c = s.out_channels / s.groups;
+  for (int64_t n = 0; n < s.batch; ++n)
+    for (int64_t o = 0; o < s.out_channels; ++o)
+      for (int64_t y = 0; y < s.out_h; ++y)
+        for (int64_t x = 0; x < s.out_w; ++x)
+          for (int64_t c = 0; c < in_c; ++c)
+            for (int64_t i = 0; i < s.kernel_h; ++i)
+              for (int64_t j = 0; j < s.kernel_w; ++j) {
+                const int64_t in_y = y * s.stride_h - s.padding_h + i * s.dilation_h;
+                const int64_t in_x = x * s.stride_w - s.padding_w + j * s.dilation_w;
+                if (in_y < 0 || in_y >= s.in_h || in_x < 0 || in_x >= s.in_w) continue;
+                const int64_t channel = o / out_c * in_c + c;
+                f(static_cast<size_t>(((n * s.out_channels + o) * s.out_h + y) * s.out_w + x),
+                  static_cast<size_t>(((n * s.in_channels + channel) * s.in_h + in_y) * s.in_w + in_x),
+                  static_cast<size_t>(((o * in_c + c) * s.kernel_h + i) * s.kernel_w + j));
+              }
+}
+
+template <class T>
+void check(const Variant& variant, Random& random, const Case& c) {
+  const Conv2dShape& s = c.shape;
+  const std::string what = fmt::format(
+      "{} N {} C {} -> {} groups {} image {} x {} kernel {} x {} stride {} {} padding {} {} dilation {} {} "
+      "bias {}",
+      name(dtype_of<T>()), s.batch, s.in_channels, s.out_channels, s.groups, s.in_h, s.in_w, s.kernel_h,
+      s.kernel_w, s.stride_h, s.stride_w, s.padding_h, s.padding_w, s.dilation_h, s.dilation_w, c.bias);
+  const int64_t weights = s.out_channels * (s.in_channels / s.groups) * s.kernel_h * s.kernel_w;
+  const int64_t inputs = s.batch * s.in_channels * s.in_h * s.in_w,
+                outputs = s.batch * s.out_channels * s.out_h * s.out_w;
+  const std::vector<T> input = random.elements<T>(inputs), weight = random.elements<T>(weights);
+  const std::vector<T> bias = random.elements<T>(s.out_channels), grad_output = random.elements<T>(outputs);
+  std::vector<T> output = random.elements<T>(outputs), grad_input = random.elements<T>(inputs);
+  std::vector<T> grad_weight = random.elements<T>(weights), grad_bias = random.elements<T>(s.out_channels);
+
+  std::vector<double> expected(output.size()), expected_input(input.size()), expected_weight(weight.size()),
+      expected_bias(bias.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const size_t channel = i / static_cast<size_t>(s.out_h * s.out_w) % bias.size();
+    expected[i] = c.bias ? to_double(bias[channel]) : 0.0;
+    expected_bias[channel] += to_double(grad_output[i]);
+  }
+  for_each_product(s, [&](size_t o, size_t i, size_t w) {
+    expected[o] += to_double(input[i]) * to_double(weight[w]);
+    expected_input[i] += to_double(grad_output[o]) * to_double(weight[w]);
+    expected_weight[w] += to_double(grad_output[o]) * to_double(input[i]);
+  });
+  for (double& x : expected) {
+    if (c.activation == Activation::Relu) x = std::max(x, 0.0);
+    if (c.activation == Activation::Gelu) x = 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)));
+  }
+
+  variant.run(kernels::conv2d, {dtype_of<T>(), c.activation, s, input.data(), weight.data(),
+                                c.bias ? bias.data() : nullptr, output.data()});
+  expect_near(output, expected, "forward " + what);
+  variant.run(kernels::conv2d_backward_input,
+              {dtype_of<T>(), s, grad_output.data(), weight.data(), grad_input.data()});
+  expect_near(grad_input, expected_input, "input " + what);
+  Conv2dBackwardWeightArgs args{dtype_of<T>(),      s,      input.data(), grad_output.data(),
+                                grad_weight.data(), nullptr};
+  if (c.bias) args.grad_bias = grad_bias.data();
+  variant.run(kernels::conv2d_backward_weight, args);
+  expect_near(grad_weight, expected_weight, "weight " + what);
+  if (c.bias) expect_near(grad_bias, expected_bias, "bias " + what);
+}
+
+TEST(CpuConv2d, RandomCases) {
+  for_each_variant([](const Variant& variant) {
+    Random random(1);
+    for (int i = 0; i < 150; ++i) {
+      Conv2dShape s;
+      s.groups = random.integer(0, 2) == 0 ? random.integer(1, 3) : 1;
+      s.batch = random.integer(0, 3) == 0 ? random.integer(5, 40) : random.integer(0, 5);
+      s.in_channels = s.groups * random.integer(1, 7);
+      s.out_channels = s.groups * (random.integer(0, 4) == 0 ? random.integer(1, 40) : random.integer(1, 9));
+      s.in_h = random.integer(1, 14),
+      s.in_w = random.integer(0, 4) == 0 ? random.integer(20, 45) : random.integer(1, 14);
+      s.kernel_h = random.integer(1, 5), s.kernel_w = random.integer(1, 5);
+      s.stride_h = random.coin() ? 1 : random.integer(1, 3),
+      s.stride_w = random.coin() ? 1 : random.integer(1, 3);
+      s.padding_h = random.integer(0, 4), s.padding_w = random.integer(0, 4);
+      s.dilation_h = random.coin() ? 1 : random.integer(1, 3),
+      s.dilation_w = random.coin() ? 1 : random.integer(1, 3);
+      if (!infer_output(s)) continue;
+      const Case c{s, static_cast<Activation>(random.integer(0, 2)), random.coin()};
+      with_random_float(random, [&]<class T>() { check<T>(variant, random, c); });
+    }
+  });
+}
+
+TEST(CpuConv2d, LayersOfKnownNetworks) {
+  for_each_variant([](const Variant& variant) {
+    Random random(2);
+    Conv2dShape shapes[] = {
+        {.batch = 37,
+         .in_channels = 1,
+         .in_h = 28,
+         .in_w = 28,
+         .out_channels = 6,
+         .kernel_h = 5,
+         .kernel_w = 5,
+         .padding_h = 2,
+         .padding_w = 2},
+        {.batch = 17,
+         .in_channels = 6,
+         .in_h = 14,
+         .in_w = 14,
+         .out_channels = 16,
+         .kernel_h = 5,
+         .kernel_w = 5},
+        {.batch = 1,
+         .in_channels = 6,
+         .in_h = 14,
+         .in_w = 14,
+         .out_channels = 16,
+         .kernel_h = 5,
+         .kernel_w = 5},
+        {.batch = 1,
+         .in_channels = 3,
+         .in_h = 64,
+         .in_w = 64,
+         .out_channels = 20,
+         .kernel_h = 7,
+         .kernel_w = 7,
+         .stride_h = 2,
+         .stride_w = 2,
+         .padding_h = 3,
+         .padding_w = 3},
+        {.batch = 2,
+         .in_channels = 70,
+         .in_h = 30,
+         .in_w = 31,
+         .out_channels = 33,
+         .kernel_h = 3,
+         .kernel_w = 3,
+         .padding_h = 1,
+         .padding_w = 1},
+        {.batch = 3,
+         .in_channels = 80,
+         .in_h = 7,
+         .in_w = 7,
+         .out_channels = 65,
+         .kernel_h = 3,
+         .kernel_w = 3,
+         .padding_h = 1,
+         .padding_w = 1},
+        {.batch = 3,
+         .in_channels = 40,
+         .in_h = 15,
+         .in_w = 15,
+         .out_channels = 50,
+         .kernel_h = 1,
+         .kernel_w = 1},
+        {.batch = 3,
+         .in_channels = 40,
+         .in_h = 15,
+         .in_w = 15,
+         .out_channels = 50,
+         .kernel_h = 1,
+         .kernel_w = 1,
+         .stride_h = 2,
+         .stride_w = 2},
+        {.batch = 2,
+         .in_channels = 24,
+         .in_h = 20,
+         .in_w = 20,
+         .out_channels = 24,
+         .kernel_h = 3,
+         .kernel_w = 3,
+         .padding_h = 1,
+         .padding_w = 1,
+         .groups = 24},
+    };
+    for (Conv2dShape& s : shapes) {
+      ASSERT_TRUE(infer_output(s));
+      check<float>(variant, random, {s, Activation::Relu});
+    }
+  });
+}
+
+TEST(CpuConv2d, ResultDoesNotDependOnThreads) {
+  Conv2dShape s{.batch = 50,
+                .in_channels = 3,
+                .in_h = 17,
+                .in_w = 13,
+                .out_channels = 7,
+                .kernel_h = 3,
+                .kernel_w = 3,
+                .padding_h = 1,
+                .padding_w = 1};
+  ASSERT_TRUE(infer_output(s));
+  Random random(3);
+  std::vector<float> input = random.elements<float>(50 * 3 * 17 * 13),
+                     grad_output = random.elements<float>(50 * 7 * 17 * 13);
+  for (float& x : input) x /= 3.0f;
+  for (const cpu::KernelTable* table : cpu::kernel_tables()) {
+    if (!table->supported()) continue;
+    std::vector<float> weights[3], biases[3];
+    for (int threads : {1, 2, 3}) {
+      set_thread_local_num_threads(threads);
+      weights[threads - 1].resize(7 * 3 * 9);
+      biases[threads - 1].resize(7);
+      Variant{table}.run(kernels::conv2d_backward_weight,
+                         {DType::Float32, s, input.data(), grad_output.data(), weights[threads - 1].data(),
+                          biases[threads - 1].data()});
+    }
+    for (int i : {1, 2}) {
+      EXPECT_EQ(weights[0], weights[i]) << table->variant;
+      EXPECT_EQ(biases[0], biases[i]) << table->variant;
+    }
+  }
+  set_thread_local_num_threads(0);
+}
+
+TEST(CpuConv2d, EmptyBatchGivesZeroGradients) {
+  for_each_variant([](const Variant& variant) {
+    Conv2dShape s{
+        .batch = 0, .in_channels = 2, .in_h = 4, .in_w = 4, .out_channels = 3, .kernel_h = 3, .kernel_w = 3};
+    ASSERT_TRUE(infer_output(s));
+    std::vector<float> grad_weight(54, 1.0f), grad_bias(3, 1.0f);
+    variant.run(kernels::conv2d,
+                {DType::Float32, Activation::None, s, nullptr, grad_weight.data(), nullptr, nullptr});
+    variant.run(kernels::conv2d_backward_weight,
+                {DType::Float32, s, nullptr, nullptr, grad_weight.data(), grad_bias.data()});
+    EXPECT_EQ(grad_weight, std::vector<float>(54, 0.0f));
+    EXPECT_EQ(grad_bias, std::vector<float>(3, 0.0f));
+  });
+}
+
+}  // namespace
+}  // namespace tern::testing

@@ -1,0 +1,236 @@
+// The matrix product kernel against sums in double: shapes around the sizes of tiles and blocks, strides,
+// batches, dtypes.
+#include "tern/kernels/matmul.h"
+
+#include <fmt/format.h>
+
+#include "tests/backends/cpu/kernel_testing.h"
+
+namespace tern::testing {
+namespace {
+
+enum class Layout { Rows, Columns, Gaps };
+enum class Addend { None, Bias, Matrix, Turned, PerRow };
+
+struct Case {
+  int64_t m, n, k;
+  Layout a = Layout::Rows;
+  Layout b = Layout::Rows;
+  Addend addend = Addend::None;
+  Activation activation = Activation::None;
+  int batch_dims = 0;
+};
+
+/// Strides of a matrix; returns the elements that it spans.
+int64_t lay_out(Random& random, Layout layout, int64_t rows, int64_t columns, int64_t& row_stride,
+                int64_t& column_stride) {
+  switch (layout) {
+    case Layout::Rows:
+      row_stride = columns + random.integer(0, 3), column_stride = 1;
+      break;
+    case Layout::Columns:
+      row_stride = 1, column_stride = rows + random.integer(0, 3);
+      break;
+    case Layout::Gaps:
+      column_stride = 2, row_stride = 2 * columns + 1;
+      break;
+  }
+  return row_stride * rows + column_stride * columns + 1;
+}
+
+template <class T>
+void check(const Variant& variant, Random& random, const Case& c) {
+  MatmulArgs args;
+  args.dtype = dtype_of<T>();
+  args.m = c.m, args.n = c.n, args.k = c.k;
+  args.activation = c.activation;
+  args.batch_dims = c.batch_dims;
+  for (int d = 0; d < c.batch_dims; ++d) args.batch_sizes[d] = random.integer(1, 3);
+  // Strides of the batch; an operand that is only read broadcasts now and then.
+  const auto spread = [&](int64_t span, int64_t* strides, bool may_broadcast) {
+    for (int d = c.batch_dims; d-- > 0;) {
+      if (may_broadcast && random.integer(0, 2) == 0) continue;
+      strides[d] = span;
+      span *= args.batch_sizes[d];
+    }
+    return span;
+  };
+  const int64_t a_span = spread(lay_out(random, c.a, c.m, c.k, args.a_row_stride, args.a_col_stride),
+                                args.a_batch_strides, true);
+  const int64_t b_span = spread(lay_out(random, c.b, c.k, c.n, args.b_row_stride, args.b_col_stride),
+                                args.b_batch_strides, true);
+  args.out_row_stride = c.n + random.integer(0, 3);
+  const int64_t out_span = spread(args.out_row_stride * c.m + 1, args.out_batch_strides, false);
+  int64_t addend_span = 0;
+  switch (c.addend) {
+    case Addend::None:
+      break;
+    case Addend::Bias:
+      args.addend_col_stride = 1, addend_span = c.n;
+      break;
+    case Addend::Matrix:
+      args.addend_row_stride = c.n + 2, args.addend_col_stride = 1, addend_span = (c.n + 2) * c.m;
+      break;
+    case Addend::Turned:
+      args.addend_row_stride = 1, args.addend_col_stride = c.m, addend_span = c.n * c.m;
+      break;
+    case Addend::PerRow:
+      args.addend_row_stride = 1, addend_span = c.m;
+      break;
+  }
+  if (c.addend != Addend::None) addend_span = spread(addend_span, args.addend_batch_strides, true);
+  const std::vector<T> a = random.elements<T>(a_span), b = random.elements<T>(b_span),
+                       addend = random.elements<T>(addend_span + 1);
+  std::vector<T> out = random.elements<T>(out_span);
+  const std::vector<T> before = out;
+  if (c.addend != Addend::None) {
+    args.addend = addend.data();
+    if (random.coin()) {
+      args.alpha = std::is_integral_v<T> ? 2.0 : 0.5;
+      args.beta = std::is_integral_v<T> ? 3.0 : -0.25;
+    }
+  }
+  args.a = a.data(), args.b = b.data(), args.out = out.data();
+
+  std::vector<double> expected(out.size());
+  for (size_t i = 0; i < out.size(); ++i)
+    expected[i] = to_double(before[i]);  // gaps between rows stay as they were
+  const auto at = [](const auto& values, int64_t i) { return to_double(values[static_cast<size_t>(i)]); };
+  for (int64_t index = 0; index < args.batch_count(); ++index) {
+    int64_t a0 = 0, b0 = 0, addend0 = 0, out0 = 0, rest = index;
+    for (int d = c.batch_dims; d-- > 0;) {
+      const int64_t i = rest % args.batch_sizes[d];
+      rest /= args.batch_sizes[d];
+      a0 += i * args.a_batch_strides[d], b0 += i * args.b_batch_strides[d];
+      addend0 += i * args.addend_batch_strides[d], out0 += i * args.out_batch_strides[d];
+    }
+    for (int64_t i = 0; i < c.m; ++i) {
+      for (int64_t j = 0; j < c.n; ++j) {
+        double sum = 0;
+        for (int64_t p = 0; p < c.k; ++p)
+          sum += at(a, a0 + i * args.a_row_stride + p * args.a_col_stride) *
+                 at(b, b0 + p * args.b_row_stride + j * args.b_col_stride);
+        sum *= args.alpha;
+        if (args.addend != nullptr)
+          sum += args.beta * at(addend, addend0 + i * args.addend_row_stride + j * args.addend_col_stride);
+        if constexpr (std::is_integral_v<T>)
+          sum = static_cast<double>(static_cast<T>(static_cast<int64_t>(sum)));
+        if (c.activation == Activation::Relu) sum = std::max(sum, 0.0);
+        if (c.activation == Activation::Gelu) sum = 0.5 * sum * (1.0 + std::erf(sum / std::sqrt(2.0)));
+        expected[static_cast<size_t>(out0 + i * args.out_row_stride + j)] = sum;
+      }
+    }
+  }
+  variant.run(kernels::matmul, args);
+  expect_near(out, expected,
+              fmt::format("{} [{}, {}] @ [{}, {}], layouts {} {}, addend {}, activation {}, batch of {}",
+                          name(args.dtype), c.m, c.k, c.k, c.n, int(c.a), int(c.b), int(c.addend),
+                          int(c.activation), args.batch_count()));
+}
+
+TEST(CpuMatmul, RandomCases) {
+  for_each_variant([](const Variant& variant) {
+    Random random(1);
+    for (int i = 0; i < 400; ++i) {
+      const auto size = [&] {
+        const int64_t kind = random.integer(0, 5);
+        return kind == 0 ? random.integer(0, 4) : kind < 4 ? random.integer(1, 40) : random.integer(1, 120);
+      };
+      Case c{size(), size(), random.integer(0, 30) == 0 ? random.integer(500, 1500) : size()};
+      c.a = static_cast<Layout>(random.integer(0, 2));
+      c.b = static_cast<Layout>(random.integer(0, 2));
+      c.addend = static_cast<Addend>(random.integer(0, 4));
+      c.activation = static_cast<Activation>(random.integer(0, 2));
+      if (random.integer(0, 3) == 0) c.batch_dims = static_cast<int>(random.integer(1, 3));
+      if (random.integer(0, 7) == 0) {
+        if (c.activation == Activation::Gelu) c.activation = Activation::None;
+        if (random.coin())
+          check<int64_t>(variant, random, c);
+        else
+          check<uint8_t>(variant, random, c);
+      } else {
+        with_random_float(random, [&]<class T>() { check<T>(variant, random, c); });
+      }
+    }
+  });
+}
+
+TEST(CpuMatmul, SeveralBlocksInEveryDirection) {
+  for_each_variant([](const Variant& variant) {
+    Random random(2);
+    check<float>(variant, random,
+                 {350, 270, 1100, Layout::Rows, Layout::Columns, Addend::Bias, Activation::Relu});
+    check<float>(variant, random, {7, 4200, 40, Layout::Rows, Layout::Columns, Addend::Bias});
+    check<float>(variant, random, {2, 300, 1200, Layout::Columns, Layout::Rows, Addend::Matrix});
+    check<double>(variant, random, {100, 130, 600, Layout::Columns, Layout::Rows});
+  });
+}
+
+TEST(CpuMatmul, AccumulatesIntoItsOwnResult) {
+  for_each_variant([](const Variant& variant) {
+    for (int64_t size : {1, 3, 40, 150}) {
+      Random random(3);
+      const std::vector<float> a = random.elements<float>(size * size),
+                               b = random.elements<float>(size * size);
+      std::vector<float> out = random.elements<float>(size * size);
+      std::vector<double> expected(out.begin(), out.end());
+      for (int64_t i = 0; i < size; ++i)
+        for (int64_t j = 0; j < size; ++j)
+          for (int64_t p = 0; p < size; ++p)
+            expected[static_cast<size_t>(i * size + j)] += to_double(a[static_cast<size_t>(i * size + p)]) *
+                                                           to_double(b[static_cast<size_t>(p * size + j)]);
+      MatmulArgs args;
+      args.dtype = DType::Float32;
+      args.m = args.n = args.k = size;
+      args.a = a.data(), args.b = b.data(), args.out = out.data(), args.addend = out.data();
+      args.a_row_stride = args.b_row_stride = args.out_row_stride = args.addend_row_stride = size;
+      args.a_col_stride = args.b_col_stride = args.addend_col_stride = 1;
+      variant.run(kernels::matmul, args);
+      expect_near(out, expected, fmt::format("accumulation, size {}", size));
+    }
+  });
+}
+
+TEST(CpuMatmul, NanAndInfinityPass) {
+  for_each_variant([](const Variant& variant) {
+    const std::vector<float> a = {NAN, 1, INFINITY, 2, 0, 0}, b = {1, 2, 3, 4};  // [3, 2] @ [2, 2]
+    std::vector<float> out(6);
+    MatmulArgs args;
+    args.dtype = DType::Float32;
+    args.activation = Activation::Relu;
+    args.m = 3, args.n = 2, args.k = 2;
+    args.a = a.data(), args.b = b.data(), args.out = out.data();
+    args.a_row_stride = args.b_row_stride = args.out_row_stride = 2;
+    args.a_col_stride = args.b_col_stride = 1;
+    variant.run(kernels::matmul, args);
+    expect_near(out, {NAN, NAN, INFINITY, INFINITY, 0, 0}, "special values");
+  });
+}
+
+TEST(CpuMatmul, ResultDoesNotDependOnThreads) {
+  Random random(4);
+  const std::vector<float> a = random.elements<float>(300 * 700), b = random.elements<float>(700 * 310);
+  for (const cpu::KernelTable* table : cpu::kernel_tables()) {
+    if (!table->supported()) continue;
+    std::vector<float> results[3];
+    for (int threads : {1, 2, 3}) {
+      set_thread_local_num_threads(threads);
+      std::vector<float>& out = results[threads - 1];
+      out.resize(300 * 310);
+      MatmulArgs args;
+      args.dtype = DType::Float32;
+      args.alpha = 1.0 / 3.0;
+      args.m = 300, args.n = 310, args.k = 700;
+      args.a = a.data(), args.b = b.data(), args.out = out.data();
+      args.a_row_stride = 700, args.b_row_stride = args.out_row_stride = 310;
+      args.a_col_stride = args.b_col_stride = 1;
+      Variant{table}.run(kernels::matmul, args);
+    }
+    EXPECT_EQ(results[0], results[1]) << table->variant;
+    EXPECT_EQ(results[0], results[2]) << table->variant;
+  }
+  set_thread_local_num_threads(0);
+}
+
+}  // namespace
+}  // namespace tern::testing

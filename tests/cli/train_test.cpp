@@ -1,0 +1,228 @@
+// `tern train`: files, exact resumption after Ctrl-C and after a kill, refusals, what is shown where.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tern/io/serialize.h"
+#include "tests/cli/program.h"
+#include "tests/cli/temporary_folder.h"
+
+namespace tern::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+/// A run that takes a moment: dropout-free, shuffled, with a schedule over all its steps.
+std::vector<std::string> small_run(const fs::path& out, std::vector<std::string> more = {}) {
+  std::vector<std::string> arguments = {
+      "train",       "--model", "mlp",    "--limit", "400",       "--epochs", "3",     "--batch-size", "20",
+      "--log-every", "7",       "--seed", "5",       "--threads", "1",        "--out", out.string()};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::vector<Json> read_metrics(const fs::path& folder) {
+  std::vector<Json> lines;
+  std::ifstream file(folder / "metrics.jsonl");
+  for (std::string line; std::getline(file, line);) {
+    lines.push_back(Json::parse(line));
+    lines.back().erase("samples_per_second");
+    lines.back().erase("seconds");
+  }
+  return lines;
+}
+
+void expect_same_weights(const fs::path& a, const fs::path& b) {
+  const StateDict left =
+      load(a)["model"].exists() ? load(a)["model"].as_state_dict() : load(a).as_state_dict();
+  const StateDict right =
+      load(b)["model"].exists() ? load(b)["model"].as_state_dict() : load(b).as_state_dict();
+  ASSERT_EQ(left.size(), right.size());
+  for (const auto& [name, tensor] : left) {
+    const Tensor& other = right.at(name);
+    ASSERT_EQ(tensor.nbytes(), other.nbytes()) << name;
+    EXPECT_EQ(std::memcmp(tensor.data_ptr(), other.data_ptr(), tensor.nbytes()), 0) << name;
+  }
+}
+
+void expect_same_run(const fs::path& a, const fs::path& b) {
+  EXPECT_EQ(read_metrics(a), read_metrics(b));
+  expect_same_weights(a / "mlp.pt", b / "mlp.pt");
+  expect_same_weights(a / "checkpoint.pt", b / "checkpoint.pt");
+}
+
+/// Sends a signal at the first line of the output for which `when` holds.
+RunOptions signal_at(int signal, const char* text) {
+  RunOptions options;
+  options.watch = [signal, text, sent = false](pid_t process, const std::string& out) mutable {
+    if (sent || out.find(text) == std::string::npos) return;
+    sent = true;
+    ::kill(process, signal);
+  };
+  return options;
+}
+
+class TrainTest : public testing::Test {
+ protected:
+  /// The run that is never stopped, made once.
+  static const fs::path& whole_run() {
+    static const TemporaryFolder folder;
+    static const fs::path out = [] {
+      const fs::path path = folder.path() / "whole";
+      const Outcome outcome = run_program(small_run(path));
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      return path;
+    }();
+    return out;
+  }
+  TemporaryFolder folder_;
+  fs::path out_ = folder_.path() / "run";
+};
+
+TEST_F(TrainTest, WritesEverything) {
+  const fs::path& out = whole_run();
+  for (const char* name : {"checkpoint.pt", "metrics.jsonl", "mlp.pt", "mlp.safetensors"})
+    EXPECT_TRUE(fs::is_regular_file(out / name)) << name;
+  int event_files = 0;
+  for (const auto& entry : fs::directory_iterator(out))
+    event_files += entry.path().filename().string().starts_with("events.out.tfevents.");
+  EXPECT_EQ(event_files, 1);
+  const auto metrics = read_metrics(out);
+  ASSERT_EQ(metrics.size(), 60u / 7 + 3);
+  EXPECT_EQ(metrics.front()["step"], 7);
+  EXPECT_EQ(metrics.back()["type"], "epoch");
+  EXPECT_EQ(metrics.back()["epoch"], 3);
+  EXPECT_EQ(metrics.back()["step"], 60);
+  EXPECT_GT(metrics.back()["test_accuracy"], 0.3);
+  const Value checkpoint = load(out / "checkpoint.pt");
+  EXPECT_EQ(checkpoint["epoch"].as_int(), 3);
+  EXPECT_EQ(checkpoint["optimizer"]["param_groups"][0]["params"].length(), 4u);
+}
+
+TEST_F(TrainTest, ASecondRunGivesTheSameNumbers) {
+  ASSERT_EQ(run_program(small_run(out_, {"--workers", "2"})).code, 0);
+  expect_same_run(whole_run(), out_);
+}
+
+TEST_F(TrainTest, ResumesExactlyAfterCtrlC) {
+  const Outcome first = run_program(small_run(out_, {"--json"}), signal_at(SIGINT, "\"step\":7,"));
+  ASSERT_EQ(first.code, 130) << first.err;
+  const Json last = Json::parse(first.out.substr(first.out.rfind('\n', first.out.size() - 2) + 1));
+  EXPECT_EQ(last["type"], "stopped");
+  EXPECT_LT(last["step"], 60);
+  EXPECT_FALSE(fs::exists(out_ / "mlp.pt"));
+  // Stopped once more, now between the epochs, by the other signal; with the settings from the checkpoint.
+  const Outcome second =
+      run_program({"train", "--resume", "--out", out_.string(), "--threads", "1", "--json"},
+                  signal_at(SIGTERM, "\"epoch\":2"));
+  EXPECT_EQ(second.code, 143) << second.err;
+  const Outcome third = run_program(small_run(out_, {"--resume"}));
+  ASSERT_EQ(third.code, 0) << third.err;
+  expect_same_run(whole_run(), out_);
+}
+
+TEST_F(TrainTest, ResumesExactlyAfterAKill) {
+  // Checkpoints inside the epochs, so that the kill comes at any moment between or in the writing of one.
+  for (const char* at : {"\"step\":7,", "\"step\":28,", "\"step\":49,"}) {
+    fs::remove_all(out_);
+    const Outcome first =
+        run_program(small_run(out_, {"--json", "--save-every", "3"}), signal_at(SIGKILL, at));
+    ASSERT_EQ(first.code, 128 + SIGKILL);
+    const Outcome second = run_program(small_run(out_, {"--resume"}));
+    ASSERT_EQ(second.code, 0) << second.err;
+    expect_same_run(whole_run(), out_);
+  }
+}
+
+TEST_F(TrainTest, ASecondCtrlCEndsAtOnce) {
+  RunOptions options;
+  options.watch = [](pid_t process, const std::string& out) {
+    if (out.find("\"type\":\"start\"") != std::string::npos) ::kill(process, SIGINT);
+  };
+  // Every line of output brings one more signal: the second one comes before or after the checkpoint is
+  // complete.
+  const Outcome outcome =
+      run_program(small_run(out_, {"--json", "--epochs", "50", "--log-every", "1"}), options);
+  EXPECT_EQ(outcome.code, 130);
+}
+
+TEST_F(TrainTest, ChangedSettingsAreRefused) {
+  ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1", "--schedule", "none"})).code, 0);
+  const std::vector<std::pair<std::vector<std::string>, std::string>> changes = {
+      {{"--seed", "6"}, "seed is 6, was 5"},
+      {{"--batch-size", "10"}, "batch_size is 10, was 20"},
+      {{"--model", "lenet"}, "model is 'lenet', was 'mlp'"},
+      {{"--optimizer", "sgd"}, "optimizer is 'sgd', was 'adam'"},
+      {{"--limit", "300"}, "limit is 300, was 400"},
+      {{"--lr", "0.5"}, "lr is 0.5, was"},
+  };
+  for (const auto& [change, said] : changes) {
+    std::vector<std::string> arguments = {"train", "--resume", "--out", out_.string()};
+    arguments.insert(arguments.end(), change.begin(), change.end());
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.code, 1) << said;
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  }
+  // A longer run is not a change where the schedule does not depend on the length.
+  const Outcome longer = run_program({"train", "--resume", "--out", out_.string(), "--epochs", "2"});
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_EQ(load(out_ / "checkpoint.pt")["epoch"].as_int(), 2);
+}
+
+TEST_F(TrainTest, ARunIsNotOverwrittenUnasked) {
+  ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1"})).code, 0);
+  const Outcome refused = run_program(small_run(out_));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("checkpoint.pt"), std::string::npos) << refused.err;
+  EXPECT_EQ(run_program(small_run(out_, {"--epochs", "1", "--overwrite"})).code, 0);
+}
+
+TEST_F(TrainTest, FullDiskLeavesTheLastCheckpoint) {
+  ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1", "--schedule", "none"})).code, 0);
+  RunOptions options;
+  options.file_size_limit = 100'000;
+  const Outcome full = run_program({"train", "--resume", "--out", out_.string(), "--epochs", "2"}, options);
+  EXPECT_EQ(full.code, 1);
+  EXPECT_EQ(full.err.rfind("tern: ", 0), 0u) << full.err;
+  EXPECT_NE(full.err.find("checkpoint.pt"), std::string::npos) << full.err;
+  EXPECT_EQ(load(out_ / "checkpoint.pt")["epoch"].as_int(), 1);
+  EXPECT_EQ(run_program({"train", "--resume", "--out", out_.string(), "--epochs", "2"}).code, 0);
+}
+
+TEST_F(TrainTest, PlainLinesWhenPiped) {
+  const Outcome outcome = run_program(small_run(out_));
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(outcome.out.find('\r'), std::string::npos);
+  EXPECT_EQ(outcome.out.find('\033'), std::string::npos);
+  for (const char* text : {"epoch 1/3", "epoch 3/3", "test acc", "mlp.pt"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+}
+
+TEST_F(TrainTest, ProgressBarOnATerminal) {
+  RunOptions options;
+  options.terminal_columns = 100;
+  options.environment = {{"LC_ALL", "C.UTF-8"}, {"TERM", "xterm-256color"}, {"NO_COLOR", "1"}};
+  const Outcome outcome = run_program(small_run(out_), options);
+  EXPECT_EQ(outcome.code, 0);
+  for (const char* text : {"\r", "epoch 1/3", "samples/s", "ETA", "loss", "acc", "▕"})
+    EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
+  EXPECT_EQ(outcome.out.find("\033[1m"), std::string::npos);
+}
+
+TEST_F(TrainTest, JsonIsOneObjectALine) {
+  const Outcome outcome = run_program(small_run(out_, {"--json"}));
+  std::istringstream stream(outcome.out);
+  std::vector<std::string> types;
+  for (std::string line; std::getline(stream, line);) types.push_back(Json::parse(line)["type"]);
+  ASSERT_GE(types.size(), 5u);
+  EXPECT_EQ(types.front(), "start");
+  EXPECT_EQ(types.back(), "end");
+}
+
+}  // namespace
+}  // namespace tern::cli

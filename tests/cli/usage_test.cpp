@@ -1,0 +1,128 @@
+// Help, wrong use, exit codes, the list of devices.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.h"
+
+namespace tern::cli {
+namespace {
+
+size_t count_lines(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+TEST(Usage, HelpIsComplete) {
+  const Outcome help = run_program({"--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.err, "");
+  for (const char* command :
+       {"train", "eval", "predict", "demo", "devices", "version", "Examples:", "Exit codes:"})
+    EXPECT_NE(help.out.find(command), std::string::npos) << command;
+  const std::vector<std::pair<const char*, std::vector<const char*>>> commands = {
+      {"train",
+       {"--model", "--data", "--epochs", "--batch-size", "--optimizer", "--lr", "--momentum",
+        "--weight-decay", "--schedule", "--seed", "--out", "--resume", "--overwrite", "--device", "--threads",
+        "--workers", "--json", "--limit"}},
+      {"eval", {"--checkpoint", "--data", "--model", "--split", "--device", "--json"}},
+      {"predict", {"--checkpoint", "--top", "--json", "IMAGE"}},
+      {"demo", {"--out", "--epochs"}},
+      {"devices", {"--json"}},
+  };
+  for (const auto& [command, options] : commands) {
+    const Outcome outcome = run_program({command, "--help"});
+    EXPECT_EQ(outcome.code, 0) << command;
+    EXPECT_NE(outcome.out.find("Examples:"), std::string::npos) << command;
+    for (const char* option : options)
+      EXPECT_NE(outcome.out.find(option), std::string::npos) << command << " " << option;
+  }
+}
+
+TEST(Usage, Version) {
+  const Outcome flag = run_program({"--version"}), command = run_program({"version"});
+  EXPECT_EQ(flag.code, 0);
+  EXPECT_EQ(flag.out.rfind("tern ", 0), 0u) << flag.out;
+  EXPECT_EQ(command.out, flag.out);
+}
+
+TEST(Usage, WrongUseIsOneLineAndTwo) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string said;
+  };
+  const std::vector<Case> cases = {
+      {{}, "a command is missing"},
+      {{"trian"}, "did you mean 'train'?"},
+      {{"frobnicate"}, "unknown command 'frobnicate'"},
+      {{"--verbose"}, "--verbose"},
+      {{"train", "--epoch", "3"}, "did you mean '--epochs'?"},
+      {{"train", "--lerning-rate", "3"}, "unknown option '--lerning-rate'"},
+      {{"train", "extra"}, "extra"},
+      {{"train", "--epochs"}, "--epochs"},
+      {{"train", "--epochs", "many"}, "many"},
+      {{"train", "--epochs", "0"}, "--epochs"},
+      {{"train", "--batch-size", "-1"}, "--batch-size"},
+      {{"train", "--lr", "-0.1"}, "--lr"},
+      {{"train", "--model", "lenett"}, "did you mean 'lenet'?"},
+      {{"train", "--data", "mnist"}, "mnist:DIR"},
+      {{"train", "--data", "minst:x"}, "did you mean 'mnist'?"},
+      {{"train", "--data", "digits:x"}, "take no folder"},
+      {{"train", "--optimizer", "sdg"}, "did you mean 'sgd'?"},
+      {{"train", "--optimizer", "adam", "--momentum", "0.9"}, "not for adam"},
+      {{"train", "--schedule", "step"}, "step:EPOCHS"},
+      {{"train", "--schedule", "step:x"}, "whole number"},
+      {{"train", "--schedule", "exponential:0"}, "positive"},
+      {{"train", "--schedule", "linear"}, "unknown name 'linear'"},
+      {{"train", "--device", "gpu"}, "--device"},
+      {{"train", "--resume"}, "--out"},
+      {{"train", "--resume", "--overwrite", "--out", "x"}, "exclude each other"},
+      {{"eval"}, "--checkpoint is required"},
+      {{"eval", "--checkpoint", "x", "--split", "all"}, "--split"},
+      {{"predict", "--checkpoint", "x"}, "images is required"},
+      {{"predict", "--checkpoint", "x", "--top", "0", "y"}, "--top"},
+  };
+  for (const Case& each : cases) {
+    std::string line = "tern";
+    for (const std::string& argument : each.arguments) line += " " + argument;
+    const Outcome outcome = run_program(each.arguments);
+    EXPECT_EQ(outcome.code, 2) << line;
+    EXPECT_EQ(outcome.out, "") << line;
+    EXPECT_EQ(count_lines(outcome.err), 1u) << line << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find(each.said), std::string::npos) << line << "\n" << outcome.err;
+    EXPECT_NE(outcome.err.find("--help"), std::string::npos) << line << "\n" << outcome.err;
+  }
+}
+
+TEST(Usage, FailureIsOneLineAndOne) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"train", "--data", "mnist:/nonexistent", "--out", "/tmp/tern-never"}, "/nonexistent"},
+      {{"train", "--limit", "10", "--out", "/proc/tern"}, "/proc/tern"},
+      {{"train", "--resume", "--out", "/nonexistent"}, "nothing to resume"},
+      {{"train", "--device", "cuda:7"}, "cuda:7"},
+      {{"eval", "--checkpoint", "/nonexistent.pt"}, "/nonexistent.pt"},
+      {{"eval", "--checkpoint", "/dev/null"}, "/dev/null"},
+      {{"predict", "--checkpoint", "/nonexistent.pt", "x.png"}, "/nonexistent.pt"},
+  };
+  for (const auto& [arguments, said] : cases) {
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.code, 1) << said;
+    EXPECT_EQ(outcome.err.rfind("tern: ", 0), 0u) << outcome.err;
+    EXPECT_EQ(count_lines(outcome.err), 1u) << outcome.err;
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(Usage, Devices) {
+  const Outcome table = run_program({"devices"});
+  EXPECT_EQ(table.code, 0);
+  EXPECT_NE(table.out.find("cpu"), std::string::npos);
+  const Outcome json = run_program({"devices", "--json"});
+  EXPECT_EQ(json.code, 0);
+  const auto devices = nlohmann::json::parse(json.out)["devices"];
+  EXPECT_EQ(devices[0]["device"], "cpu");
+  EXPECT_GT(devices[0]["memory_bytes"], 0);
+  EXPECT_EQ(devices[0]["simulated"], false);
+}
+
+}  // namespace
+}  // namespace tern::cli

@@ -1,0 +1,342 @@
+// The DataLoader: contents, orders, workers, errors, resuming. Also run under ThreadSanitizer.
+#include "tern/data/data_loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <numeric>
+#include <stdexcept>
+#include <thread>
+
+#include "tern/ops/creation.h"
+#include "tests/data/data_testing.h"
+
+namespace tern::data {
+namespace {
+
+using testing::expect_error;
+using Ints = std::vector<int64_t>;
+
+/// Sample i is [i, a random number of its stream]. Counts its calls, and throws where told to.
+class Numbers : public Dataset {
+ public:
+  explicit Numbers(int64_t size, int64_t broken = -1) : size_(size), broken_(broken) {}
+  int64_t size() const override { return size_; }
+  Example get(int64_t index) const override { return sample(index, RandomKey{}); }
+  Example sample(int64_t index, const RandomKey& key) const override {
+    ++*calls;
+    if (index == broken_) throw std::runtime_error("disk on fire");
+    if (index == broken_ + 1 && broken_ >= 0) throw ShapeError("odd shape");
+    Random random = key.random(index);
+    // Uneven work, so that workers finish out of order.
+    if (index % 5 == 0) std::this_thread::sleep_for(std::chrono::microseconds(200));
+    return {index, static_cast<int64_t>(random.bits())};
+  }
+
+  std::shared_ptr<std::atomic<int>> calls = std::make_shared<std::atomic<int>>(0);
+
+ private:
+  int64_t size_;
+  int64_t broken_;
+};
+
+/// The numbers of all batches of one epoch, with -1 after each batch.
+Ints one_epoch(DataLoader& loader) {
+  Ints all;
+  for (auto& [x, y] : loader) {
+    const Ints data = x.to_vector<int64_t>(), target = y.to_vector<int64_t>();
+    all.insert(all.end(), data.begin(), data.end());
+    all.insert(all.end(), target.begin(), target.end());
+    all.push_back(-1);
+  }
+  return all;
+}
+
+Ints visited(DataLoader& loader) {
+  Ints all;
+  for (auto& batch : loader) {
+    const Ints data = batch.data.to_vector<int64_t>();
+    all.insert(all.end(), data.begin(), data.end());
+  }
+  return all;
+}
+
+TEST(DataLoader, BatchesByTable) {
+  struct Case {
+    int64_t size, batch_size;
+    bool drop_last;
+    Ints sizes;
+  };
+  const Case cases[] = {
+      {0, 4, false, {}},        {1, 4, false, {1}},   {1, 4, true, {}},         {8, 4, false, {4, 4}},
+      {9, 4, false, {4, 4, 1}}, {9, 4, true, {4, 4}}, {3, 1, false, {1, 1, 1}}, {3, 100, false, {3}},
+  };
+  for (const Case& c : cases) {
+    for (const int64_t workers : {0, 1, 3}) {
+      DataLoader loader(Numbers(c.size),
+                        {.batch_size = c.batch_size, .num_workers = workers, .drop_last = c.drop_last});
+      EXPECT_EQ(loader.size(), static_cast<int64_t>(c.sizes.size()));
+      Ints sizes;
+      for (auto& batch : loader) {
+        EXPECT_EQ(batch.data.dim(), 1);
+        sizes.push_back(batch.data.size(0));
+      }
+      EXPECT_EQ(sizes, c.sizes) << c.size << "/" << c.batch_size << " with " << workers << " workers";
+    }
+  }
+}
+
+TEST(DataLoader, InOrderWithoutShuffle) {
+  DataLoader loader(Numbers(10), {.batch_size = 3, .num_workers = 2});
+  Ints all(10);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(visited(loader), all);
+  EXPECT_EQ(visited(loader), all) << "a second pass";
+  EXPECT_EQ(loader.dataset_size(), 10);
+}
+
+TEST(DataLoader, SameBatchesForAnyNumberOfWorkers) {
+  std::vector<Ints> expected;
+  for (const int64_t workers : {0, 1, 2, 4}) {
+    for (const int64_t prefetch : {1, 3}) {
+      DataLoader loader(Numbers(103), {.batch_size = 7,
+                                       .shuffle = true,
+                                       .num_workers = workers,
+                                       .prefetch_factor = prefetch,
+                                       .seed = 11});
+      std::vector<Ints> epochs = {one_epoch(loader), one_epoch(loader), one_epoch(loader)};
+      if (expected.empty()) expected = epochs;
+      EXPECT_EQ(epochs, expected) << workers << " workers, " << prefetch << " ahead";
+    }
+  }
+  EXPECT_NE(expected[0], expected[1]) << "each epoch has an order and augmentation of its own";
+  EXPECT_NE(expected[1], expected[2]);
+}
+
+TEST(DataLoader, ShuffleVisitsEverySampleOnce) {
+  DataLoader loader(Numbers(50), {.batch_size = 8, .shuffle = true, .seed = 1});
+  Ints order = visited(loader);
+  EXPECT_FALSE(std::is_sorted(order.begin(), order.end()));
+  std::sort(order.begin(), order.end());
+  Ints all(50);
+  std::iota(all.begin(), all.end(), 0);
+  EXPECT_EQ(order, all);
+}
+
+TEST(DataLoader, SeedComesFromOptionGeneratorOrDefault) {
+  const auto order = [](DataLoaderOptions options) {
+    options.shuffle = true;
+    DataLoader loader(Numbers(30), options);
+    return visited(loader);
+  };
+  EXPECT_EQ(order({.seed = 4}), order({.seed = 4}));
+  EXPECT_NE(order({.seed = 4}), order({.seed = 5}));
+  EXPECT_EQ(order({.generator = Generator(4)}), order({.generator = Generator(4)}));
+  manual_seed(1);
+  const Ints first = order({}), second = order({});
+  EXPECT_NE(first, second);
+  manual_seed(1);
+  EXPECT_EQ(order({}), first);
+}
+
+TEST(DataLoader, SetEpochChoosesTheOrder) {
+  DataLoader loader(Numbers(30), {.shuffle = true, .seed = 4});
+  const Ints epoch0 = visited(loader), epoch1 = visited(loader);
+  EXPECT_EQ(loader.next_epoch(), 2);
+  loader.set_epoch(1);
+  EXPECT_EQ(visited(loader), epoch1);
+  loader.set_epoch(0);
+  EXPECT_EQ(visited(loader), epoch0);
+  EXPECT_THROW(loader.set_epoch(-1), ValueError);
+}
+
+TEST(DataLoader, ResumesInTheMiddle) {
+  const DataLoaderOptions options = {.batch_size = 4, .shuffle = true, .num_workers = 2, .seed = 4};
+  DataLoader whole(Numbers(30), options);
+  one_epoch(whole);
+  const Ints epoch1 = one_epoch(whole), epoch2 = one_epoch(whole);
+  for (const int64_t stop : {1, 3, 8}) {
+    DataLoader stopped(Numbers(30), options);
+    one_epoch(stopped);
+    DataLoaderState state;
+    Ints seen;
+    int64_t count = 0;
+    for (auto& batch : stopped) {
+      const Ints data = batch.data.to_vector<int64_t>(), target = batch.target.to_vector<int64_t>();
+      seen.insert(seen.end(), data.begin(), data.end());
+      seen.insert(seen.end(), target.begin(), target.end());
+      seen.push_back(-1);
+      if (++count == stop) {
+        state = stopped.state();
+        break;
+      }
+    }
+    EXPECT_EQ(state.epoch, 1);
+    EXPECT_EQ(state.batch, stop);
+    // A new loader with another seed takes over seed and place.
+    DataLoader resumed(Numbers(30), {.batch_size = 4, .shuffle = true, .seed = 77});
+    resumed.load_state(state);
+    EXPECT_EQ(resumed.state(), state);
+    const Ints rest = one_epoch(resumed);
+    seen.insert(seen.end(), rest.begin(), rest.end());
+    EXPECT_EQ(seen, epoch1) << stop;
+    EXPECT_EQ(one_epoch(resumed), epoch2);
+  }
+}
+
+TEST(DataLoader, StateFollowsTheEpoch) {
+  DataLoader loader(Numbers(5), {.batch_size = 2, .seed = 1});
+  EXPECT_EQ(loader.state().batch, 0);
+  int64_t count = 0;
+  for ([[maybe_unused]] auto& batch : loader) {
+    EXPECT_EQ(loader.state().epoch, 0);
+    EXPECT_EQ(loader.state().batch, ++count);
+  }
+  EXPECT_EQ(loader.state().epoch, 1);
+  EXPECT_EQ(loader.state().batch, 0);
+
+  DataLoaderState state = loader.state();
+  state.batch_size = 3;
+  expect_error<ValueError>([&] { loader.load_state(state); }, {"batches of 3", "batches of 2"});
+  state = loader.state();
+  state.dataset_size = 6;
+  expect_error<ValueError>([&] { loader.load_state(state); }, {"6 samples, this one has 5"});
+  state = loader.state();
+  state.batch = 4;
+  expect_error<ValueError>([&] { loader.load_state(state); }, {"batch 4 is out of range", "3 batches"});
+}
+
+TEST(DataLoader, AnOwnSamplerKeepsItsSeed) {
+  DataLoader loader(Numbers(30), {.sampler = RandomSampler(30, {.seed = 8}), .seed = 1});
+  const Ints epoch0 = visited(loader);
+  EXPECT_EQ(epoch0, RandomSampler(30, {.seed = 8}).indices(0));
+  DataLoader other(Numbers(30), {.sampler = RandomSampler(30, {.seed = 9}), .seed = 2});
+  loader.set_epoch(0);
+  other.load_state(loader.state());
+  EXPECT_EQ(visited(other), epoch0);
+}
+
+TEST(DataLoader, ErrorsComeAtTheirTurnWithTheSample) {
+  for (const int64_t workers : {0, 1, 4}) {
+    SCOPED_TRACE(workers);
+    DataLoader loader(Numbers(40, /*broken=*/21), {.batch_size = 4, .num_workers = workers});
+    int batches = 0;
+    try {
+      for ([[maybe_unused]] auto& batch : loader) ++batches;
+      FAIL() << "nothing was thrown";
+    } catch (const DataError& error) {
+      EXPECT_STREQ(error.what(), "DataLoader: epoch 0, batch 5: sample 21: disk on fire");
+      EXPECT_THROW(std::rethrow_if_nested(error), std::runtime_error);
+    }
+    EXPECT_EQ(batches, 5) << "the batches before come first";
+    // The loader goes on with the next epoch.
+    EXPECT_EQ(loader.next_epoch(), 1);
+    expect_error<DataError>([&] { one_epoch(loader); }, {"epoch 1, batch 5: sample 21"});
+  }
+}
+
+TEST(DataLoader, ErrorsKeepTheirType) {
+  DataLoader loader(Numbers(40, /*broken=*/19),
+                    {.sampler = SubsetRandomSampler({1, 20, 3}), .num_workers = 2});
+  expect_error<ShapeError>([&] { one_epoch(loader); },
+                           {"DataLoader: epoch 0, batch", "sample 20: odd shape"});
+  DataLoader collating(Numbers(3), {.collate_fn = [](const std::vector<Example>&) -> Batch {
+                         throw std::logic_error("cannot collate");
+                       }});
+  expect_error<DataError>([&] { one_epoch(collating); }, {"epoch 0, batch 0: cannot collate"});
+}
+
+TEST(DataLoader, LeavingEarlyStopsTheWorkers) {
+  const Numbers set(100000);
+  DataLoader loader(set, {.batch_size = 2, .num_workers = 3, .prefetch_factor = 2});
+  for (int round = 0; round < 20; ++round) {
+    for (auto& batch : loader) {
+      EXPECT_EQ(batch.data.to_vector<int64_t>(), (Ints{0, 1}));
+      break;
+    }
+  }
+  // Each round at most: the batch taken, the ring, and one in the hands of each worker.
+  EXPECT_LE(*set.calls, 20 * 2 * (1 + 6 + 3));
+}
+
+TEST(DataLoader, TwoLoadersAndTwoLoopsAtOnce) {
+  const auto set = std::make_shared<Numbers>(20);
+  DataLoader a(set, {.batch_size = 3, .num_workers = 2}), b(set, {.batch_size = 4, .num_workers = 2});
+  Ints from_a, from_b;
+  auto ia = a.begin();
+  auto ib = b.begin();
+  while (ia != a.end() || ib != b.end()) {
+    if (ia != a.end()) {
+      for (const int64_t i : (*ia).data.to_vector<int64_t>()) from_a.push_back(i);
+      ++ia;
+    }
+    if (ib != b.end()) {
+      for (const int64_t i : (*ib).data.to_vector<int64_t>()) from_b.push_back(i);
+      ++ib;
+    }
+  }
+  EXPECT_EQ(from_a, from_b);
+  EXPECT_EQ(from_a.size(), 20u);
+  int64_t inner_total = 0;
+  for ([[maybe_unused]] auto& outer : a) {
+    for (auto& inner : a) inner_total += inner.data.size(0);
+  }
+  EXPECT_EQ(inner_total, 7 * 20);
+}
+
+TEST(DataLoader, IteratorOutlivesTheLoader) {
+  auto loader =
+      std::make_unique<DataLoader>(Numbers(6), DataLoaderOptions{.batch_size = 2, .num_workers = 1});
+  auto it = loader->begin();
+  loader.reset();
+  int batches = 0;
+  for (; it != std::default_sentinel; ++it) ++batches;
+  EXPECT_EQ(batches, 3);
+  EXPECT_THROW(*it, ValueError);
+  EXPECT_THROW(++it, ValueError);
+}
+
+TEST(DataLoader, CollateFnAndOtherArities) {
+  DataLoader loader(
+      Numbers(6), {.batch_size = 4, .num_workers = 2, .collate_fn = [](const std::vector<Example>& examples) {
+                     return Batch{static_cast<int64_t>(examples.size()), 1, 2};
+                   }});
+  Ints sizes;
+  for (auto& batch : loader) {
+    const auto [count, one, two] = batch.unpack<3>();
+    sizes.push_back(count.item<int64_t>());
+  }
+  EXPECT_EQ(sizes, (Ints{4, 2}));
+  DataLoader single(TensorDataset(tensor({1, 2, 3})), {.batch_size = 2});
+  for (auto& batch : single) EXPECT_EQ(batch.size(), 1u);
+}
+
+TEST(DataLoader, BatchSamplerAndDevice) {
+  struct Pairs : BatchSampler {
+    Pairs() : BatchSampler(SequentialSampler(6), 2, false) {}
+    std::vector<Ints> batches(int64_t) const override { return {{5, 0}, {1, 4}, {2, 3}}; }
+  };
+  DataLoader loader(Numbers(6), {.batch_sampler = std::make_shared<Pairs>(), .device = kCPU});
+  EXPECT_EQ(visited(loader), (Ints{5, 0, 1, 4, 2, 3}));
+}
+
+TEST(DataLoader, WrongOptions) {
+  const Numbers set(4);
+  const auto make = [&](DataLoaderOptions options) { DataLoader(set, std::move(options)); };
+  expect_error<ValueError>([&] { make({.batch_size = 0}); }, {"batch_size must be positive, got 0"});
+  expect_error<ValueError>([&] { make({.batch_size = -3}); }, {"batch_size must be positive, got -3"});
+  expect_error<ValueError>([&] { make({.num_workers = -1}); }, {"num_workers must be 0 to 256, got -1"});
+  expect_error<ValueError>([&] { make({.prefetch_factor = 0}); }, {"prefetch_factor"});
+  expect_error<ValueError>([&] { make({.shuffle = true, .sampler = SequentialSampler(4)}); },
+                           {"exclude each other"});
+  const auto batches = std::make_shared<BatchSampler>(SequentialSampler(4), 2, false);
+  expect_error<ValueError>([&] { make({.batch_size = 2, .batch_sampler = batches}); },
+                           {"batch_sampler excludes"});
+  DataLoader outside(set, {.sampler = SequentialSampler(5)});
+  EXPECT_NO_THROW(visited(outside)) << "Numbers takes any index";
+  DataLoader rows(TensorDataset(zeros({4})), {.sampler = SequentialSampler(5)});
+  EXPECT_THROW(visited(rows), IndexError);
+}
+
+}  // namespace
+}  // namespace tern::data

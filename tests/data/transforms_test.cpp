@@ -1,0 +1,148 @@
+// Transforms of pictures as tensors.
+#include "tern/data/transforms.h"
+
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "tern/ops/creation.h"
+#include "tests/data/data_testing.h"
+
+namespace tern::data {
+namespace {
+
+using testing::expect_error;
+using Floats = std::vector<float>;
+
+/// uint8 [channels, height, width] with 0, 1, 2, ...
+Tensor counting(int64_t channels, int64_t height, int64_t width) {
+  Bytes bytes(static_cast<size_t>(channels * height * width));
+  std::iota(bytes.begin(), bytes.end(), uint8_t{0});
+  return tensor(bytes).view({channels, height, width});
+}
+
+Bytes bytes_of(const Tensor& t) { return t.to_vector<uint8_t>(); }
+
+TEST(ImageToTensor, PlanesAndBack) {
+  const Tensor t = counting(3, 2, 2);
+  EXPECT_EQ(t.shape(), (Shape{3, 2, 2}));
+  EXPECT_EQ(bytes_of(t), (Bytes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  const Image image = tensor_to_image(t);
+  EXPECT_EQ(image.pixels, (Bytes{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
+  EXPECT_EQ(tensor_to_image(tensor({{0.0f, 0.5f}, {1.0f, 7.0f}, {-1.0f, std::nanf("")}})).pixels,
+            (Bytes{0, 128, 255, 255, 0, 0}));
+  expect_error<ShapeError>([] { tensor_to_image(zeros({2, 4, 4})); }, {"tensor_to_image", "[2, 4, 4]"});
+  expect_error<DTypeError>(
+      [] {
+        tensor_to_image(zeros({4, 4}, {.dtype = int64}));
+      },
+      {"tensor_to_image", "int64"});
+}
+
+TEST(ToFloatAndNormalize, SameAsTorchvision) {
+  Random random(0, 0, 0);
+  const Compose steps(ToFloat(), Normalize({0.1307}, {0.3081}));
+  const Tensor x = steps(tensor(Bytes{0, 1, 128, 255}).view({1, 2, 2}), random);
+  EXPECT_EQ(x.dtype(), DType::Float32);
+  // torch: ((b.float() / 255) - 0.1307) / 0.3081
+  const Floats expected = {-0.42421296f, -0.41148472f, 1.2050011f, 2.8214867f};
+  for (size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(x.to_vector<float>()[i], expected[i]);
+  const Tensor rgb = Normalize({0, 1, 2}, {1, 2, 4})(full({3, 1, 1}, 6.0));
+  EXPECT_EQ(rgb.to_vector<float>(), (Floats{6, 2.5f, 1}));
+}
+
+TEST(Normalize, Errors) {
+  expect_error<ValueError>([] { Normalize({0.5}, {}); }, {"got 1 and 0"});
+  expect_error<ValueError>([] { Normalize({0.5}, {0}); }, {"std not 0"});
+  expect_error<ValueError>([] { Normalize({0, 1}, {1, 1})(zeros({3, 2, 2})); }, {"2 means for 3 channels"});
+  expect_error<DTypeError>([] { Normalize({0}, {1})(counting(1, 2, 2)); },
+                           {"expects float32, got uint8", "ToFloat"});
+  expect_error<ShapeError>(
+      [] {
+        Normalize({0}, {1})(zeros({2, 2}));
+      },
+      {"[channels, height, width]", "[2, 2]"});
+}
+
+TEST(Resize, SidesAndValues) {
+  const Tensor t = counting(1, 4, 6);
+  EXPECT_EQ(Resize(2)(t).shape(), (Shape{1, 2, 3}));
+  EXPECT_EQ(Resize(3, 5)(t).shape(), (Shape{1, 3, 5}));
+  EXPECT_EQ(Resize(2)(counting(3, 6, 4)).shape(), (Shape{3, 3, 2}));
+  EXPECT_EQ(bytes_of(Resize(2, 3, Interpolation::kArea)(t)), (Bytes{4, 6, 8, 16, 18, 20}));
+  EXPECT_EQ(Resize(2, 3, Interpolation::kArea)(ToFloat()(t)).dtype(), DType::Float32);
+  EXPECT_EQ(bytes_of(Resize(4, 6)(t)), bytes_of(t));
+  // Views with strides work too.
+  EXPECT_EQ(bytes_of(Resize(6, 4)(t.transpose(1, 2))), bytes_of(t.transpose(1, 2).contiguous()));
+  expect_error<ValueError>([] { Resize(0); }, {"Resize", "got 0"});
+  expect_error<ShapeError>([] { Resize(3)(zeros({1, 0, 4})); }, {"empty"});
+  expect_error<DTypeError>([] { Resize(3)(zeros({1, 4, 4}, {.dtype = int64})); }, {"Resize", "int64"});
+}
+
+TEST(CenterCrop, MiddleOrPadding) {
+  const Tensor t = counting(1, 4, 4);
+  EXPECT_EQ(bytes_of(CenterCrop(2)(t)), (Bytes{5, 6, 9, 10}));
+  EXPECT_EQ(bytes_of(CenterCrop(1, 4)(t)), (Bytes{8, 9, 10, 11}));
+  EXPECT_EQ(bytes_of(CenterCrop(4, 6)(counting(1, 1, 2))),
+            (Bytes{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}));
+}
+
+TEST(RandomCrop, EveryPlaceComes) {
+  const Tensor t = counting(1, 4, 4);
+  std::set<Bytes> seen;
+  for (uint64_t i = 0; i < 300; ++i) {
+    Random random(1, 0, i);
+    const Tensor crop = RandomCrop(2, /*padding=*/1)(t, random);
+    EXPECT_EQ(crop.shape(), (Shape{1, 2, 2}));
+    seen.insert(bytes_of(crop));
+  }
+  EXPECT_EQ(seen.size(), 25u) << "5 x 5 places";
+  EXPECT_TRUE(seen.contains(Bytes{0, 0, 0, 0}));
+  EXPECT_TRUE(seen.contains(Bytes{15, 0, 0, 0}));
+  Random random(0, 0, 0);
+  EXPECT_EQ(bytes_of(RandomCrop(4)(t, random)), bytes_of(t));
+  expect_error<ValueError>([&] { RandomCrop(7, 1)(t, random); }, {"crop of 7x7", "4x4 with padding 1"});
+  expect_error<ValueError>([] { RandomCrop(2, -1); }, {"padding"});
+}
+
+TEST(RandomHorizontalFlip, MirrorsHalfTheTime) {
+  const Tensor t = counting(2, 2, 3);
+  const Bytes mirrored = {2, 1, 0, 5, 4, 3, 8, 7, 6, 11, 10, 9};
+  int flips = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    Random random(1, 0, i);
+    const Bytes result = bytes_of(RandomHorizontalFlip()(t, random));
+    EXPECT_TRUE(result == mirrored || result == bytes_of(t));
+    flips += result == mirrored ? 1 : 0;
+  }
+  EXPECT_NEAR(flips, 500, 60);
+  Random random(0, 0, 0);
+  EXPECT_EQ(bytes_of(RandomHorizontalFlip(1.0)(t, random)), mirrored);
+  EXPECT_EQ(bytes_of(RandomHorizontalFlip(0.0)(t, random)), bytes_of(t));
+  EXPECT_THROW(RandomHorizontalFlip(1.5), ValueError);
+}
+
+TEST(Grayscale, Luma) {
+  const Tensor t = image_to_tensor({1, 2, 3, {255, 0, 0, 10, 20, 30}});
+  EXPECT_EQ(bytes_of(Grayscale()(t)), (Bytes{76, 18}));
+  EXPECT_EQ(bytes_of(Grayscale(3)(t)), (Bytes{76, 18, 76, 18, 76, 18}));
+  EXPECT_NEAR(Grayscale()(ToFloat()(t)).to_vector<float>()[0], 0.299f, 1e-6);
+  EXPECT_THROW(Grayscale(2), ValueError);
+  EXPECT_THROW(Grayscale()(counting(2, 2, 2)), ShapeError);
+}
+
+TEST(Transform, AnyCallable) {
+  Random random(3, 0, 0);
+  const Tensor t = zeros({1, 2, 2});
+  EXPECT_TRUE(Transform()(t, random).is_same(t));
+  EXPECT_FALSE(Transform());
+  const Transform one = [](const Tensor&) { return ones({1}); };
+  EXPECT_EQ(one(t, random).numel(), 1);
+  const Transform with_random = [](const Tensor&, Random& r) { return full({1}, r.uniform()); };
+  Random same(3, 0, 0);
+  EXPECT_EQ(with_random(t, random).item<float>(), same.uniform());
+  EXPECT_EQ(Compose(std::vector<Transform>{one, with_random, Compose(one)})(t, random).item<float>(), 1.0f);
+}
+
+}  // namespace
+}  // namespace tern::data

@@ -1,0 +1,199 @@
+// Files that appear whole or not at all, with faults put in at every step.
+#include "tern/io/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <map>
+
+#include "io_testing.h"
+
+namespace tern::io {
+namespace {
+
+using testing::HasSubstr;
+
+/// The native file system, except that operation number `fail_at` fails.
+class FaultySystem final : public FileSystem {
+ public:
+  explicit FaultySystem(int fail_at, bool unnamed = true) : fail_at_(fail_at), unnamed_(unnamed) {}
+
+  std::unique_ptr<OutputFile> create_unnamed(const std::filesystem::path& folder) override {
+    if (!unnamed_) return nullptr;
+    step("creating");
+    return wrap(native().create_unnamed(folder));
+  }
+  void name_file(OutputFile& file, const std::filesystem::path& path) override {
+    step("naming");
+    native().name_file(*static_cast<File&>(file).inner, path);
+  }
+  std::unique_ptr<OutputFile> create(const std::filesystem::path& path) override {
+    step("creating");
+    return wrap(native().create(path));
+  }
+  void copy_permissions(OutputFile& file, const std::filesystem::path& like) override {
+    step("permissions");
+    native().copy_permissions(*static_cast<File&>(file).inner, like);
+  }
+  void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
+    step("renaming");
+    native().rename(from, to);
+  }
+  void remove(const std::filesystem::path& path) override { native().remove(path); }
+  void sync_folder(const std::filesystem::path& folder) override {
+    step("syncing the folder");
+    native().sync_folder(folder);
+  }
+  bool failed() const { return steps_ > fail_at_; }
+  const std::vector<std::string>& log() const { return log_; }
+
+ private:
+  struct File final : OutputFile {
+    File(FaultySystem& system_, std::unique_ptr<OutputFile> inner_)
+        : system(system_), inner(std::move(inner_)) {}
+    void write(std::span<const std::byte> bytes) override {
+      system.step("writing");
+      inner->write(bytes);
+    }
+    void sync() override {
+      system.step("syncing");
+      inner->sync();
+    }
+    FaultySystem& system;
+    std::unique_ptr<OutputFile> inner;
+  };
+  std::unique_ptr<OutputFile> wrap(std::unique_ptr<OutputFile> file) {
+    return file ? std::make_unique<File>(*this, std::move(file)) : nullptr;
+  }
+  void step(const char* name) {
+    log_.push_back(name);
+    if (steps_++ == fail_at_) throw IoError(std::string(name) + " failed: No space left on device");
+  }
+
+  int fail_at_;
+  bool unnamed_;
+  int steps_ = 0;
+  std::vector<std::string> log_;
+};
+
+TEST(AtomicFile, ReplacesInOneStep) {
+  TemporaryFolder folder;
+  auto path = folder / "a.bin";
+  write_text(path, "old");
+  AtomicFile file(path);
+  file.write("new ");
+  file.write(std::string(3 << 20, 'x'));
+  file.write(" end");
+  EXPECT_EQ(read_text(path), "old");
+  file.commit();
+  EXPECT_EQ(read_text(path), "new " + std::string(3 << 20, 'x') + " end");
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(AtomicFile, WithoutCommitNothingHappens) {
+  TemporaryFolder folder;
+  { AtomicFile(folder / "a.bin").write("text"); }
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
+TEST(AtomicFile, EveryFaultLeavesTheOldFileAndNoLitter) {
+  for (bool unnamed : {true, false}) {
+    bool failed = true;
+    for (int fail_at = 0; failed; ++fail_at) {
+      TemporaryFolder folder;
+      auto path = folder / "a.bin";
+      write_text(path, "old");
+      FaultySystem system(fail_at, unnamed);
+      auto save = [&] {
+        AtomicFile file(path, system);
+        file.write(std::string(2 << 20, 'x'));
+        file.write("end");
+        file.commit();
+      };
+      bool folder_sync_failed = false;
+      try {
+        save();
+      } catch (const IoError& error) {
+        EXPECT_THAT(error.what(), HasSubstr(path.string()));
+        EXPECT_THAT(error.what(), HasSubstr("No space left on device"));
+        folder_sync_failed = system.log().back() == "syncing the folder";
+      }
+      failed = system.failed();
+      bool replaced = !failed || folder_sync_failed;
+      EXPECT_EQ(read_text(path), replaced ? std::string(2 << 20, 'x') + "end" : "old") << fail_at;
+      EXPECT_EQ(folder.entries(), 1u) << "after a fault in step " << fail_at;
+      ASSERT_LT(fail_at, 20);
+    }
+  }
+}
+
+TEST(AtomicFile, OrderOfOperations) {
+  TemporaryFolder folder;
+  FaultySystem system(1000);
+  AtomicFile file(folder / "a.bin", system);
+  file.write("text");
+  file.commit();
+  EXPECT_EQ(system.log(), (std::vector<std::string>{"creating", "permissions", "writing", "syncing", "naming",
+                                                    "renaming", "syncing the folder"}));
+}
+
+TEST(AtomicFile, ErrorsNamePathAndCause) {
+  TemporaryFolder folder;
+  EXPECT_EQ(error_of<IoError>([&] { AtomicFile file(folder / "missing/a.bin"); }),
+            "saving '" + (folder / "missing/a.bin").string() + "': the folder '" +
+                (folder / "missing").string() + "' does not exist (what was there before is unchanged)");
+  EXPECT_THAT(error_of<IoError>([&] { AtomicFile file(folder.path()); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(error_of<IoError>([&] { AtomicFile file("/dev/null"); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of<IoError>([&] { AtomicFile file(""); }), HasSubstr("names no file"));
+  EXPECT_THAT(error_of<IoError>([&] { AtomicFile file(folder / std::string(300, 'n')); }),
+              HasSubstr("File name too long"));
+}
+
+TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
+  TemporaryFolder folder;
+  write_text(folder / "real.bin", "old");
+  ASSERT_EQ(::chmod((folder / "real.bin").c_str(), 0640), 0);
+  std::filesystem::create_symlink("real.bin", folder / "link.bin");
+  std::filesystem::create_symlink("absent.bin", folder / "dangling.bin");
+  AtomicFile file(folder / "link.bin");
+  file.write("new");
+  file.commit();
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.bin"));
+  EXPECT_EQ(read_text(folder / "real.bin"), "new");
+  struct stat status {};
+  ASSERT_EQ(::stat((folder / "real.bin").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0640u);
+  AtomicFile other(folder / "dangling.bin");
+  other.write("x");
+  other.commit();
+  EXPECT_EQ(read_text(folder / "absent.bin"), "x");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "dangling.bin"));
+}
+
+TEST(ByteSource, ReadsRangesAndRefusesMore) {
+  TemporaryFolder folder;
+  write_text(folder / "a.bin", "0123456789");
+  auto file = open_file(folder / "a.bin");
+  auto text = [](const std::vector<std::byte>& bytes) {
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  EXPECT_EQ(text(file->read(3, 4)), "3456");
+  EXPECT_EQ(text(part_of(file, 2, 5)->read(1, 3)), "345");
+  EXPECT_EQ(text(view_memory(bytes_of("abc"))->read(1, 2)), "bc");
+  EXPECT_THROW(file->read(8, 3), CheckpointError);
+  EXPECT_THROW(file->read(UINT64_MAX, 2), CheckpointError);
+  EXPECT_THROW(part_of(file, 2, 5)->read(0, 6), CheckpointError);
+  EXPECT_THROW(part_of(file, 8, UINT64_MAX), CheckpointError);
+  EXPECT_EQ(text(file->read(10, 0)), "");
+}
+
+TEST(ByteSource, OpeningErrorsNameTheCause) {
+  TemporaryFolder folder;
+  EXPECT_EQ(error_of<IoError>([&] { open_file(folder / "absent"); }),
+            "cannot open '" + (folder / "absent").string() + "': No such file or directory");
+  EXPECT_THAT(error_of<IoError>([&] { open_file(folder.path()); }), HasSubstr("it is a folder"));
+  EXPECT_THAT(error_of<IoError>([&] { open_file("/dev/null"); }), HasSubstr("a device or pipe"));
+}
+
+}  // namespace
+}  // namespace tern::io

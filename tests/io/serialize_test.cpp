@@ -1,0 +1,265 @@
+// save and load in PyTorch's zip format and in safetensors: round trips, sharing, places, errors.
+#include "tern/io/serialize.h"
+
+#include "io_testing.h"
+#include "tern/io/zip_writer.h"
+
+namespace tern {
+namespace {
+
+using testing::HasSubstr;
+
+Value round_trip(const Value& value, const LoadOptions& options = {}) {
+  return load_from_buffer(save_to_buffer(value), options);
+}
+
+TEST(Serialize, DictToFileAndBack) {
+  TemporaryFolder folder;
+  StateDict state{{"fc.weight", tensor_of<float>({1, 2, 3, 4, 5, 6}, {2, 3})}, {"fc.bias", floats({7, 8})}};
+  state.set_version("", 1);
+  state.set_version("fc", 1);
+  save({{"epoch", 3}, {"model", state}, {"note", "text"}}, folder / "model.pt");
+  EXPECT_EQ(folder.entries(), 1u);
+  Value back = load(folder / "model.pt");
+  EXPECT_EQ(back["epoch"].as_int(), 3);
+  StateDict model = back["model"].as_state_dict();
+  EXPECT_EQ(elements<float>(model["fc.weight"]), (std::vector<float>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(model["fc.weight"].shape(), (Shape{2, 3}));
+  EXPECT_EQ(model.version("fc"), 1);
+}
+
+TEST(Serialize, TensorAsRoot) {
+  Tensor back = round_trip(tensor_of<int64_t>({1, -2}, {2})).as_tensor();
+  EXPECT_EQ(elements<int64_t>(back), (std::vector<int64_t>{1, -2}));
+}
+
+TEST(Serialize, EveryDTypeBitForBit) {
+  for (int i = 0; i < kNumDTypes; ++i) {
+    auto dtype = static_cast<DType>(i);
+    std::vector<std::byte> bytes(6 * itemsize(dtype));
+    for (size_t b = 0; b < bytes.size(); ++b)
+      bytes[b] = static_cast<std::byte>(dtype == DType::Bool ? b % 2 : b * 37 + 11);
+    Tensor back = round_trip(io::tensor_from_bytes(bytes, dtype, {2, 3})).as_tensor();
+    EXPECT_EQ(back.dtype(), dtype);
+    EXPECT_EQ(io::element_bytes(back), bytes) << name(dtype);
+  }
+}
+
+TEST(Serialize, ViewsKeepSharing) {
+  Tensor base = tensor_of<float>({0, 1, 2, 3, 4, 5}, {6});
+  Tensor grid = Tensor::from_storage(base.storage(), DType::Float32, {2, 3}, {3, 1});
+  Tensor columns = Tensor::from_storage(base.storage(), DType::Float32, {3, 2}, {1, 3});
+  Tensor tail = Tensor::from_storage(base.storage(), DType::Float32, {2}, {1}, 4);
+  Tensor wide = Tensor::from_storage(base.storage(), DType::Float32, {3, 4}, {0, 1}, 1);
+  Value back = round_trip(Value::list({base, grid, columns, tail, wide, base}));
+  EXPECT_EQ(elements<float>(back[2].as_tensor()), (std::vector<float>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(elements<float>(back[3].as_tensor()), (std::vector<float>{4, 5}));
+  EXPECT_EQ(elements<float>(back[4].as_tensor()), (std::vector<float>{1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(back[i].as_tensor().storage(), back[0].as_tensor().storage());
+  EXPECT_TRUE(back[0].as_tensor().is_same(back[5].as_tensor()));
+  EXPECT_FALSE(back[0].as_tensor().is_same(back[1].as_tensor()));
+}
+
+TEST(Serialize, EmptyAndScalar) {
+  Value back =
+      round_trip({{"empty", tensor_of<float>({}, {0, 3})}, {"scalar", tensor_of<double>({2.5}, {})}});
+  EXPECT_EQ(back["empty"].as_tensor().shape(), (Shape{0, 3}));
+  EXPECT_EQ(back["scalar"].as_tensor().dim(), 0);
+  EXPECT_EQ(back["scalar"].as_float(), 2.5);
+}
+
+TEST(Serialize, RequiresGradIsKept) {
+  Tensor weight = floats({1, 2});
+  weight.requires_grad_(true);
+  Value back = round_trip(Value::list({weight, floats({3})}));
+  EXPECT_TRUE(back[0].as_tensor().requires_grad());
+  EXPECT_FALSE(back[1].as_tensor().requires_grad());
+}
+
+TEST(Serialize, ManySmallAndOneLarge) {
+  std::vector<Value> items;
+  for (int i = 0; i < 3000; ++i) items.push_back(floats({static_cast<float>(i)}));
+  std::vector<float> large(3 << 20);
+  for (size_t i = 0; i < large.size(); ++i) large[i] = static_cast<float>(i % 1000);
+  items.push_back(floats(large));
+  Value back = round_trip(Value::list(items));
+  for (int i = 0; i < 3000; ++i) EXPECT_EQ(back[i].as_float(), i);
+  EXPECT_EQ(elements<float>(back[3000].as_tensor()), large);
+}
+
+TEST(Serialize, OneStorageHasOneType) {
+  Tensor base = floats({1, 2});
+  Tensor bits = Tensor::from_storage(base.storage(), DType::Int32, {2});
+  EXPECT_THAT(
+      error_of<ValueError>([&] {
+        save_to_buffer(Value::list({base, bits}));
+      }),
+      HasSubstr("Cannot save multiple tensors or storages that view the same data as different types"));
+}
+
+TEST(Serialize, FailedSaveLeavesTheOldFile) {
+  TemporaryFolder folder;
+  save(1, folder / "a.pt");
+  std::string before = read_text(folder / "a.pt");
+  std::string message = error_of<ValueError>([&] { save({{"w", Tensor()}}, folder / "a.pt"); });
+  EXPECT_THAT(message,
+              HasSubstr("saving '" + (folder / "a.pt").string() + "': the value['w'] cannot be saved"));
+  EXPECT_EQ(read_text(folder / "a.pt"), before);
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(Serialize, ErrorsSayWhatTheFileIs) {
+  TemporaryFolder folder;
+  auto error = [&](std::string_view content) {
+    write_text(folder / "f", content);
+    return error_of<CheckpointError>([&] { load(folder / "f"); });
+  };
+  EXPECT_THAT(error(""), HasSubstr("the file is empty"));
+  EXPECT_THAT(error("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("git lfs pull"));
+  EXPECT_THAT(error("\n<!DOCTYPE HTML><html>"), HasSubstr("HTML page"));
+  EXPECT_THAT(error("GGUF...."), HasSubstr("GGUF"));
+  EXPECT_THAT(error("PK\3\4 and then nothing that is a zip archive"), HasSubstr("cut short"));
+  EXPECT_THAT(error_of<IoError>([&] { load(folder / "absent.pt"); }), HasSubstr("No such file"));
+}
+
+/// A checkpoint of one tensor of two floats whose storage says it was at `location`.
+std::vector<std::byte> checkpoint_at(const std::string& location) {
+  std::string pickle =
+      "\x80\x02"
+      "ctorch._utils\n_rebuild_tensor_v2\n((X\x07";
+  pickle += std::string(3, '\0') +
+            "storagectorch\nFloatStorage\nU\x01"
+            "0U";
+  pickle += static_cast<char>(location.size()) + location + "K\x02tQK" + std::string(1, '\0') +
+            "K\x02\x85K\x01\x85\x89"
+            "ccollections\nOrderedDict\n)RtR.";
+  io::MemorySink sink;
+  io::ZipWriter zip(sink);
+  zip.add("archive/data.pkl", pickle);
+  zip.add("archive/data/0", std::string_view("\0\0\x80\x3f\0\0\0\x40", 8));
+  zip.add("archive/version", "3\n");
+  zip.finish();
+  return std::move(sink.bytes());
+}
+
+TEST(MapLocation, AbsentDevicesInPyTorchsWords) {
+  Memory* gpus = find_memory(DeviceType::CUDA);
+  if (gpus && gpus->device_count() > 0) GTEST_SKIP() << "there is a GPU here";
+  EXPECT_THAT(error_of<DeviceError>([] { load_from_buffer(checkpoint_at("cuda:1")); }),
+              HasSubstr("Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is "
+                        "False. If you are running on a "
+                        "CPU-only machine, please use torch.load with map_location=torch.device('cpu') to "
+                        "map your storages to the CPU."));
+  auto values = [](const LoadOptions& options) {
+    return elements<float>(load_from_buffer(checkpoint_at("cuda:1"), options).as_tensor());
+  };
+  std::vector<float> expected{1, 2};
+  EXPECT_EQ(values({.map_location = "cpu"}), expected);
+  EXPECT_EQ(values({.map_location = kCPU}), expected);
+  EXPECT_EQ(values({.map_location = std::map<std::string, std::string>{{"cuda:1", "cpu"}}}), expected);
+  EXPECT_EQ(values({.map_location = std::function<std::optional<Device>(const std::string&)>(
+                        [](const std::string& location) {
+                          EXPECT_EQ(location, "cuda:1");
+                          return std::optional(kCPU);
+                        })}),
+            expected);
+  EXPECT_THROW(values({.map_location = std::map<std::string, std::string>{{"cuda:0", "cpu"}}}), DeviceError);
+}
+
+TEST(MapLocation, UnknownPlaces) {
+  EXPECT_THAT(
+      error_of<CheckpointError>([] { load_from_buffer(checkpoint_at("quantum:0")); }),
+      HasSubstr(
+          "don't know how to restore data location of torch.storage.UntypedStorage (tagged with quantum:0)"));
+  EXPECT_THROW(load_from_buffer(checkpoint_at("cuda:-1")), CheckpointError);
+  EXPECT_THROW(load_from_buffer(checkpoint_at("cuda:99999999999")), CheckpointError);
+  EXPECT_EQ(elements<float>(load_from_buffer(checkpoint_at("quantum:0"), {.map_location = "cpu"}).as_tensor())
+                .size(),
+            2u);
+}
+
+TEST(Safetensors, RoundTrip) {
+  TemporaryFolder folder;
+  StateDict state{{"w", tensor_of<float>({1, 2, 3, 4}, {2, 2})},
+                  {"b", io::tensor_from_bytes({}, DType::Bool, {0})},
+                  {"i", tensor_of<int64_t>({5}, {})},
+                  {"quote\"\u00e4", tensor_of<uint8_t>({1, 2, 3}, {3})}};
+  state.insert("transposed", Tensor::from_storage(state["w"].storage(), DType::Float32, {2, 2}, {1, 2}));
+  save_safetensors(state, folder / "m.safetensors", {{"format", "pt"}, {"epoch", "3"}});
+  SafetensorsFile back = load_safetensors(folder / "m.safetensors");
+  EXPECT_EQ(back.metadata.at("epoch"), "3");
+  ASSERT_EQ(back.tensors.size(), state.size());
+  EXPECT_EQ(back.tensors.begin()->first, "i");  // the widest type comes first, so that all are aligned
+  for (const auto& [name, tensor] : state) {
+    EXPECT_EQ(back.tensors[name].dtype(), tensor.dtype()) << name;
+    EXPECT_EQ(back.tensors[name].shape(), tensor.shape()) << name;
+    EXPECT_EQ(io::element_bytes(back.tensors[name]), io::element_bytes(tensor)) << name;
+  }
+  EXPECT_EQ(load(folder / "m.safetensors")["i"].as_float(), 5);
+  std::string raw = read_text(folder / "m.safetensors");
+  uint64_t length = 0;
+  std::memcpy(&length, raw.data(), 8);
+  EXPECT_EQ(length % 8, 0u);
+}
+
+TEST(Safetensors, WrongHeaders) {
+  auto error = [](std::string header, size_t data = 8) {
+    std::string file(8, '\0');
+    uint64_t length = header.size();
+    std::memcpy(file.data(), &length, 8);
+    file += header + std::string(data, '\0');
+    return error_of<CheckpointError>([&] { load_safetensors_from_buffer(bytes_of(file)); });
+  };
+  auto one = [](const std::string& fields) { return R"({"a":{)" + fields + "}}"; };
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])")),
+              HasSubstr("does not have 4 bytes"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), 9),
+              HasSubstr("need 8 bytes, but there are 9"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[2],"data_offsets":[0,8])"), 7), HasSubstr("incomplete"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[2],"data_offsets":[4,12])"), 12),
+              HasSubstr("no gap or overlap"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,8])")),
+              HasSubstr("does not have"));
+  EXPECT_THAT(error(one(R"("dtype":"Q32","shape":[2],"data_offsets":[0,8])")),
+              HasSubstr("unknown dtype 'Q32'"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[2.0],"data_offsets":[0,8])")), HasSubstr("not whole"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])")), HasSubstr("negative"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","data_offsets":[0,8])")), HasSubstr("has no shape"));
+  EXPECT_THAT(error(one(R"("dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8])")),
+              HasSubstr("twice"));
+  EXPECT_THAT(
+      error(
+          R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"\u0061":{"dtype":"F32","shape":[0],"data_offsets":[8,8]}})"),
+      HasSubstr("'a' is there twice"));
+  EXPECT_THAT(error(R"({"__metadata__":{"a":1}})", 0), HasSubstr("does not belong"));
+  EXPECT_THAT(error("{" + std::string(100000, '['), 0), HasSubstr("is wrong"));
+  EXPECT_THAT(error(one(R"("x":)" + std::string(100000, '[')), 0), HasSubstr("nested too deep"));
+  EXPECT_THAT(error("[]", 0), HasSubstr("not an object"));
+  EXPECT_THAT(error("{}  x", 0), HasSubstr("not JSON"));
+  EXPECT_THAT(error(std::string("{}\0", 3), 0), HasSubstr("NUL"));
+  EXPECT_THAT(error_of<CheckpointError>([] { load_safetensors_from_buffer(bytes_of("1234")); }),
+              HasSubstr("too few"));
+}
+
+TEST(Safetensors, UnknownFieldsAreSkipped) {
+  std::string header =
+      R"({"a":{"extra":{"x":[1,{"y":null}]},"dtype":"U8","more":true,"shape":[1],"data_offsets":[0,1]}})";
+  std::string file(8, '\0');
+  file[0] = static_cast<char>(header.size());
+  file += header + "\x07";
+  EXPECT_EQ(elements<uint8_t>(load_safetensors_from_buffer(bytes_of(file)).tensors["a"]),
+            std::vector<uint8_t>{7});
+}
+
+TEST(Safetensors, WriterRefuses) {
+  EXPECT_THAT(error_of<DTypeError>([] {
+                save_safetensors_to_buffer({{"c", io::tensor_from_bytes({}, DType::Complex128, {0})}});
+              }),
+              HasSubstr("complex128, which the format lacks"));
+  EXPECT_THROW(save_safetensors_to_buffer({{"__metadata__", floats({1})}}), ValueError);
+  EXPECT_THROW(save_safetensors_to_buffer({{"\xff", floats({1})}}), ValueError);
+  EXPECT_THROW(save_safetensors_to_buffer({{"u", Tensor()}}), ValueError);
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,135 @@
+// Sequential, ModuleList, ModuleDict and AnyModule.
+#include "tern/nn/containers.h"
+
+#include <gmock/gmock.h>
+
+#include "tern/nn/activation.h"
+#include "tern/nn/linear.h"
+#include "tern/ops/creation.h"
+
+namespace tern::nn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::vector<std::string> names(const Module& module) {
+  std::vector<std::string> list;
+  for (const auto& [name, tensor] : module.state_dict()) list.push_back(name);
+  return list;
+}
+
+TEST(Sequential, CallsOneAfterTheOther) {
+  Sequential net(Linear(2, 3), ReLU(), Linear(3, 1, {.bias = false}));
+  EXPECT_EQ(net.size(), 3U);
+  EXPECT_THAT(names(net), ElementsAre("0.weight", "0.bias", "2.weight"));
+  Tensor x = ones({4, 2});
+  Tensor expected = net[2](relu(net[0].as<Linear>()(x)));
+  EXPECT_EQ(net(x).detach().to_vector<float>(), expected.detach().to_vector<float>());
+  EXPECT_EQ(net[-1].as<Linear>().in_features(), 3);
+  net.push_back(Tanh());
+  EXPECT_EQ(net["3"]->class_name(), "Tanh");
+  std::vector<std::string> keys;
+  for (auto& [name, module] : net) keys.push_back(name);
+  EXPECT_THAT(keys, ElementsAre("0", "1", "2", "3"));
+  EXPECT_TRUE(Sequential()(x).is_same(x));
+}
+
+TEST(Sequential, NamedForm) {
+  Sequential net({{"hidden", Linear(2, 3)}, {"act", ReLU()}});
+  EXPECT_THAT(names(net), ElementsAre("hidden.weight", "hidden.bias"));
+  EXPECT_EQ(net["act"]->class_name(), "ReLU");
+  EXPECT_THROW(Sequential({{"a", ReLU()}, {"a", ReLU()}}), ValueError);
+}
+
+TEST(Sequential, CopiesShareTensorsOnly) {
+  Sequential net(Linear(2, 2));
+  Sequential copy = net;
+  copy.eval();
+  EXPECT_TRUE(net[0]->is_training());
+  EXPECT_TRUE(copy[0].as<Linear>().weight.is_same(net[0].as<Linear>().weight));
+  Sequential other = clone(net);
+  EXPECT_FALSE(other[0].as<Linear>().weight.is_same(net[0].as<Linear>().weight));
+}
+
+TEST(Sequential, WrongUse) {
+  Sequential net(Linear(2, 2));
+  EXPECT_THROW(net[1], IndexError);
+  EXPECT_THROW(net[-2], IndexError);
+  EXPECT_THROW(net["fc"], IndexError);
+  EXPECT_THROW(net[0].as<ReLU>(), TypeError);
+  EXPECT_THROW(AnyModule()(ones({1})), ValueError);
+  EXPECT_THROW(AnyModule().get(), ValueError);
+}
+
+struct TwoInputs : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& a, const Tensor&) const { return a; }
+};
+
+struct MoveOnly : Module {
+  std::unique_ptr<int> number;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return x; }
+};
+
+TEST(AnyModule, HoldsModulesThatItCanNotCallOrCopy) {
+  AnyModule two = TwoInputs();
+  EXPECT_THROW(two(ones({1})), TypeError);
+  EXPECT_NO_THROW(two.as<TwoInputs>()(ones({1}), ones({1})));
+  AnyModule single = MoveOnly();
+  EXPECT_NO_THROW(single(ones({1})));
+  EXPECT_THROW(AnyModule{std::as_const(single)}, TypeError);
+  AnyModule moved = std::move(single);
+  EXPECT_TRUE(moved.has_value());
+}
+
+TEST(ModuleList, TypedAndOfAnyType) {
+  ModuleList<Linear> layers{Linear(2, 3), Linear(3, 4)};
+  layers.emplace_back(4, 5);
+  EXPECT_THAT(names(layers), ElementsAre("0.weight", "0.bias", "1.weight", "1.bias", "2.weight", "2.bias"));
+  Tensor x = ones({1, 2});
+  for (const Linear& layer : layers) x = layer(x);
+  EXPECT_EQ(x.size(1), 5);
+  EXPECT_EQ(layers[-1].out_features(), 5);
+  EXPECT_THROW(layers[3], IndexError);
+  ModuleList<> mixed{Linear(1, 1), ReLU()};
+  mixed.push_back(Tanh());
+  EXPECT_EQ(mixed[2]->class_name(), "Tanh");
+  EXPECT_EQ(mixed.children().size(), 3U);
+}
+
+TEST(ModuleDict, KeepsItsOrder) {
+  ModuleDict<> heads{{"b", Linear(1, 1, {.bias = false})}, {"a", ReLU()}};
+  heads.insert("c", Tanh());
+  EXPECT_THAT(heads.keys(), ElementsAre("b", "a", "c"));
+  EXPECT_THAT(names(heads), ElementsAre("b.weight"));
+  EXPECT_TRUE(heads.contains("a"));
+  EXPECT_THROW(heads["d"], IndexError);
+  EXPECT_THROW(heads.insert("a", ReLU()), ValueError);
+}
+
+TEST(Containers, PrintAsPyTorchDoes) {
+  Sequential net(Sequential(Linear(2, 3), ReLU()), ModuleList<>{Linear(1, 1), Linear(1, 1), ReLU()},
+                 ModuleDict<>{{"a", ReLU()}}, ModuleList<>(), ModuleDict<>(), Sequential());
+  EXPECT_EQ(net.str(),
+            "Sequential(\n"
+            "  (0): Sequential(\n"
+            "    (0): Linear(in_features=2, out_features=3, bias=True)\n"
+            "    (1): ReLU()\n"
+            "  )\n"
+            "  (1): ModuleList(\n"
+            "    (0-1): 2 x Linear(in_features=1, out_features=1, bias=True)\n"
+            "    (2): ReLU()\n"
+            "  )\n"
+            "  (2): ModuleDict(\n"
+            "    (a): ReLU()\n"
+            "  )\n"
+            "  (3): ModuleList()\n"
+            "  (4): ModuleDict()\n"
+            "  (5): Sequential()\n"
+            ")");
+}
+
+}  // namespace
+}  // namespace tern::nn

@@ -1,0 +1,258 @@
+// The layers: the text that they print, that options reach the operators, and errors. Values of the operators
+// are tested in tests/ops.
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "tern/nn/activation.h"
+#include "tern/nn/conv.h"
+#include "tern/nn/dropout.h"
+#include "tern/nn/embedding.h"
+#include "tern/nn/functional.h"
+#include "tern/nn/linear.h"
+#include "tern/nn/loss.h"
+#include "tern/nn/models.h"
+#include "tern/nn/norm.h"
+#include "tern/nn/pool.h"
+#include "tern/nn/reshape.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/optim/adam.h"
+
+namespace tern::nn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+TEST(Layers, PrintAsPyTorchDoes) {
+  EXPECT_EQ(Linear(20, 256).str(), "Linear(in_features=20, out_features=256, bias=True)");
+  EXPECT_EQ(Linear(2, 3, {.bias = false}).str(), "Linear(in_features=2, out_features=3, bias=False)");
+  EXPECT_EQ(Conv2d(1, 6, 5, {.padding = 2}).str(),
+            "Conv2d(1, 6, kernel_size=(5, 5), stride=(1, 1), padding=(2, 2))");
+  EXPECT_EQ(
+      Conv2d(4, 6, {3, 5}, {.stride = 2, .padding = 1, .dilation = 2, .groups = 2, .bias = false}).str(),
+      "Conv2d(4, 6, kernel_size=(3, 5), stride=(2, 2), padding=(1, 1), dilation=(2, 2), groups=2, "
+      "bias=False)");
+  EXPECT_EQ(Conv2d(1, 1, 3, {.padding = "same"}).str(),
+            "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=same)");
+  EXPECT_EQ(Conv1d(16, 33, 3, {.stride = 2}).str(), "Conv1d(16, 33, kernel_size=(3,), stride=(2,))");
+  EXPECT_EQ(ConvTranspose2d(4, 2, 3, {.stride = 2, .output_padding = 1}).str(),
+            "ConvTranspose2d(4, 2, kernel_size=(3, 3), stride=(2, 2), output_padding=(1, 1))");
+  EXPECT_EQ(MaxPool2d(2).str(), "MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)");
+  EXPECT_EQ(MaxPool2d({2, 3}, {.stride = Size2(1), .padding = {0, 1}}).str(),
+            "MaxPool2d(kernel_size=(2, 3), stride=1, padding=(0, 1), dilation=1, ceil_mode=False)");
+  EXPECT_EQ(AvgPool2d(2).str(), "AvgPool2d(kernel_size=2, stride=2, padding=0)");
+  EXPECT_EQ(MaxPool1d(2).str(), "MaxPool1d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)");
+  EXPECT_EQ(AvgPool1d(2).str(), "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))");
+  EXPECT_EQ(AdaptiveAvgPool2d(1).str(), "AdaptiveAvgPool2d(output_size=1)");
+  EXPECT_EQ(AdaptiveAvgPool2d({-1, 7}).str(), "AdaptiveAvgPool2d(output_size=(None, 7))");
+  EXPECT_EQ(AdaptiveMaxPool2d({3, 4}).str(), "AdaptiveMaxPool2d(output_size=(3, 4))");
+  EXPECT_EQ(BatchNorm2d(16).str(),
+            "BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)");
+  EXPECT_EQ(BatchNorm1d(3, {.momentum = std::nullopt, .affine = false}).str(),
+            "BatchNorm1d(3, eps=1e-05, momentum=None, affine=False, bias=False, track_running_stats=True)");
+  EXPECT_EQ(LayerNorm(10).str(), "LayerNorm((10,), eps=1e-05, elementwise_affine=True, bias=True)");
+  EXPECT_EQ(LayerNorm({2, 3}, {.elementwise_affine = false}).str(),
+            "LayerNorm((2, 3), eps=1e-05, elementwise_affine=False, bias=False)");
+  EXPECT_EQ(GroupNorm(3, 6).str(), "GroupNorm(3, 6, eps=1e-05, affine=True, bias=True)");
+  EXPECT_EQ(RMSNorm(3).str(), "RMSNorm((3,), eps=None, elementwise_affine=True)");
+  EXPECT_EQ(Dropout(0.25).str(), "Dropout(p=0.25, inplace=False)");
+  EXPECT_EQ(Embedding(10, 3).str(), "Embedding(10, 3)");
+  EXPECT_EQ(Embedding(10, 3, {.padding_idx = -1}).str(), "Embedding(10, 3, padding_idx=9)");
+  EXPECT_EQ(ReLU().str(), "ReLU()");
+  EXPECT_EQ(LeakyReLU().str(), "LeakyReLU(negative_slope=0.01)");
+  EXPECT_EQ(ELU().str(), "ELU(alpha=1.0)");
+  EXPECT_EQ(GELU("tanh").str(), "GELU(approximate='tanh')");
+  EXPECT_EQ(Softplus().str(), "Softplus(beta=1.0, threshold=20.0)");
+  EXPECT_EQ(Softmax(1).str(), "Softmax(dim=1)");
+  EXPECT_EQ(LogSoftmax(-1).str(), "LogSoftmax(dim=-1)");
+  EXPECT_EQ(Flatten().str(), "Flatten(start_dim=1, end_dim=-1)");
+  EXPECT_EQ(Unflatten(1, {2, 5}).str(), "Unflatten(dim=1, unflattened_size=(2, 5))");
+  EXPECT_EQ(Identity().str(), "Identity()");
+  EXPECT_EQ(CrossEntropyLoss().str(), "CrossEntropyLoss()");
+  EXPECT_EQ(MSELoss().str(), "MSELoss()");
+}
+
+void expect_same(const Tensor& a, const Tensor& b) {
+  EXPECT_EQ(a.shape(), b.shape());
+  EXPECT_EQ(a.detach().to_vector<double>(), b.detach().to_vector<double>());
+}
+
+TEST(Layers, PassTheirOptionsOn) {
+  manual_seed(0);
+  Tensor x = randn({2, 4, 8, 8}), rows = randn({2, 4, 8});
+  Conv2d conv(4, 6, {3, 5}, {.stride = 2, .padding = {1, 0}, .dilation = {1, 1}, .groups = 2});
+  expect_same(conv(x), conv2d(x, conv.weight, conv.bias, {.stride = 2, .padding = {1, 0}, .groups = 2}));
+  EXPECT_THAT(conv.weight.shape(), ElementsAre(6, 2, 3, 5));
+  Conv1d conv1(4, 6, 3, {.stride = 2, .padding = 1});
+  expect_same(conv1(rows), conv1d(rows, conv1.weight, conv1.bias, {.stride = 2, .padding = 1}));
+  ConvTranspose2d up(4, 3, 2, {.stride = 2});
+  expect_same(up(x), conv_transpose2d(x, up.weight, up.bias, {.stride = 2}));
+  EXPECT_THAT(up(x).shape(), ElementsAre(2, 3, 16, 16));
+  expect_same(MaxPool2d(3, {.stride = Size2(1), .padding = 1})(x),
+              max_pool2d(x, {.kernel_size = 3, .stride = Size2(1), .padding = 1}));
+  expect_same(AvgPool2d(3, {.padding = 1, .count_include_pad = false})(x),
+              avg_pool2d(x, {.kernel_size = 3, .padding = 1, .count_include_pad = false}));
+  expect_same(MaxPool1d(2)(rows), max_pool1d(rows, {.kernel_size = 2}));
+  expect_same(AvgPool1d(2)(rows), avg_pool1d(rows, {.kernel_size = 2}));
+  expect_same(AdaptiveAvgPool2d({2, 3})(x), adaptive_avg_pool2d(x, {2, 3}));
+  expect_same(AdaptiveMaxPool2d(2)(x), adaptive_max_pool2d(x, 2));
+  expect_same(LayerNorm({8, 8}, {.eps = 0.5})(x), layer_norm(x, {8, 8}, {}, {}, 0.5));
+  expect_same(GroupNorm(2, 4, {.eps = 0.5})(x), group_norm(x, 2, {}, {}, 0.5));
+  expect_same(RMSNorm(8, {.eps = 0.5})(x), rms_norm(x, {8}, {}, 0.5));
+  expect_same(LeakyReLU(0.3)(x), leaky_relu(x, 0.3));
+  expect_same(ELU(0.3)(x), elu(x, 0.3));
+  expect_same(GELU("tanh")(x), gelu(x, "tanh"));
+  expect_same(Softplus(2, 3)(x), softplus(x, 2, 3));
+  expect_same(Softmax(1)(x), softmax(x, 1));
+  expect_same(LogSoftmax(-1)(x), log_softmax(x, -1));
+  expect_same(SiLU()(x), silu(x));
+  expect_same(Sigmoid()(x), sigmoid(x));
+  expect_same(Tanh()(x), tanh(x));
+  expect_same(LogSigmoid()(x), logsigmoid(x));
+  EXPECT_THAT(Flatten()(x).shape(), ElementsAre(2, 256));
+  EXPECT_THAT(Unflatten(1, {2, -1})(x).shape(), ElementsAre(2, 2, 2, 8, 8));
+  EXPECT_TRUE(Identity()(x).is_same(x));
+  Linear wide(3, 2, {.dtype = float64});
+  EXPECT_EQ(wide(ones({1, 3}, {.dtype = float64})).dtype(), float64);
+}
+
+TEST(Layers, LossesPassTheirOptionsOn) {
+  manual_seed(0);
+  Tensor x = randn({4, 3}), y = tensor({0, 2, 1, 2}), w = tensor({1.0, 2.0, 3.0}), z = randn({4, 3}),
+         p = sigmoid(x), t = sigmoid(z);
+  expect_same(
+      CrossEntropyLoss({.weight = w, .ignore_index = 1, .reduction = Reduction::Sum, .label_smoothing = 0.1})(
+          x, y),
+      cross_entropy(x, y,
+                    {.weight = w, .ignore_index = 1, .reduction = Reduction::Sum, .label_smoothing = 0.1}));
+  Tensor logs = log_softmax(x, 1);
+  expect_same(NLLLoss({.weight = w})(logs, y), nll_loss(logs, y, {.weight = w}));
+  expect_same(MSELoss(Reduction::Sum)(x, z), mse_loss(x, z, Reduction::Sum));
+  expect_same(L1Loss(Reduction::None)(x, z), l1_loss(x, z, Reduction::None));
+  expect_same(SmoothL1Loss(Reduction::Mean, 0.5)(x, z), smooth_l1_loss(x, z, Reduction::Mean, 0.5));
+  expect_same(HuberLoss(Reduction::Mean, 0.5)(x, z), huber_loss(x, z, Reduction::Mean, 0.5));
+  expect_same(BCELoss({.weight = w})(p, t), binary_cross_entropy(p, t, w));
+  expect_same(BCEWithLogitsLoss({.pos_weight = w})(x, t),
+              binary_cross_entropy_with_logits(x, t, {.pos_weight = w}));
+  CrossEntropyLoss weighted({.weight = w});
+  weighted.to(float64);
+  EXPECT_EQ(weighted.weight.dtype(), float64);
+}
+
+TEST(Layers, DropoutFollowsTheMode) {
+  Dropout drop(0.5);
+  Tensor x = ones({1000});
+  double sum = drop(x).sum().item<double>();
+  EXPECT_NE(sum, 1000);
+  EXPECT_NEAR(sum, 1000, 200);
+  drop.eval();
+  EXPECT_EQ(drop(x).sum().item<double>(), 1000);
+}
+
+TEST(Layers, BatchNormKeepsRunningStatistics) {
+  manual_seed(0);
+  BatchNorm2d bn(2);
+  Tensor x = randn({4, 2, 3, 3}) * 2 + 5;
+  Tensor y = bn(x);
+  EXPECT_NEAR(y.mean().item<double>(), 0, 1e-5);
+  EXPECT_EQ(bn.num_batches_tracked.item<int64_t>(), 1);
+  EXPECT_NEAR(bn.running_mean.mean().item<double>(), 0.1 * x.mean().item<double>(), 1e-5);
+  std::vector<double> mean = bn.running_mean.to_vector<double>();
+  bn.eval();
+  bn(x);
+  EXPECT_EQ(bn.num_batches_tracked.item<int64_t>(), 1);
+  EXPECT_EQ(bn.running_mean.to_vector<double>(), mean);
+
+  BatchNorm2d average(2, {.momentum = std::nullopt});
+  Tensor z = x * 3;
+  average(x);
+  average(z);
+  EXPECT_NEAR(average.running_mean.mean().item<double>(), 2 * x.mean().item<double>(), 1e-4);
+
+  BatchNorm2d untracked(2, {.track_running_stats = false});
+  EXPECT_TRUE(untracked.buffers().empty());
+  untracked.eval();
+  EXPECT_NEAR(untracked(x).mean().item<double>(), 0, 1e-5);
+}
+
+template <class F>
+std::string message(F&& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return {};
+}
+
+TEST(Layers, RefuseWrongArguments) {
+  EXPECT_THAT(message([] { Linear(-1, 2); }), HasSubstr("Linear: in_features must be at least 0, got -1"));
+  EXPECT_THAT(message([] { Conv2d(3, 6, 5, {.groups = 2}); }),
+              HasSubstr("in_channels must be divisible by groups"));
+  EXPECT_THAT(message([] { Conv2d(4, 5, 5, {.groups = 2}); }),
+              HasSubstr("out_channels must be divisible by groups"));
+  EXPECT_THAT(message([] { Conv2d(4, 5, 0); }), HasSubstr("kernel_size must be at least 1"));
+  EXPECT_THAT(message([] { Conv2d(4, 4, 3, {.groups = 0}); }), HasSubstr("groups must be at least 1"));
+  EXPECT_THAT(message([] { GroupNorm(4, 6); }), HasSubstr("num_channels must be divisible by num_groups"));
+  EXPECT_THAT(message([] { Dropout(1.5); }),
+              HasSubstr("dropout probability has to be between 0 and 1, but got 1.5"));
+  EXPECT_THAT(message([] { Embedding(3, 2, {.padding_idx = 3}); }),
+              HasSubstr("padding_idx must be within num_embeddings"));
+  EXPECT_THAT(message([] {
+                BatchNorm2d(3)(ones({2, 3}));
+              }),
+              HasSubstr("BatchNorm2d: expected 4D input (got 2D input)"));
+  EXPECT_THAT(message([] {
+                BatchNorm1d(3)(ones({2, 3, 1, 1}));
+              }),
+              HasSubstr("expected 2D or 3D input (got 4D input)"));
+  EXPECT_THAT(message([] { LeNet({.image_size = 8}); }), HasSubstr("images must be at least 12 by 12"));
+  EXPECT_THAT(message([] { MLP(std::vector<int64_t>{5}); }),
+              HasSubstr("at least the sizes of input and output"));
+}
+
+TEST(Models, LeNetHasTheNamesOfPyTorchPrograms) {
+  LeNet net;
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : net.state_dict()) names.push_back(name);
+  EXPECT_THAT(names, ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                                 "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
+  EXPECT_THAT(net.fc1.weight.shape(), ElementsAre(120, 400));
+  EXPECT_THAT(net(ones({3, 1, 28, 28})).shape(), ElementsAre(3, 10));
+  LeNet colour({.in_channels = 3, .image_size = 32, .num_classes = 7});
+  EXPECT_THAT(colour(ones({2, 3, 32, 32})).shape(), ElementsAre(2, 7));
+  EXPECT_THAT(message([&] { net(ones({1, 3, 28, 28})); }), testing::StartsWith("LeNet.conv1 (Conv2d): "));
+}
+
+TEST(Models, MlpOfAnyDepth) {
+  MLP net({6, 5, 4, 3});
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : net.state_dict()) names.push_back(name);
+  EXPECT_THAT(names,
+              ElementsAre("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
+  EXPECT_THAT(net(ones({2, 1, 2, 3})).shape(), ElementsAre(2, 3));
+}
+
+TEST(Models, LeNetLearnsAFewImagesByHeart) {
+  manual_seed(0);
+  LeNet net;
+  Tensor x = randn({8, 1, 28, 28}), y = tensor({0, 1, 2, 3, 4, 5, 6, 7});
+  optim::Adam optimizer(net.parameters(), {.lr = 3e-3});
+  double first = 0, last = 0;
+  for (int i = 0; i < 40; ++i) {
+    optimizer.zero_grad();
+    Tensor loss = cross_entropy(net(x), y);
+    loss.backward();
+    optimizer.step();
+    (i == 0 ? first : last) = loss.item<double>();
+  }
+  EXPECT_NEAR(first, std::log(10.0), 0.3);
+  EXPECT_LT(last, 0.1);
+}
+
+}  // namespace
+}  // namespace tern::nn

@@ -1,0 +1,149 @@
+// state_dict and load_state_dict: names, order, versions, sentences.
+#include <gmock/gmock.h>
+
+#include "tern/nn/containers.h"
+#include "tern/nn/linear.h"
+#include "tern/nn/module.h"
+#include "tern/nn/norm.h"
+#include "tern/ops/creation.h"
+
+namespace tern::nn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct Net : Module {
+  Linear fc{2, 3};
+  BatchNorm1d bn{3};
+  Buffer scratch{zeros({4}), {.persistent = false}};
+  Parameter gain{ones({})};
+  TERN_MODULE(fc, bn, scratch, gain)
+  Tensor forward(const Tensor& x) const { return bn(fc(x)); }
+};
+
+std::vector<std::string> names(const StateDict& dict) {
+  std::vector<std::string> list;
+  for (const auto& [name, tensor] : dict) list.push_back(name);
+  return list;
+}
+
+/// A dict with tensors of its own.
+StateDict copy_of(const Module& module) {
+  StateDict copy;
+  StateDict dict = module.state_dict();
+  for (const auto& [name, tensor] : dict) copy.insert(name, tensor.clone());
+  for (const auto& [path, version] : dict.versions()) copy.set_version(path, version);
+  return copy;
+}
+
+TEST(StateDict, HasPyTorchsNamesOrderAndVersions) {
+  Net net;
+  StateDict dict = net.state_dict();
+  EXPECT_THAT(names(dict), ElementsAre("gain", "fc.weight", "fc.bias", "bn.weight", "bn.bias",
+                                       "bn.running_mean", "bn.running_var", "bn.num_batches_tracked"));
+  EXPECT_THAT(dict.versions(), ElementsAre(std::pair("", 1), std::pair("fc", 1), std::pair("bn", 2)));
+  EXPECT_FALSE(dict["fc.weight"].requires_grad());
+  net.gain.detach().fill_(5);
+  EXPECT_EQ(dict["gain"].item<float>(), 5);
+}
+
+TEST(StateDict, LoadsIntoTheSameTensors) {
+  Net a, b;
+  Tensor weight = b.fc.weight;
+  a.bn.running_mean.fill_(3);
+  IncompatibleKeys keys = b.load_state_dict(a.state_dict());
+  EXPECT_TRUE(keys.empty());
+  EXPECT_EQ(keys.str(), "<All keys matched successfully>");
+  EXPECT_TRUE(weight.is_same(b.fc.weight));
+  EXPECT_TRUE(weight.requires_grad());
+  EXPECT_EQ(weight.detach().to_vector<float>(), a.fc.weight.detach().to_vector<float>());
+  EXPECT_EQ(b.bn.running_mean.to_vector<float>(), std::vector<float>(3, 3));
+}
+
+TEST(StateDict, ConvertsDtypesAndAcceptsOneElementForAScalar) {
+  Net net;
+  StateDict dict = copy_of(net);
+  dict["fc.weight"] = full({3, 2}, 0.5, {.dtype = float64});
+  dict["fc.bias"] = full({3}, 2, {.dtype = int64});
+  dict["gain"] = full({1}, 4.0);
+  net.load_state_dict(dict);
+  EXPECT_EQ(net.fc.weight.dtype(), float32);
+  EXPECT_EQ(net.fc.weight.detach().to_vector<float>(), std::vector<float>(6, 0.5F));
+  EXPECT_EQ(net.fc.bias.detach().to_vector<float>(), std::vector<float>(3, 2));
+  EXPECT_EQ(net.gain.detach().item<float>(), 4);
+}
+
+std::string strict_error(Module& module, const StateDict& dict) {
+  try {
+    module.load_state_dict(dict);
+  } catch (const CheckpointError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no CheckpointError";
+  return {};
+}
+
+TEST(StateDict, StrictErrorsHavePyTorchsSentencesAndChangeNothing) {
+  Net net;
+  StateDict dict = copy_of(net);
+  dict["fc.bias"] = zeros({3});
+  dict["bn.extra"] = zeros({1});
+  dict["other.w"] = zeros({1});
+  dict["unknown"] = zeros({1});
+  dict["fc.weight"] = zeros({3, 3});
+  dict["bn.running_var"] = Tensor();
+  dict.erase("gain");
+  dict.erase("bn.num_batches_tracked");
+  std::vector<float> bias = net.fc.bias.detach().to_vector<float>();
+  EXPECT_EQ(strict_error(net, dict),
+            "Error(s) in loading state_dict for Net:\n"
+            "\tMissing key(s) in state_dict: \"gain\", \"bn.num_batches_tracked\". \n"
+            "\tUnexpected key(s) in state_dict: \"other.w\", \"unknown\", \"bn.extra\". \n"
+            "\tsize mismatch for fc.weight: copying a param with shape torch.Size([3, 3]) from checkpoint, "
+            "the shape in "
+            "current model is torch.Size([3, 2]).\n"
+            "\tWhile copying the parameter named \"bn.running_var\", expected torch.Tensor or Tensor-like "
+            "object from "
+            "checkpoint but received an undefined tensor");
+  EXPECT_EQ(net.fc.bias.detach().to_vector<float>(), bias);
+
+  IncompatibleKeys keys = net.load_state_dict(dict, {.strict = false});
+  EXPECT_THAT(keys.missing_keys, ElementsAre("gain", "bn.num_batches_tracked"));
+  EXPECT_THAT(keys.unexpected_keys, ElementsAre("other.w", "unknown", "bn.extra"));
+  EXPECT_THAT(keys.mismatched, ElementsAre("fc.weight", "bn.running_var"));
+  EXPECT_EQ(net.fc.bias.detach().to_vector<float>(), std::vector<float>(3, 0));
+  EXPECT_EQ(keys.str(),
+            "_IncompatibleKeys(missing_keys=['gain', 'bn.num_batches_tracked'], unexpected_keys=['other.w', "
+            "'unknown', "
+            "'bn.extra'], mismatched=['fc.weight', 'bn.running_var'])");
+}
+
+TEST(StateDict, OldBatchNormHasNoCount) {
+  for (bool with_version_1 : {false, true}) {
+    Net net;
+    net.bn.num_batches_tracked.fill_(9);
+    StateDict dict;
+    for (const auto& [name, tensor] : net.state_dict())
+      if (name != "bn.num_batches_tracked") dict.insert(name, tensor.clone());
+    if (with_version_1) dict.set_version("bn", 1);
+    EXPECT_TRUE(net.load_state_dict(dict).empty());
+    EXPECT_EQ(net.bn.num_batches_tracked.item<int64_t>(), 9);
+  }
+}
+
+TEST(StateDict, AbsentParametersAreUnexpected) {
+  Linear linear(2, 3, {.bias = false});
+  EXPECT_EQ(strict_error(linear, Linear(2, 3).state_dict()),
+            "Error(s) in loading state_dict for Linear:\n\tUnexpected key(s) in state_dict: \"bias\". ");
+}
+
+TEST(StateDict, LoadingCountsAsAChangeForBackward) {
+  Linear linear(2, 2);
+  uint32_t version = linear.weight.version();
+  linear.load_state_dict(Linear(2, 2).state_dict());
+  EXPECT_GT(linear.weight.version(), version);
+}
+
+}  // namespace
+}  // namespace tern::nn

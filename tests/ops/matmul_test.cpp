@@ -1,0 +1,210 @@
+// Matrix products: every rank, layout and dtype against plain loops, linear's fused backward, einsum,
+// gradients, errors.
+#include "tern/ops/matmul.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tern/autograd/engine.h"
+#include "tern/autograd/gradcheck.h"
+#include "tern/base/error.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+#include "tests/ops/reduce_testing.h"
+
+namespace tern {
+namespace {
+
+using namespace tern::testing;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using In = std::vector<Tensor>;
+
+Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
+
+template <class Error, class F>
+void expect_error(F&& f, const std::string& text) {
+  try {
+    f();
+    FAIL() << "no error; expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(text));
+  }
+}
+
+/// The product by broadcasting and a sum: [..., m, k, 1] * [..., 1, k, n].
+Tensor plain(const Tensor& a, const Tensor& b) {
+  const Tensor left = a.dim() == 1 ? unsqueeze(a, 0) : a, right = b.dim() == 1 ? unsqueeze(b, 1) : b;
+  Tensor y = sum(mul(unsqueeze(to(left, float64), -1), unsqueeze(to(right, float64), -3)), -2);
+  if (b.dim() == 1) y = squeeze(y, -1);
+  if (a.dim() == 1) y = squeeze(y, b.dim() == 1 ? -1 : -2);
+  return y;
+}
+
+struct Pair {
+  Shape a, b;
+};
+const std::vector<Pair>& pairs() {
+  static const std::vector<Pair> list = {
+      {{3}, {3}},
+      {{2, 3}, {3}},
+      {{3}, {3, 4}},
+      {{2, 3}, {3, 4}},
+      {{5, 2, 3}, {3, 4}},
+      {{5, 2, 3}, {5, 3, 4}},
+      {{5, 1, 2, 3}, {4, 3, 4}},
+      {{3}, {5, 3, 4}},
+      {{5, 2, 3}, {3}},
+      {{2, 3}, {5, 3, 4}},
+      {{4, 1, 3}, {3, 2}},
+      {{6, 1, 2, 3}, {1, 5, 3, 2}},
+      {{1, 1}, {1, 1}},
+      {{2, 0}, {0, 3}},
+      {{0, 3}, {3, 2}},
+      {{0, 2, 3}, {3, 2}},
+      {{2, 2, 0}, {2, 0, 3}},
+  };
+  return list;
+}
+
+TEST(Matmul, EveryRankAndBroadcast) {
+  for (const Pair& p : pairs()) {
+    for (DType dtype : {float32, float64, float16, bfloat16, int64}) {
+      const Tensor a = to(mul(ragged(p.a), 2), dtype), b = to(mul(ragged(p.b), 3), dtype);
+      const Tensor y = matmul(a, b), wanted = plain(a, b);
+      EXPECT_EQ(y.dtype(), dtype);
+      ASSERT_EQ(y.shape(), wanted.shape()) << to_string(p.a) << to_string(p.b);
+      const double tolerance = dtype == float16 ? 2e-3 : dtype == bfloat16 ? 2e-2 : 1e-5;
+      EXPECT_TRUE(allclose(to(y, float64), wanted, tolerance, tolerance)) << to_string(p.a) << to_string(p.b);
+    }
+  }
+}
+
+TEST(Matmul, LayoutsWithoutCopies) {
+  const Tensor a = ragged({7, 5}), b = ragged({5, 6});
+  const Tensor wanted = matmul(a, b);
+  EXPECT_TRUE(allclose(matmul(contiguous(a.t()).t(), b), wanted));
+  EXPECT_TRUE(allclose(matmul(a, contiguous(b.t()).t()), wanted));
+  EXPECT_TRUE(allclose(matmul(slice(ragged({7, 10}), 1, 0, 10, 2), b),
+                       matmul(contiguous(slice(ragged({7, 10}), 1, 0, 10, 2)), b)));
+  const Tensor same_rows = expand(ragged({1, 5}), {7, 5});
+  EXPECT_TRUE(allclose(matmul(same_rows, b), matmul(contiguous(same_rows), b)));
+  const Tensor batch = permute(ragged({5, 3, 7}), {1, 2, 0});
+  EXPECT_TRUE(allclose(matmul(batch, b), matmul(contiguous(batch), b)));
+}
+
+TEST(Matmul, AddedProducts) {
+  const Tensor a = ragged({2, 3}), b = ragged({3, 4}), c = ragged({4});
+  EXPECT_TRUE(allclose(addmm(c, a, b, 0.5, 2), add(mul(matmul(a, b), 2), mul(c, 0.5))));
+  EXPECT_TRUE(allclose(addmm(full({2, 1}, kNan), a, b, 0, 1), matmul(a, b)));
+  const Tensor batch = ragged({5, 2, 3});
+  EXPECT_TRUE(allclose(baddbmm(ragged({2, 4}), batch, expand(b, {5, 3, 4}), 3, 0.5),
+                       add(mul(matmul(batch, b), 0.5), mul(ragged({2, 4}), 3))));
+  EXPECT_TRUE(allclose(outer(tensor({1.0, 2.0}), tensor({3.0, 4.0})), tensor({{3.0, 4.0}, {6.0, 8.0}})));
+  EXPECT_EQ(dot(tensor({1, 2, 3}), tensor({4, 5, 6})).item<int64_t>(), 32);
+}
+
+TEST(Linear, EveryRankAndLayout) {
+  const Tensor w = ragged({4, 3}), b = ragged({4});
+  for (const Tensor& x : {ragged({3}), ragged({5, 3}), ragged({2, 5, 3}), transpose(ragged({3, 5}), 0, 1),
+                          transpose(ragged({3, 5, 2}), 0, 2), expand(ragged({1, 3}), {6, 3}), ragged({0, 3}),
+                          ragged({2, 0, 3})}) {
+    EXPECT_TRUE(allclose(linear(x, w, b), add(matmul(x, w.t()), b))) << to_string(x.shape());
+    EXPECT_TRUE(allclose(linear(x, w), matmul(x, w.t())));
+    EXPECT_TRUE(allclose(linear(x, contiguous(w.t()).t(), slice(ragged({8}), 0, 0, 8, 2)),
+                         add(matmul(x, w.t()), slice(ragged({8}), 0, 0, 8, 2))));
+  }
+}
+
+TEST(Matmul, Gradients) {
+  for (const Pair& p : pairs()) {
+    gradcheck([](const In& in) { return matmul(in[0], in[1]); }, {leaf(p.a), leaf(p.b)});
+    if (p.a.size() + p.b.size() <= 5)
+      gradgradcheck([](const In& in) { return matmul(in[0], in[1]); }, {leaf(p.a), leaf(p.b)});
+  }
+  gradgradcheck([](const In& in) { return addmm(in[0], in[1], in[2], 0.5, 2); },
+                {leaf({2, 1}), leaf({2, 3}), leaf({3, 4})});
+  gradgradcheck([](const In& in) { return baddbmm(in[0], in[1], in[2], 0.5, 2); },
+                {leaf({4}), leaf({2, 2, 3}), leaf({2, 3, 4})});
+}
+
+TEST(Linear, Gradients) {
+  for (const Shape& shape : {Shape{3}, Shape{5, 3}, Shape{2, 2, 3}, Shape{0, 3}}) {
+    auto f = [](const In& in) { return linear(in[0], in[1], in[2]); };
+    gradcheck(f, {leaf(shape), leaf({4, 3}), leaf({4})});
+    gradgradcheck(f, {leaf(shape), leaf({4, 3}), leaf({4})});
+  }
+  gradcheck([](const In& in) { return linear(transpose(in[0], 0, 1), transpose(in[1], 0, 1)); },
+            {leaf({3, 5}), leaf({3, 4})});
+  gradcheck([](const In& in) { return sum(linear(in[0], in[1], in[2])); },
+            {leaf({5, 3}), leaf({4, 3}), leaf({4})});
+}
+
+TEST(Einsum, Equations) {
+  const Tensor a = ragged({2, 3}), b = ragged({3, 4}), c = ragged({5, 2, 3}), square_matrix = ragged({3, 3});
+  EXPECT_TRUE(allclose(einsum("ij,jk->ik", {a, b}), matmul(a, b)));
+  EXPECT_TRUE(allclose(einsum("ij,jk", {a, b}), matmul(a, b)));
+  EXPECT_TRUE(allclose(einsum("ba", {a}), a.t()));
+  EXPECT_TRUE(allclose(einsum("...ij,jk->...ik", {c, b}), matmul(c, b)));
+  EXPECT_TRUE(allclose(einsum("ii", {square_matrix}), sum(diagonal(square_matrix))));
+  EXPECT_TRUE(allclose(einsum("ii->i", {square_matrix}), diagonal(square_matrix)));
+  EXPECT_TRUE(allclose(einsum("bij,ij->b", {c, a}), sum(mul(c, a), {1, 2})));
+  EXPECT_TRUE(allclose(einsum("ij, jk, kl -> il", {a, b, b.t()}), matmul(matmul(a, b), b.t())));
+  gradcheck([](const In& in) { return einsum("bij,bkj->bik", in); }, {leaf({2, 2, 3}), leaf({2, 4, 3})});
+}
+
+TEST(MatmulErrors, ShapesAndTypes) {
+  const Tensor a = ones({2, 3}), b = ones({4, 5});
+  expect_error<ShapeError>([&] { matmul(a, b); },
+                           "matmul: inner sizes differ: a is [2, 3], b is [4, 5] (3 vs 4)");
+  expect_error<ShapeError>([&] { mm(a, b); }, "mm: inner sizes differ: a is [2, 3], b is [4, 5] (3 vs 4)");
+  expect_error<ShapeError>([&] { mm(a, ones({3})); }, "mm: b must be a 2-D tensor, got shape [3]");
+  expect_error<ShapeError>([&] { bmm(ones({2, 2, 3}), ones({3, 3, 2})); }, "bmm: batch sizes differ");
+  expect_error<ShapeError>(
+      [&] {
+        matmul(ones({2, 2, 3}), ones({3, 3, 2}));
+      },
+      "matmul: shapes [2] and [3] do not broadcast");
+  expect_error<ShapeError>([&] { matmul(tensor(1.0), a); }, "need to be at least 1D, but they are 0D and 2D");
+  expect_error<ShapeError>([&] { dot(ones({3}), ones({4})); }, "dot: inner sizes differ");
+  expect_error<ShapeError>([&] { addmm(ones({3}), ones({2, 4}), ones({4, 5})); }, "addmm:");
+  expect_error<ShapeError>(
+      [&] {
+        linear(ones({2, 4}), ones({5, 3}));
+      },
+      "linear: inner sizes differ: input is [2, 4], weight is [5, 3] (4 vs 3)");
+  expect_error<ShapeError>(
+      [&] {
+        linear(ones({2, 3}), ones({5, 3}), ones({4}));
+      },
+      "linear: bias must be [5]");
+  expect_error<ShapeError>([&] { linear(tensor(1.0), ones({5, 3})); }, "at least one dimension");
+  expect_error<DTypeError>(
+      [&] {
+        linear(ones({2, 3}), ones({5, 3}, {.dtype = float64}));
+      },
+      "same dtype, but got: float32 and float64");
+  expect_error<DTypeError>(
+      [&] {
+        linear(ones({2, 3}), ones({5, 3}), ones({5}, {.dtype = float64}));
+      },
+      "weight and bias to have the same dtype");
+  expect_error<DTypeError>(
+      [&] {
+        matmul(a, ones({3, 4}, {.dtype = int64}));
+      },
+      "same dtype, but got: float32 and int64");
+  expect_error<DTypeError>([&] { matmul(gt(a, 0), gt(a.t(), 0)); }, "not implemented for bool");
+  expect_error<ValueError>([&] { einsum("ij,jk->iz", {a, a}); }, "output subscript");
+  expect_error<ValueError>([&] { einsum("i?", {a}); }, "invalid subscript");
+  expect_error<ValueError>([&] { einsum("ij,jk", {a}); }, "1 operands were provided");
+  expect_error<ShapeError>([&] { einsum("ij,jk", {a, a}); }, "do not broadcast");
+  expect_error<ShapeError>([&] { einsum("ijk", {a}); }, "does not match the number of dimensions");
+}
+
+}  // namespace
+}  // namespace tern

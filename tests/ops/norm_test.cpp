@@ -1,0 +1,181 @@
+// Batch, layer, group and RMS norm: values against plain formulas, running statistics, gradients, types,
+// errors.
+#include "tern/ops/norm.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tern/autograd/engine.h"
+#include "tern/autograd/gradcheck.h"
+#include "tern/base/error.h"
+#include "tern/base/parallel.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+#include "tests/ops/reduce_testing.h"
+
+namespace tern {
+namespace {
+
+using namespace tern::testing;
+using ::testing::HasSubstr;
+
+Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
+
+template <class Error, class F>
+void expect_error(F&& f, const std::string& text) {
+  try {
+    f();
+    FAIL() << "no error; expected: " << text;
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(text));
+  }
+}
+
+/// (x - mean) / sqrt(var + eps) by operators in float64; a parameter broadcasts.
+Tensor plain(const Tensor& x, IntArrayRef dims, double eps) {
+  const Tensor wide = to(x, float64), d = sub(wide, mean(wide, dims, /*keepdim=*/true));
+  return div(d, sqrt(add(mean(square(d), dims, /*keepdim=*/true), eps)));
+}
+
+TEST(BatchNorm, TrainingOnImagesAndMatrices) {
+  const Tensor weight = tensor({1.5, -2.0, 0.5}), bias = tensor({0.25, 1.0, -3.0});
+  for (const Shape& shape : {Shape{5, 3}, Shape{2, 3, 7}, Shape{4, 3, 5, 6}, Shape{2, 3, 80, 90}}) {
+    for (const Tensor& x : {ragged(shape), transpose(contiguous(transpose(ragged(shape), 0, 1)), 0, 1)}) {
+      Tensor mean_kept = tensor({1.0, 2.0, 3.0}), var_kept = tensor({1.0, 1.0, 4.0});
+      const Tensor y = batch_norm(x, mean_kept, var_kept, weight, bias, /*training=*/true, 0.25, 1e-3);
+      const Tensor rows = reshape(transpose(x, 0, 1), {3, -1});
+      const Tensor wanted = add(mul(plain(rows, {1}, 1e-3), reshape(weight, {3, 1})), reshape(bias, {3, 1}));
+      EXPECT_TRUE(allclose(to(reshape(transpose(y, 0, 1), {3, -1}), float64), wanted, 1e-5, 1e-5))
+          << to_string(shape);
+      EXPECT_TRUE(allclose(mean_kept, add(mul(mean(rows, 1), 0.25), mul(tensor({1.0, 2.0, 3.0}), 0.75))));
+      EXPECT_TRUE(allclose(var_kept, add(mul(var(rows, 1), 0.25), mul(tensor({1.0, 1.0, 4.0}), 0.75))));
+      EXPECT_EQ(mean_kept.version(), 1u);
+    }
+  }
+}
+
+TEST(BatchNorm, Evaluation) {
+  const Tensor x = ragged({4, 3, 5}), m = tensor({0.5, -1.0, 0.0}), v = tensor({4.0, 1.0, 0.25});
+  const Tensor y = batch_norm(x, m, v, {}, {}, /*training=*/false, 0.1, 0);
+  EXPECT_TRUE(allclose(y, div(sub(x, reshape(m, {3, 1})), sqrt(reshape(v, {3, 1}))), 1e-6, 1e-6));
+  EXPECT_EQ(m.version(), 0u);
+}
+
+TEST(BatchNorm, SixteenBitInputs) {
+  const Tensor x = ragged({6, 3, 8}), weight = tensor({1.5, -2.0, 0.5});
+  const Tensor wanted = batch_norm(x, {}, {}, weight, {}, /*training=*/true);
+  for (DType dtype : {float16, bfloat16}) {
+    Tensor m = zeros({3}, {.dtype = dtype}), v = ones({3}, {.dtype = dtype});
+    const Tensor y = batch_norm(to(x, dtype), m, v, to(weight, dtype), {}, /*training=*/true);
+    EXPECT_EQ(y.dtype(), dtype);
+    EXPECT_TRUE(allclose(to(y, float32), wanted, 2e-2, 2e-2));
+    EXPECT_NE(v.to_vector<float>()[0], 1.0f);
+    EXPECT_EQ(batch_norm(to(x, dtype), {}, {}, weight, {}, /*training=*/true).dtype(), dtype);
+  }
+}
+
+TEST(LayerNorm, LastDimensions) {
+  const Tensor x = ragged({3, 4, 37}), weight = ragged({37}), bias = slice(ragged({74}), 0, 0, 74, 2);
+  const Tensor wanted = add(mul(plain(x, {2}, 1e-5), weight), bias);
+  EXPECT_TRUE(allclose(to(layer_norm(x, {37}, weight, bias), float64), wanted, 1e-5, 1e-5));
+  EXPECT_TRUE(allclose(to(layer_norm(x, {4, 37}), float64), plain(x, {1, 2}, 1e-5), 1e-5, 1e-5));
+  const Tensor turned = transpose(x, 0, 2);
+  EXPECT_TRUE(allclose(to(layer_norm(turned, {3}), float64), plain(turned, {2}, 1e-5), 1e-5, 1e-5));
+  EXPECT_EQ(layer_norm(zeros({0, 5}), {5}).shape(), (Shape{0, 5}));
+}
+
+TEST(LayerNorm, LargeMeansKeepTheirDigits) {
+  const Tensor x = add(ragged({4, 5000}), 1000);
+  EXPECT_TRUE(allclose(to(layer_norm(x, {5000}), float64), plain(x, {1}, 1e-5), 1e-3, 1e-3));
+}
+
+TEST(GroupNorm, ChannelsInGroups) {
+  const Tensor x = ragged({2, 6, 3, 5}), weight = ragged({6}), bias = ragged({6});
+  const Tensor wanted = add(mul(reshape(plain(reshape(x, {2, 3, 2, 3, 5}), {2, 3, 4}, 1e-5), {2, 6, 3, 5}),
+                                reshape(weight, {6, 1, 1})),
+                            reshape(bias, {6, 1, 1}));
+  EXPECT_TRUE(allclose(to(group_norm(x, 3, weight, bias), float64), wanted, 1e-5, 1e-5));
+}
+
+TEST(RmsNorm, ValuesAndDefaultEpsilon) {
+  const Tensor x = ragged({3, 8});
+  const Tensor wide = to(x, float64);
+  const Tensor wanted = div(wide, sqrt(add(mean(square(wide), 1, /*keepdim=*/true), 0x1p-23)));
+  EXPECT_TRUE(allclose(to(rms_norm(x, {8}), float64), wanted, 1e-5, 1e-6));
+}
+
+TEST(Norm, Gradients) {
+  using In = std::vector<Tensor>;
+  const Tensor m = to(tensor({0.5, -1.0}), float64), v = to(tensor({4.0, 1.0}), float64);
+  for (const Shape& shape : {Shape{4, 2}, Shape{3, 2, 3}}) {
+    for (bool training : {true, false}) {
+      auto f = [&](const In& in) {
+        return batch_norm(in[0], m.clone(), v.clone(), in[1], in[2], training, 0.1, 0.1);
+      };
+      gradcheck(f, {leaf(shape), leaf({2}), leaf({2})});
+      gradgradcheck(f, {leaf(shape), leaf({2}), leaf({2})});
+    }
+  }
+  auto layer = [](const In& in) { return layer_norm(in[0], {2, 3}, in[1], in[2], 0.1); };
+  gradcheck(layer, {leaf({3, 2, 3}), leaf({2, 3}), leaf({2, 3})});
+  gradgradcheck(layer, {leaf({3, 2, 3}), leaf({2, 3}), leaf({2, 3})});
+  auto group = [](const In& in) { return group_norm(in[0], 2, in[1], in[2], 0.1); };
+  gradcheck(group, {leaf({2, 4, 3}), leaf({4}), leaf({4})});
+  gradgradcheck(group, {leaf({2, 4, 3}), leaf({4}), leaf({4})});
+  auto rms = [](const In& in) { return rms_norm(in[0], {4}, in[1], 0.1); };
+  gradcheck(rms, {leaf({3, 4}), leaf({4})});
+  gradgradcheck(rms, {leaf({3, 4}), leaf({4})});
+  gradcheck([](const In& in) { return layer_norm(in[0], {5}); }, {leaf({3, 5})});
+}
+
+TEST(Norm, ParameterGradientsDoNotDependOnThreads) {
+  const int before = num_threads();
+  std::vector<std::vector<float>> results;
+  for (int threads : {1, 3}) {
+    set_num_threads(threads);
+    const Tensor x = ragged({3000, 40});
+    Tensor weight = ones({40}, {.requires_grad = true});
+    backward({layer_norm(x, {40}, weight)}, {ragged({3000, 40})});
+    results.push_back(weight.grad().to_vector<float>());
+  }
+  set_num_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(NormErrors, ShapesTypesAndOptions) {
+  const Tensor x = ones({2, 3}), three = ones({3});
+  expect_error<ValueError>(
+      [&] {
+        batch_norm(ones({1, 3}), {}, {}, {}, {}, true);
+      },
+      "Expected more than 1 value per channel when training, got input size [1, 3]");
+  expect_error<ShapeError>([&] { batch_norm(x, ones({4}), ones({4})); },
+                           "running_mean should contain 3 elements");
+  expect_error<ShapeError>([&] { batch_norm(x, three, three, ones({5})); },
+                           "weight should contain 3 elements");
+  expect_error<ShapeError>([&] { batch_norm(three, three, three); }, "at least 2 dimensions");
+  expect_error<ValueError>([&] { batch_norm(x, {}, {}); }, "must be defined in evaluation mode");
+  expect_error<DTypeError>(
+      [&] {
+        batch_norm(ones({2, 3}, {.dtype = int64}), three, three);
+      },
+      "not implemented for int64");
+  expect_error<DTypeError>([&] { batch_norm(x, three, three, ones({3}, {.dtype = float64})); },
+                           "weight must have the dtype");
+  expect_error<ShapeError>(
+      [&] { layer_norm(x, {4}); },
+      "Given normalized_shape=[4], expected input with shape [*, 4], but got input of size [2, 3]");
+  expect_error<ShapeError>([&] { layer_norm(x, {3}, ones({4})); },
+                           "Expected weight to be of same shape as normalized_shape");
+  expect_error<ShapeError>([&] { layer_norm(x, IntArrayRef()); }, "at least 1-dimensional");
+  expect_error<ShapeError>([&] { group_norm(ones({2, 3, 4}), 2); }, "divisible by num_groups");
+  expect_error<ValueError>([&] { group_norm(ones({2, 3, 4}), 0); }, "greater than 0");
+}
+
+}  // namespace
+}  // namespace tern

@@ -1,0 +1,281 @@
+// Scans, sorting, topk and median: against plain loops and PyTorch's results, gradients, errors.
+#include "tern/ops/sort.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "tern/autograd/gradcheck.h"
+#include "tern/base/error.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/print.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/scan.h"
+#include "tests/ops/reduce_testing.h"
+
+namespace tern {
+namespace {
+
+using namespace tern::testing;
+using ::testing::HasSubstr;
+
+/// Positions of a row in stable order, NaN last (first when descending).
+std::vector<int64_t> plain_order(const std::vector<double>& row, bool descending) {
+  std::vector<int64_t> order(row.size());
+  std::iota(order.begin(), order.end(), 0);
+  auto less = [](double a, double b) { return a < b || (!std::isnan(a) && std::isnan(b)); };
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const double x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
+    return descending ? less(y, x) : less(x, y);
+  });
+  return order;
+}
+
+TEST(Sort, IsStableForEverySizeAndDtype) {
+  for (DType dtype : {float32, float64, float16, bfloat16, int64, int32, int16, int8, uint8, bool_})
+    for (int64_t size : {1, 2, 10, 100, 511, 512, 3000})
+      for (bool descending : {false, true}) {
+        Tensor x = to(mul(ragged({size}), 20), dtype);
+        if (is_floating_point(dtype) && size >= 100) {
+          x.slice(0, 5, 9).fill_(kNan);
+          x.slice(0, 20, 22).fill_(-0.0);
+          x.slice(0, 30, 32).fill_(0.0);
+          x.slice(0, 40, 41).fill_(-kInf);
+          x.slice(0, 41, 42).fill_(kInf);
+        }
+        const std::vector<int64_t> wanted = plain_order(to(x, float64).to_vector<double>(), descending);
+        auto [values, indices] = sort(x, 0, descending);
+        const std::string what = std::string(name(dtype)) + ", " + std::to_string(size);
+        EXPECT_EQ(indices.to_vector<int64_t>(), wanted) << what;
+        EXPECT_EQ(argsort(x, 0, descending).to_vector<int64_t>(), wanted) << what;
+        for (int64_t k : {int64_t{1}, size / 2, size}) {
+          if (dtype == bool_ || k == 0) continue;
+          auto [top, places] = topk(x, k, 0, descending);
+          EXPECT_EQ(places.to_vector<int64_t>(), std::vector<int64_t>(wanted.begin(), wanted.begin() + k))
+              << what;
+        }
+        if (dtype != bool_ && !descending && size < 100) {
+          EXPECT_EQ(median(x, 0).second.item<int64_t>(), wanted[static_cast<size_t>((size - 1) / 2)]) << what;
+        }
+      }
+}
+
+TEST(Sort, WorksAlongEveryDimensionOfEveryLayout) {
+  for (const Layout& layout : layouts(float32))
+    for (int64_t dim : {0, 1, 2}) {
+      auto [values, indices] = sort(layout.x, dim);
+      const Tensor rows = movedim(layout.x, dim, -1).contiguous(),
+                   got = movedim(indices, dim, -1).contiguous();
+      const Tensor sorted = movedim(values, dim, -1).contiguous();
+      const std::vector<double> in = to(rows, float64).to_vector<double>(),
+                                out = to(sorted, float64).to_vector<double>();
+      const std::vector<int64_t> places = got.to_vector<int64_t>();
+      const int64_t size = rows.size(-1);
+      for (int64_t start = 0; start < rows.numel(); start += size) {
+        const std::vector<int64_t> order =
+            plain_order({in.begin() + start, in.begin() + start + size}, false);
+        for (int64_t i = 0; i < size; ++i) {
+          ASSERT_EQ(places[static_cast<size_t>(start + i)], order[static_cast<size_t>(i)]) << layout.name;
+          ASSERT_EQ(out[static_cast<size_t>(start + i)],
+                    in[static_cast<size_t>(start + order[static_cast<size_t>(i)])]);
+        }
+      }
+    }
+}
+
+TEST(Scan, EveryLayoutAndDimension) {
+  for (DType dtype : {float32, float64, int32, bool_})
+    for (const Layout& layout : layouts(dtype))
+      for (int64_t dim : {0, 1, 2}) {
+        const std::vector<double> in = to(movedim(layout.x, dim, -1), float64).to_vector<double>();
+        const std::vector<double> sums =
+            to(movedim(cumsum(layout.x, dim), dim, -1), float64).to_vector<double>();
+        const std::vector<double> products =
+            to(movedim(cumprod(layout.x, dim), dim, -1), float64).to_vector<double>();
+        double sum = 0, product = 1;
+        for (size_t i = 0; i < in.size(); ++i) {
+          if (i % static_cast<size_t>(layout.x.size(dim)) == 0) sum = 0, product = 1;
+          sum += in[i];
+          product *= in[i];
+          ASSERT_EQ(sums[i], sum) << layout.name << " along " << dim;
+          ASSERT_NEAR(products[i], product, 1e-6 * std::abs(product) + 1e-40)
+              << layout.name << " along " << dim;
+        }
+      }
+}
+
+Tensor numbers(std::vector<double> values, DType dtype = float32) { return tensor(values, as(dtype)); }
+
+struct Printed {
+  const char* name;
+  Tensor (*op)();
+  const char* text;
+};
+
+const Printed kPrinted[] = {
+    {"sort with nan",
+     [] {
+       return sort(numbers({1, kNan, 2})).second;
+     },
+     "tensor([0, 2, 1])"},
+    {"descending with nan",
+     [] {
+       return sort(numbers({1, kNan, 2}), -1, true).first;
+     },
+     "tensor([nan, 2., 1.])"},
+    {"zeros of both signs",
+     [] {
+       return sort(numbers({0, -0.0}), 0, true).first;
+     },
+     "tensor([0., -0.])"},
+    {"sort of bool",
+     [] {
+       return sort(tensor({true, false})).second;
+     },
+     "tensor([1, 0])"},
+    {"sort of nothing",
+     [] {
+       return sort(zeros({0, 3}), 0).first;
+     },
+     "tensor([], size=(0, 3))"},
+    {"sort of 0-d", [] { return sort(tensor(3.0)).second; }, "tensor(0)"},
+    {"topk with nan",
+     [] {
+       return topk(numbers({1, kNan, 2}), 2).second;
+     },
+     "tensor([1, 2])"},
+    {"smallest",
+     [] {
+       return topk(numbers({1, kNan, 2}), 2, -1, false).first;
+     },
+     "tensor([1., 2.])"},
+    {"top 0", [] { return topk(ones({3}), 0).first; }, "tensor([])"},
+    {"topk of 0-d", [] { return topk(tensor(3.0), 0).first; }, "tensor(3.)"},
+    {"median is the lower",
+     [] {
+       return median(numbers({4, 1, 3, 2}));
+     },
+     "tensor(2.)"},
+    {"median with nan",
+     [] {
+       return median(numbers({1, kNan, 3, kNan}), 0).second;
+     },
+     "tensor(1)"},
+    {"median of equals",
+     [] {
+       return median(numbers({2, 1, 1, 2, 1, 2}), 0).second;
+     },
+     "tensor(4)"},
+    {"median of nothing", [] { return median(zeros({0})); }, "tensor(nan)"},
+    {"median of no integers", [] { return median(zeros({0}, as(int64))); }, "tensor(-9223372036854775808)"},
+    {"median keepdim",
+     [] {
+       return median(numbers({1, 2, 3}).view({1, 3}), 1, true).first;
+     },
+     "tensor([[2.]])"},
+    {"cumsum of bool",
+     [] {
+       return cumsum(tensor({true, true}), 0);
+     },
+     "tensor([1, 2])"},
+    {"cumsum of 0-d", [] { return cumsum(tensor(3.0), 0); }, "tensor(3.)"},
+    {"cumsum of nothing", [] { return cumsum(zeros({0}), 0); }, "tensor([])"},
+    {"cumsum as int64",
+     [] {
+       return cumsum(numbers({1.5, 1.5}), 0, int64);
+     },
+     "tensor([1, 2])"},
+    {"cumprod of uint8",
+     [] {
+       return cumprod(tensor({20, 20}, as(uint8)), 0);
+     },
+     "tensor([ 20, 400])"},
+    {"cumsum after inf",
+     [] {
+       return cumsum(numbers({1, kInf, -kInf, 1}), 0);
+     },
+     "tensor([1., inf, nan, nan])"},
+};
+
+TEST(SortAndScan, SpecialValuesPrintAsInPyTorch) {
+  for (const Printed& row : kPrinted) EXPECT_EQ(row.op().str(), row.text) << row.name;
+}
+
+TEST(Scan, LongRunningSumsAreAccurate) {
+  const double tenth = static_cast<double>(0.1f);
+  Tensor y = cumsum(full({1 << 20}, 0.1), 0);
+  EXPECT_NEAR(y[-1].item<double>() / (tenth * (1 << 20)), 1, 1e-7);
+}
+
+using Function = Tensor (*)(const std::vector<Tensor>&);
+
+TEST(SortAndScanGradient, AgreesWithFiniteDifferences) {
+  const std::pair<const char*, Function> functions[] = {
+      {"sort", [](const std::vector<Tensor>& v) { return sort(v[0], 1).first; }},
+      {"sort descending", [](const std::vector<Tensor>& v) { return sort(v[0], 0, true).first; }},
+      {"topk", [](const std::vector<Tensor>& v) { return topk(v[0], 2, 1).first; }},
+      {"median", [](const std::vector<Tensor>& v) { return median(v[0], 1).first; }},
+      {"median keepdim", [](const std::vector<Tensor>& v) { return median(v[0], 2, true).first; }},
+      {"whole median", [](const std::vector<Tensor>& v) { return median(v[0]); }},
+      {"cumsum", [](const std::vector<Tensor>& v) { return cumsum(v[0], 1); }},
+      {"cumprod", [](const std::vector<Tensor>& v) { return cumprod(v[0], 1); }},
+      {"cumprod of columns", [](const std::vector<Tensor>& v) { return cumprod(v[0], 0); }},
+  };
+  Tensor x = add(ragged({3, 4, 2}, float64), mul(reshape(arange(24, as(float64)), {3, 4, 2}), 1e-2));
+  x.requires_grad_();
+  Tensor with_zeros = tensor({{0.0, 2.0, 3.0, 0.0}, {1.0, 0.0, 5.0, 2.0}, {1.0, 2.0, 4.0, 0.5}}, as(float64));
+  with_zeros.requires_grad_();
+  for (const auto& [name, function] : functions) {
+    EXPECT_NO_THROW(gradcheck(function, {x})) << name;
+    EXPECT_NO_THROW(gradgradcheck(function, {x})) << name;
+  }
+  for (int64_t dim : {0, 1}) {
+    auto function = [dim](const std::vector<Tensor>& v) { return cumprod(v[0], dim); };
+    EXPECT_NO_THROW(gradcheck(function, {with_zeros})) << dim;
+    EXPECT_NO_THROW(gradgradcheck(function, {with_zeros})) << dim;
+  }
+}
+
+TEST(SortAndScanGradient, WholeMedianIsSharedByEquals) {
+  for (const auto& [values, grad] : std::vector<std::pair<std::vector<double>, const char*>>{
+           {{1, 3, 3}, "tensor([0.0000, 0.5000, 0.5000])"}, {{1, kNan, 0}, "tensor([0., 1., 0.])"}}) {
+    Tensor x = numbers(values);
+    x.requires_grad_();
+    median(x).backward();
+    EXPECT_EQ(x.grad().str(), grad);
+  }
+}
+
+template <class Kind>
+void expect_error(const std::function<void()>& call, const char* text) {
+  try {
+    call();
+    ADD_FAILURE() << "no error: " << text;
+  } catch (const Kind& error) {
+    EXPECT_THAT(error.message(), HasSubstr(text));
+  }
+}
+
+TEST(SortAndScanError, SaysOperatorRuleAndRemedy) {
+  const Tensor x = ones({2, 3});
+  expect_error<ValueError>(
+      [&] { topk(x, 4); },
+      "topk: selected index k out of range: k is 4, the size of dimension 1 is 3 (shape [2, 3])");
+  expect_error<ValueError>([&] { topk(x, -1); }, "topk: selected index k out of range");
+  expect_error<DTypeError>([&] { topk(tensor({true}), 1); }, "topk: does not support bool");
+  expect_error<DTypeError>([&] { median(tensor({true})); }, "median: not implemented for bool");
+  expect_error<IndexError>(
+      [&] {
+        median(zeros({2, 0}), 1);
+      },
+      "median: Expected reduction dim 1 to have non-zero size");
+  expect_error<IndexError>([&] { sort(x, 2); },
+                           "sort: Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+  expect_error<IndexError>([&] { cumsum(x, -3); }, "cumsum: Dimension out of range");
+  expect_error<IndexError>([&] { cumprod(tensor(1.0), 1); }, "cumprod: Dimension out of range");
+}
+
+}  // namespace
+}  // namespace tern

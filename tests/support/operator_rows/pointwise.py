@@ -1,0 +1,188 @@
+# Rows of tern/ops/pointwise.h, activation.h and compare.h.
+
+import torch
+from torch.nn import functional as F
+
+from .driver import Row
+from .inputs import ALL, BOOL, FLOATS, INF, INTS, NAN, NUMBERS, WIDE, binary, make, special, unary
+
+
+def scaled(function):
+    return lambda a, b, alpha=1: function(a, b, alpha=alpha)
+
+
+def with_alpha():
+    yield from binary()()
+    for dtype in ALL:
+        for alpha in (2, -3, 0.5, True):
+            yield make((3, 5), dtype), make((5,), dtype, 1), alpha
+            yield make((3, 5), dtype), 3, alpha
+
+
+def numbers_with(x_dtypes=ALL, numbers=(True, 2, 0, -1, 2.5, INF, NAN), low=-3.0, high=3.0, first=False):
+    def cases():
+        for dtype in x_dtypes:
+            for x in (make((3, 5), dtype, 0, low, high), make((), dtype, 0, low, high), make((0,), dtype, 0, low, high)):
+                for number in numbers:
+                    yield (number, x) if first else (x, number)
+    return cases
+
+
+def rounding_cases():
+    for mode in ("trunc", "floor"):
+        yield from binary(right=(0.5, 4.0), numbers=(2, -2, 2.5, -0.7), more=(mode,))()
+        yield make((3, 5), torch.int64), torch.zeros(5, dtype=torch.int64), mode
+        yield make((3, 5), torch.int32), 0, mode
+        yield make((3, 5)), 0, mode
+    yield make((3,)), make((3,), seed=1), "ceil"
+
+
+def division(numbers=(2, -2, 2.5, -0.7, 0.0)):
+    def cases():
+        yield from binary(right=(0.5, 4.0), numbers=numbers)()
+        for dtype in INTS:
+            yield make((3, 5), dtype, 0, -9, 9), make((3, 5), dtype, 1, -4, 4) * 2 + 1
+            yield make((3,), dtype), make((3,), dtype) * 0
+            yield make((3,), dtype), 0
+    return cases
+
+
+def powers():
+    yield from binary(left=(0.1, 3.0), numbers=(True, 2, 3, 2.5, 0, 0.5, -1.5))()
+    for dtype in WIDE:
+        for exponent in (-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, INF, -INF, NAN):
+            yield special(dtype), exponent
+    for dtype in INTS:
+        yield make((3, 5), dtype), make((3, 5), dtype, 1, 0.0, 5.0)
+        yield make((3, 5), dtype, 0, 1.0, 5.0), make((3, 5), dtype, 1, -3.0, -1.0)
+        for exponent in (0, 1, 2, 3, 5, -1, 2.0, True):
+            yield make((3, 5), dtype), exponent
+
+
+def bounds():
+    for dtype in ALL:
+        for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype), special(dtype), make((5, 3), dtype).t()):
+            for low, high in ((-1, 1), (None, 1), (-1, None), (0.5, 1.5), (2, -2), (None, None), (NAN, 1.0), (0, INF)):
+                yield x, low, high
+
+
+def activations(*arguments):
+    def cases():
+        for more in arguments or ((),):
+            yield from unary(more=more)()
+    return cases
+
+
+def close_cases():
+    for dtype in NUMBERS:
+        a = make((3, 5), dtype)
+        yield a, a + 1
+        yield a, a.clone()
+        yield a, (a * 2).to(dtype), 0.5, 0.25
+        yield a, make((5,), dtype, 1), 1.0
+    for dtype in FLOATS:
+        for equal_nan in (False, True):
+            yield special(dtype).unsqueeze(1), special(dtype), 1e-5, 1e-8, equal_nan
+    yield make((3,)), make((3,), torch.float64)
+    yield make((3,)), make((2,))
+    yield make((3,)), make((3,)), -1.0
+
+
+def equal_cases():
+    for dtype in ALL:
+        a = make((3, 5), dtype)
+        yield a, a.clone()
+        yield a, a.t().contiguous().t()
+        yield a, torch.ones_like(a)
+        yield a, make((3, 4), dtype)
+        yield a[:, :0], a[:, :0]
+    yield special(torch.float32), special(torch.float32)
+    yield torch.tensor([0.0]), torch.tensor([-0.0])
+
+
+def plain(name, function=None, **options):
+    """A function of each element whose name is PyTorch's."""
+    cases = options.pop("cases", None) or unary(**{k: options.pop(k) for k in ("dtypes", "low", "high") if k in options})
+    return Row(name, function or getattr(torch, name), cases, **options)
+
+
+def predicate(name, function=None, cases=None):
+    return Row(name, function or getattr(torch, name), cases or binary(numbers=(True, 2, -1, 0.5, NAN)), grad=False, widen=False)
+
+
+def logic(name):
+    return Row(name, getattr(torch, name), binary(numbers=()), grad=False, widen=False)
+
+
+def bits(name):
+    return Row(name, getattr(torch, name), binary(INTS + BOOL + (torch.float32,), numbers=(), with_special="integers"), grad=False)
+
+
+ROWS = [
+    Row("add", scaled(torch.add), with_alpha),
+    Row("sub", scaled(torch.sub), with_alpha),
+    Row("rsub", torch.rsub, numbers_with()),
+    Row("mul", torch.mul, binary()),
+    Row("div", torch.div, division()),
+    Row("div_rounded", lambda a, b, mode: torch.div(a, b, rounding_mode=mode), rounding_cases, widen=False),
+    Row("number_div", lambda a, b: a / b, numbers_with(first=True, low=0.5)),
+    Row("floor_divide", torch.floor_divide, division((2, -2, 2.5, -0.7)), widen=False),
+    Row("remainder", torch.remainder, division((2, -2, 2.5, -0.7)), widen=False),
+    Row("fmod", torch.fmod, division((2, -2, 2.5, -0.7)), widen=False),
+    Row("pow", torch.pow, powers, tolerance=2),
+    Row("number_pow", torch.pow, numbers_with(numbers=(True, 2, 0, 3, 2.5, 0.5, 0.0, INF, NAN), first=True), tolerance=2),
+    Row("atan2", torch.atan2, binary(numbers=())),
+    Row("maximum", torch.maximum, binary(numbers=(), with_special=True)),
+    Row("minimum", torch.minimum, binary(numbers=(), with_special=True)),
+    plain("neg"),
+    plain("abs"),
+    plain("sign"),
+    plain("square"),
+    plain("floor"),
+    plain("ceil"),
+    plain("round"),
+    plain("trunc"),
+    plain("exp"),
+    plain("expm1"),
+    plain("log", low=0.0),
+    plain("log1p", low=-0.9),
+    plain("log2", low=0.0),
+    plain("log10", low=0.0),
+    plain("sqrt", low=0.0),
+    plain("rsqrt", low=0.1),
+    plain("reciprocal"),
+    plain("sin"),
+    plain("cos"),
+    plain("tan"),
+    plain("erf"),
+    Row("clamp", lambda x, low=None, high=None: torch.clamp(x, low, high), bounds, widen=False),
+    plain("relu"),
+    plain("sigmoid"),
+    plain("tanh"),
+    plain("silu", F.silu),
+    Row("gelu", lambda x, approximate="none": F.gelu(x, approximate=approximate), activations((), ("none",), ("tanh",), ("fast",)), absolute=0.1),
+    Row("softplus", F.softplus, activations((), (2.0, 3.0))),
+    plain("logsigmoid", F.logsigmoid),
+    Row("elu", F.elu, activations((), (0.5,))),
+    Row("leaky_relu", F.leaky_relu, activations((), (0.2,))),
+    predicate("eq"),
+    predicate("ne"),
+    predicate("lt"),
+    predicate("le"),
+    predicate("gt"),
+    predicate("ge"),
+    logic("logical_and"),
+    logic("logical_or"),
+    logic("logical_xor"),
+    predicate("logical_not", cases=unary()),
+    bits("bitwise_and"),
+    bits("bitwise_or"),
+    bits("bitwise_xor"),
+    Row("bitwise_not", torch.bitwise_not, unary(INTS + BOOL + (torch.float32,)), grad=False),
+    predicate("isnan", cases=unary()),
+    predicate("isinf", cases=unary()),
+    predicate("isfinite", cases=unary()),
+    Row("isclose", torch.isclose, close_cases, grad=False, widen=False),
+    Row("allclose", torch.allclose, close_cases, grad=False, widen=False),
+    Row("equal", torch.equal, equal_cases, grad=False, widen=False),
+]

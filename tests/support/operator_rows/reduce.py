@@ -1,0 +1,231 @@
+# Rows of tern/ops/reduce.h, scan.h, softmax.h and sort.h.
+
+import torch
+
+from .driver import Row
+from .inputs import ALL, FEW_SHAPES, FLOATS, INF, INTS, NAN, NUMBERS, SHAPES, WIDE, distinct, layouts, make, special_values
+
+# Where a choice among equal elements is open, the inputs have no equal ones.
+DIMS = (None, 0, -1, 1, [0, 1], [-1, 0], [], [0, 2])
+
+
+def special_rows(dtype):
+    """Each row of the matrix holds another kind of special value, among ordinary numbers."""
+    rows = []
+    for value in (NAN, INF, -INF, 0.0, -0.0, torch.finfo(dtype).tiny / 4, torch.finfo(dtype).max / 16):
+        rows.append([1.0, value, -2.0, value, 0.5])
+    rows.append([INF, -INF, 1.0, 2.0, 3.0])
+    rows.append([-INF] * 5)
+    rows.append([NAN] * 5)
+    return torch.tensor(rows, dtype=dtype)
+
+
+def inputs(dtypes=ALL, source=make, low=-3.0, high=3.0, with_special=True):
+    for dtype in dtypes:
+        for shape in SHAPES if dtype in WIDE else FEW_SHAPES + ((2, 3, 4),):
+            yield make(shape, dtype, 0, low, high) if source is make else source(shape, dtype)
+        if source is make:
+            yield from layouts(dtype, 0, low, high)[:6 if dtype in WIDE else 2]
+        else:
+            yield source((5, 3), dtype).t()
+            yield source((2, 3, 4), dtype).permute(2, 0, 1)
+        if with_special and dtype.is_floating_point:
+            yield special_rows(dtype)
+    yield make((17, 4099), dtypes[0], 0, low, high) if source is make else source((17, 4099), dtypes[0])
+    yield make((4099, 17), dtypes[0], 0, low, high) if source is make else source((4099, 17), dtypes[0])
+
+
+def over_lists(dtypes=ALL, dims=DIMS, more=((),), **options):
+    """(x, dims, keepdim) + more; dims may be a list."""
+    def cases():
+        for x in inputs(dtypes, **options):
+            for dim in dims:
+                for keepdim in (False, True):
+                    if dim is None and keepdim:
+                        continue
+                    for extra in more:
+                        yield (x, dim, keepdim, *extra) if dim is not None or extra else (x,)
+        yield make((2, 3)), 2, False
+        yield make((2, 3)), -3, False
+        yield make((2, 3)), [0, 0], False
+    return cases
+
+
+def over_one(dtypes=ALL, with_all=True, **options):
+    """(x, dim, keepdim), and (x,) for all elements."""
+    def cases():
+        for x in inputs(dtypes, **options):
+            if with_all:
+                yield (x,)
+            for dim in (0, -1, 1):
+                for keepdim in (False, True):
+                    yield x, dim, keepdim
+        yield make((2, 3)), 2, False
+        yield make((2, 3)), -3, False
+    return cases
+
+
+def along(dtypes=ALL, more=((),), **options):
+    """(x, dim) + more."""
+    def cases():
+        for x in inputs(dtypes, **options):
+            for dim in (0, -1, 1):
+                for extra in more:
+                    yield (x, dim, *extra)
+        yield make((2, 3)), 2
+        yield make((2, 3)), -3
+    return cases
+
+
+def with_dtypes(base, count):
+    """The same with the result's dtype as the last of `count` arguments."""
+    def cases():
+        yield from base()
+        for dtype in ALL:
+            for target in (torch.float32, torch.float64, torch.int64, torch.float16, torch.int32):
+                arguments = (make((3, 5), dtype), 1, False)[:count - 1]
+                yield (*arguments, target)
+    return cases
+
+
+def call(function):
+    """function(x), or function(x, dim, keepdim[, dtype])."""
+    def apply(x, dim=None, keepdim=False, dtype=None):
+        if dim is None:
+            return function(x) if dtype is None else function(x, dtype=dtype)
+        return function(x, dim, keepdim) if dtype is None else function(x, dim, keepdim, dtype=dtype)
+    return apply
+
+
+def extreme(function):
+    return lambda x, dim=None, keepdim=False: function(x) if dim is None else function(x, dim if dim != [] else (), keepdim)
+
+
+def choose(function):
+    return lambda x, dim=None, keepdim=False: function(x, dim=dim, keepdim=keepdim) if dim is not None else function(x)
+
+
+def truth(function):
+    """PyTorch 1.13 takes one dimension only: several are taken one after the other."""
+    def apply(x, dim=None, keepdim=False):
+        if dim is None:
+            return function(x)
+        if isinstance(dim, int):
+            return function(x, dim, keepdim)
+        dims = [d % x.dim() if x.dim() and -x.dim() <= d < x.dim() else d for d in dim]
+        if len(set(dims)) != len(dims):
+            raise RuntimeError("dim appears multiple times in the list of dims")
+        result = x if x.dtype == torch.uint8 else x != 0
+        if x.dtype == torch.uint8 and not dims:
+            return (x != 0).to(torch.uint8)
+        for d in sorted(dims, reverse=True):
+            result = function(result, d, keepdim)
+        return result
+    return apply
+
+
+def moments(function):
+    def apply(x, dim=None, correction=1, keepdim=False):
+        return function(x, dim=None if dim in (None, []) else dim, correction=int(correction), keepdim=keepdim)
+    return apply
+
+
+def moment_cases():
+    for x in inputs(FLOATS + (torch.int64,)):
+        for dim in (None, 0, -1, 1, [0, 1], []):
+            for correction in (1, 0, 2):
+                yield (x, dim, correction, True) if dim is not None else (x, None, correction)
+
+
+def norms():
+    for x in inputs(FLOATS + (torch.int64,)):
+        for p in (2.0, 1.0, 0.0, 3.0, 0.5, INF, -INF, -2.0):
+            yield x, p
+            for dim in (0, -1, [0, 1]):
+                yield x, p, dim, dim == 0
+    for dtype in FLOATS:
+        for target in WIDE:
+            yield make((3, 5), dtype), 2.0, 1, False, target
+
+
+def norm(x, p=2.0, dim=None, keepdim=False, dtype=None):
+    return torch.linalg.vector_norm(x, p, dim, keepdim, dtype=dtype)
+
+
+def topk_cases():
+    for dtype in NUMBERS + (torch.bool,):
+        x = distinct((5, 7), dtype) if dtype != torch.bool else make((5, 7), dtype)
+        for k in (0, 1, 3, 5):
+            for dim in (0, -1):
+                for largest in (True, False):
+                    yield x, k, dim, largest, True
+        yield x.t(), 2, 1, True, True
+    for x in (torch.tensor(3.0), distinct((2000,)), distinct((3, 300))):
+        yield x, 1, -1, True, True
+        yield x, min(50, x.numel()), -1, False, True
+    yield special_rows(torch.float32)[:3, :2], 1, 1, True, True
+    yield make((3, 5)), 6, -1, True, True
+    yield make((3, 5)), -1, -1, True, True
+    yield make((3, 5)), 2, 2, True, True
+
+
+def sort_cases():
+    for x in inputs(ALL):
+        for dim in (0, -1):
+            for descending in (False, True):
+                yield x, dim, descending
+    yield torch.tensor(special_values(torch.float32)), 0, False
+    yield torch.tensor(special_values(torch.float32)), 0, True
+    yield make((2, 3)), 2, False
+
+
+def sort(x, dim=-1, descending=False):
+    return torch.sort(x, stable=True, dim=dim, descending=descending)
+
+
+def median_cases():
+    for x in inputs(NUMBERS, source=distinct, with_special=False):
+        if x.numel():
+            yield (x,)
+        for dim in (0, -1, 1):
+            yield x, dim, False
+            yield x, dim, True
+    yield (torch.tensor([1.0, NAN, 3.0]),)
+    yield torch.tensor([[1.0, NAN, 3.0], [2.0, 1.0, 3.0]]), 1, False
+    yield (torch.tensor([2.0, 2.0, 1.0, 2.0]),)
+    yield (torch.tensor([True, False]),)
+    yield make((2, 3)), 2, False
+
+
+SUM = {"scale": "tensor", "zero_sign": False, "tolerance": 2}
+ROWS = [
+    Row("sum", call(torch.sum), with_dtypes(over_lists(), 4), **SUM),
+    Row("mean", call(torch.mean), with_dtypes(over_lists(), 4), **SUM),
+    Row("prod", call(torch.prod), with_dtypes(over_one(low=-1.5, high=1.5), 4), **SUM),
+    Row("max", choose(torch.max), over_one(source=distinct)),
+    Row("min", choose(torch.min), over_one(source=distinct)),
+    Row("amax", extreme(torch.amax), over_lists()),
+    Row("amin", extreme(torch.amin), over_lists()),
+    Row("aminmax", lambda x, dim=None, keepdim=False: torch.aminmax(x, dim=dim, keepdim=keepdim), over_one()),
+    Row("argmax", choose(torch.argmax), over_one(source=distinct), grad=False),
+    Row("argmin", choose(torch.argmin), over_one(source=distinct), grad=False),
+    Row("any", truth(torch.any), over_lists(), grad=False, widen=False),
+    Row("all", truth(torch.all), over_lists(), grad=False, widen=False),
+    Row("count_nonzero", lambda x, dim=None: torch.count_nonzero(x, dim=dim if dim != [] else None),
+        lambda: (c[:2] for c in over_lists()()), grad=False),
+    Row("var", moments(torch.var), moment_cases, **SUM),
+    Row("std", moments(torch.std), moment_cases, **SUM),
+    Row("var_mean", moments(torch.var_mean), moment_cases, **SUM),
+    Row("std_mean", moments(torch.std_mean), moment_cases, **SUM),
+    Row("norm", norm, norms, **SUM),
+    Row("cumsum", lambda x, dim, dtype=None: torch.cumsum(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
+    Row("cumprod", lambda x, dim, dtype=None: torch.cumprod(x, dim, dtype=dtype), with_dtypes(along(low=-1.5, high=1.5), 3), **SUM),
+    Row("softmax", lambda x, dim, dtype=None: torch.softmax(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
+    Row("log_softmax", lambda x, dim, dtype=None: torch.log_softmax(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
+    Row("logsumexp", lambda x, dim, keepdim=False: torch.logsumexp(x, dim if dim != [] else list(range(x.dim())), keepdim),
+        over_lists(dims=(0, -1, [0, 1])), **SUM),
+    Row("sort", sort, sort_cases, zero_sign=True),
+    Row("argsort", lambda x, dim=-1, descending=False: sort(x, dim, descending)[1], sort_cases, grad=False),
+    Row("topk", torch.topk, topk_cases),
+    Row("median", choose(torch.median), median_cases),
+]

@@ -1,0 +1,151 @@
+// Checkpoints and states as trees of values: there and back, PyTorch's layout, refusals.
+#include "tern/train/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "tern/base/error.h"
+#include "tern/ops/creation.h"
+#include "tern/train/state_value.h"
+#include "tests/train/train_testing.h"
+
+namespace tern::train {
+namespace {
+
+optim::OptimizerState adam_state() {
+  optim::OptimizerState state;
+  optim::StateMap entry;
+  entry.set("step", full({}, 3.0));
+  entry.set("exp_avg", ones({2, 3}));
+  state.state.emplace_back(1, entry);
+  optim::OptimizerState::Group group;
+  group.options.set("lr", 1e-3);
+  group.options.set("betas", std::vector<double>{0.9, 0.999});
+  group.options.set("amsgrad", false);
+  group.options.set("foreach", std::monostate());
+  group.params = {0, 1};
+  state.param_groups.push_back(group);
+  return state;
+}
+
+Checkpoint some_checkpoint() {
+  Checkpoint c;
+  c.model.insert("fc.weight", ones({2, 3}));
+  c.model.set_version("", 1);
+  c.optimizer = adam_state();
+  c.scheduler.emplace();
+  c.scheduler->set("last_epoch", int64_t{4});
+  c.scheduler->set("base_lrs", std::vector<double>{0.1});
+  c.epoch = 2;
+  c.step = 77;
+  c.awaits_test = true;
+  c.data = {0xFFFFFFFFFFFFFFFFull, 0x8000000000000001ull, 3, 7, 64, 1000};
+  c.random = {0xF000000000000000ull, 12345};
+  c.settings.set("seed", 5);
+  c.info.set("data", "digits");
+  c.epoch_sums = {12.5, 90, 100, 100};
+  c.interval_sums = {0.25, 3, 4, 4};
+  EpochReport report;
+  report.epoch = 1;
+  report.test_accuracy = 0.1 + 0.2;
+  c.history = {report};
+  c.log_size = 4321;
+  return c;
+}
+
+void expect_equal(const Checkpoint& a, const Checkpoint& b) {
+  EXPECT_EQ(a.epoch, b.epoch);
+  EXPECT_EQ(a.step, b.step);
+  EXPECT_EQ(a.awaits_test, b.awaits_test);
+  EXPECT_EQ(a.data, b.data);
+  EXPECT_EQ(a.random, b.random);
+  EXPECT_EQ(a.epoch_sums, b.epoch_sums);
+  EXPECT_EQ(a.interval_sums, b.interval_sums);
+  EXPECT_EQ(a.log_size, b.log_size);
+  EXPECT_EQ(b.settings.find("seed")->as_int(), 5);
+  EXPECT_EQ(b.info.find("data")->as_str(), "digits");
+  ASSERT_EQ(b.history.size(), 1u);
+  EXPECT_EQ(b.history[0].test_accuracy, 0.1 + 0.2);
+  EXPECT_EQ(b.model.at("fc.weight").to_vector<double>(), std::vector<double>(6, 1.0));
+  EXPECT_EQ(b.scheduler->integer("last_epoch"), 4);
+  ASSERT_EQ(b.optimizer.state.size(), 1u);
+  EXPECT_EQ(b.optimizer.state[0].first, 1);
+  EXPECT_EQ(b.optimizer.state[0].second.integer("step"), 3);
+  EXPECT_EQ(b.optimizer.param_groups[0].params, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(b.optimizer.param_groups[0].options.number("lr"), 1e-3);
+}
+
+TEST(Checkpoint, ThereAndBack) {
+  const Checkpoint c = some_checkpoint();
+  expect_equal(c, Checkpoint::from_value(c.to_value()));
+  const TemporaryFolder folder;
+  c.save(folder.path() / "c.pt");
+  expect_equal(c, Checkpoint::load(folder.path() / "c.pt"));
+}
+
+TEST(Checkpoint, WithoutASchedule) {
+  Checkpoint c = some_checkpoint();
+  c.scheduler.reset();
+  EXPECT_FALSE(Checkpoint::from_value(c.to_value()).scheduler.has_value());
+}
+
+TEST(Checkpoint, OtherFilesAreRefused) {
+  EXPECT_THROW(Checkpoint::from_value(Value()), CheckpointError);
+  EXPECT_THROW(Checkpoint::from_value(Value{{"model", 1}}), CheckpointError);
+  EXPECT_FALSE(Checkpoint::is_checkpoint(Value{{"format", 3}}));
+  // Every entry is needed, and must be of its kind.
+  const Value whole = some_checkpoint().to_value();
+  for (const auto& [key, value] : whole.as_dict()) {
+    Value wrong = some_checkpoint().to_value();
+    wrong[key] = Value::bytes("?");
+    EXPECT_THROW(Checkpoint::from_value(wrong), CheckpointError) << key.str();
+    Value less = some_checkpoint().to_value();
+    less.as_dict().erase(key);
+    EXPECT_THROW(Checkpoint::from_value(less), CheckpointError) << key.str();
+  }
+  Value newer = some_checkpoint().to_value();
+  newer["version"] = 2;
+  EXPECT_THROW(Checkpoint::from_value(newer), CheckpointError);
+  Value negative = some_checkpoint().to_value();
+  negative["step"] = -1;
+  EXPECT_THROW(Checkpoint::from_value(negative), CheckpointError);
+}
+
+TEST(StateValue, OptimizersHavePyTorchsLayout) {
+  const Value value = to_value(adam_state());
+  EXPECT_TRUE(value["state"][1]["exp_avg"].resolve().is_tensor());
+  const Value& group = value["param_groups"][0];
+  EXPECT_TRUE(group["betas"].resolve().is_tuple());
+  EXPECT_TRUE(group["foreach"].is_none());
+  EXPECT_FALSE(group["amsgrad"].as_bool());
+  EXPECT_EQ(group["params"].as_list().size(), 2u);
+  EXPECT_EQ(group.as_dict().entry(group.as_dict().size() - 1).key.as_str(), "params");
+}
+
+TEST(StateValue, ListsKeepTheirKind) {
+  optim::StateMap inner;
+  inner.set("x", 1.5);
+  optim::StateMap map;
+  map.set("ints", std::vector<int64_t>{30, 80});
+  map.set("floats", std::vector<double>{0.5});
+  map.set("maps", std::vector<optim::StateMap>{inner, inner});
+  map.set("map", inner);
+  map.set("text", std::string("cos"));
+  const optim::StateMap back = to_state_map(to_value(map));
+  ASSERT_EQ(back.size(), map.size());
+  auto other = back.begin();
+  for (const optim::StateEntry& entry : map) {
+    EXPECT_EQ(entry.name, other->name);
+    EXPECT_EQ(entry.value.index(), other->value.index()) << entry.name;
+    ++other;
+  }
+}
+
+TEST(StateValue, StrangeValuesAreRefused) {
+  EXPECT_THROW(to_state_map(Value{{"x", Value::bytes("b")}}), TypeError);
+  EXPECT_THROW(to_state_map(Value{{3, 4}}), TypeError);
+  EXPECT_THROW(to_state_map(Value{{"x", Value::list({1, "two"})}}), TypeError);
+  EXPECT_THROW(to_optimizer_state(Value{{"state", 3}, {"param_groups", Value::list()}}), TypeError);
+}
+
+}  // namespace
+}  // namespace tern::train

@@ -1,0 +1,97 @@
+// The text of the progress bar, times and numbers; signals.
+#include "tern/train/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "tern/base/error.h"
+#include "tern/train/interrupt.h"
+
+namespace tern::train {
+namespace {
+
+int columns_of(const std::string& text) {
+  int count = 0;
+  for (char c : text) count += (c & 0xC0) != 0x80;
+  return count;
+}
+
+TEST(Progress, LineHasEverything) {
+  EXPECT_EQ(ProgressBar::line("epoch 2/5", 0.5, 12345, 63, "loss 0.1234", 100, /*unicode=*/false),
+            "epoch 2/5  50% [###############...............] 12,345 samples/s  ETA 1:03  loss 0.1234");
+  const std::string text =
+      ProgressBar::line("epoch 2/5", 0.51, 12345, 63, "loss 0.1234", 100, /*unicode=*/true);
+  EXPECT_NE(text.find("▕███████████████▎"), std::string::npos) << text;
+}
+
+TEST(Progress, LineFitsTheWidth) {
+  for (bool unicode : {false, true})
+    for (int columns = 1; columns < 120; ++columns)
+      for (double fraction : {0.0, 0.333, 1.0, 2.0})
+        EXPECT_LE(columns_of(ProgressBar::line("epoch 2/5", fraction, 1e6, 5, "loss 0.1  acc 99.00 %",
+                                               columns, unicode)),
+                  columns);
+}
+
+TEST(Progress, UnknownSpeedIsLeftOut) {
+  EXPECT_EQ(ProgressBar::line("test", 0, 0, -1, "", 40, false), "test   0% [" + std::string(27, '.') + "]");
+}
+
+TEST(Progress, NothingIsDrawnOffATerminal) {
+  ProgressBar bar{Terminal{}};
+  bar.start("epoch", 10);
+  EXPECT_FALSE(bar.is_shown());
+  EXPECT_FALSE(bar.is_due());
+  testing::internal::CaptureStderr();
+  bar.draw(5, "loss");
+  bar.clear();
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Progress, Durations) {
+  EXPECT_EQ(duration_text(7.4), "0:07");
+  EXPECT_EQ(duration_text(65), "1:05");
+  EXPECT_EQ(duration_text(7389), "2:03:09");
+  EXPECT_EQ(duration_text(-1), "?");
+}
+
+TEST(Progress, Commas) {
+  EXPECT_EQ(with_commas(0), "0");
+  EXPECT_EQ(with_commas(999), "999");
+  EXPECT_EQ(with_commas(1000), "1,000");
+  EXPECT_EQ(with_commas(1234567), "1,234,567");
+  EXPECT_EQ(with_commas(-123456), "-123,456");
+  EXPECT_EQ(with_commas(-999), "-999");
+}
+
+TEST(Interrupt, FirstSignalSetsAFlag) {
+  struct sigaction before {};
+  ::sigaction(SIGINT, nullptr, &before);
+  {
+    Interrupt interrupt;
+    EXPECT_THROW(Interrupt(), ValueError);
+    EXPECT_FALSE(interrupt.requested());
+    ::raise(SIGINT);
+    EXPECT_TRUE(interrupt.requested());
+    EXPECT_EQ(interrupt.signal(), SIGINT);
+  }
+  struct sigaction after {};
+  ::sigaction(SIGINT, nullptr, &after);
+  EXPECT_EQ(after.sa_handler, before.sa_handler);
+  Interrupt again;
+  EXPECT_FALSE(again.requested());
+}
+
+TEST(Interrupt, SecondSignalEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        Interrupt interrupt;
+        ::raise(SIGTERM);
+        ::raise(SIGINT);
+      },
+      testing::KilledBySignal(SIGINT), "");
+}
+
+}  // namespace
+}  // namespace tern::train

@@ -1,0 +1,320 @@
+// fit and evaluate on a small problem: learning, reports, exact resumption at any place, refusals.
+#include "tern/train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "tern/base/error.h"
+#include "tern/data/dataset.h"
+#include "tern/nn/dropout.h"
+#include "tern/nn/functional.h"
+#include "tern/nn/linear.h"
+#include "tern/nn/norm.h"
+#include "tern/ops/activation.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/optim/adam.h"
+#include "tern/optim/one_cycle_lr.h"
+#include "tern/optim/sgd.h"
+#include "tests/train/train_testing.h"
+
+namespace tern::train {
+namespace {
+
+/// With all that has a state: running statistics, random numbers.
+struct Net : nn::Module {
+  nn::Linear first{4, 16};
+  nn::BatchNorm1d norm{16};
+  nn::Dropout dropout{0.25};
+  nn::Linear last{16, 3};
+  TERN_MODULE(first, norm, dropout, last)
+  Tensor forward(const Tensor& x) { return last(dropout(relu(norm(first(x))))); }
+};
+
+/// Three classes, told apart by the largest of the first three numbers.
+data::TensorDataset problem(int64_t size, uint64_t seed) {
+  Generator generator(seed);
+  const Tensor x = randn({size, 4}, {}, generator);
+  return data::TensorDataset(x, x.narrow(1, 0, 3).argmax(1));
+}
+
+constexpr int64_t kSamples = 210, kBatch = 20, kSteps = 11;  // an epoch; its last batch is half full
+constexpr int64_t kEpochs = 3;
+
+/// Everything that a run is made of, as a new process would make it.
+struct Parts {
+  explicit Parts(uint64_t seed = 7, int64_t batch_size = kBatch) : Parts(Seeded(seed), batch_size) {}
+  FitResult run(FitOptions options) {
+    options.scheduler = &schedule;
+    options.schedule_unit = ScheduleUnit::Step;
+    options.epochs = kEpochs;
+    options.log_every = 4;
+    return fit(net, optimizer, {train, &test}, options);
+  }
+
+  Net net;
+  optim::Adam optimizer;
+  optim::OneCycleLR schedule;
+  data::DataLoader train;
+  data::DataLoader test;
+
+ private:
+  struct Seeded {
+    explicit Seeded(uint64_t seed) { manual_seed(seed); }
+  };
+  Parts(Seeded, int64_t batch_size)
+      : optimizer(net.parameters(), {.lr = 0.01}),
+        schedule(optimizer, {.max_lr = 0.02, .total_steps = kEpochs * kSteps}),
+        train(problem(kSamples, 1), {.batch_size = batch_size, .shuffle = true}),
+        test(problem(60, 2), {.batch_size = 32}) {}
+};
+
+/// metrics.jsonl without what depends on the clock.
+std::vector<nlohmann::json> metrics_in(const std::filesystem::path& folder) {
+  std::vector<nlohmann::json> metrics;
+  for (const std::string& line : lines_of(read_text(folder / "metrics.jsonl"))) {
+    metrics.push_back(nlohmann::json::parse(line));
+    metrics.back().erase("samples_per_second");
+    metrics.back().erase("seconds");
+  }
+  return metrics;
+}
+
+void expect_same_bytes(const StateDict& a, const StateDict& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, tensor] : a) {
+    const Tensor left = tensor.contiguous(), right = b.at(name).contiguous();
+    ASSERT_EQ(left.nbytes(), right.nbytes());
+    EXPECT_EQ(std::memcmp(left.data_ptr(), right.data_ptr(), left.nbytes()), 0) << name;
+  }
+}
+
+std::function<bool()> stop_after(int questions) {
+  return [questions]() mutable { return --questions == 0; };
+}
+
+TEST(Fit, Learns) {
+  Parts setup;
+  std::vector<int64_t> epochs, steps, batches;
+  FitOptions options;
+  options.on_epoch = [&](const EpochReport& report) { epochs.push_back(report.epoch); };
+  options.on_step = [&](const StepReport& report) { steps.push_back(report.step); };
+  options.on_batch = [&](const Position& at) {
+    batches.push_back(at.batch);
+    EXPECT_EQ(at.batches, kSteps);
+    EXPECT_EQ(at.epochs, kEpochs);
+  };
+  const FitResult result = setup.run(options);
+  EXPECT_FALSE(result.stopped);
+  EXPECT_EQ(result.epoch, kEpochs);
+  EXPECT_EQ(result.step, kEpochs * kSteps);
+  EXPECT_EQ(result.resumed_step, -1);
+  EXPECT_EQ(epochs, (std::vector<int64_t>{1, 2, 3}));
+  EXPECT_EQ(steps, (std::vector<int64_t>{4, 8, 12, 16, 20, 24, 28, 32}));
+  EXPECT_EQ(batches.size(), static_cast<size_t>(kEpochs * kSteps));
+  ASSERT_EQ(result.history.size(), 3u);
+  EXPECT_LT(result.history[2].loss, result.history[0].loss);
+  EXPECT_GT(result.history[2].test_accuracy, 0.6);
+  EXPECT_TRUE(setup.net.is_training());
+}
+
+TEST(Fit, ReportsWhatEvaluateFinds) {
+  Parts setup;
+  const FitResult result = setup.run({});
+  const Evaluation test = evaluate(setup.net, setup.test, {.confusion = true});
+  EXPECT_EQ(test.loss, result.history.back().test_loss);
+  EXPECT_EQ(test.accuracy, result.history.back().test_accuracy);
+  EXPECT_EQ(test.count, 60);
+  EXPECT_EQ(test.confusion.classes(), 3);
+  int64_t right = 0, all = 0;
+  for (int64_t i = 0; i < 3; ++i) {
+    right += test.confusion.at(i, i);
+    all += test.confusion.total(i);
+  }
+  EXPECT_EQ(all, 60);
+  EXPECT_DOUBLE_EQ(static_cast<double>(right) / 60, test.accuracy);
+}
+
+TEST(Fit, ResumesToTheBitFromAnyPlace) {
+  const TemporaryFolder folder;
+  Parts whole;
+  const FitResult expected = whole.run({.out_dir = folder.path() / "whole"});
+  const auto metrics = metrics_in(folder.path() / "whole");
+  ASSERT_EQ(metrics.size(), static_cast<size_t>(kEpochs * kSteps / 4 + kEpochs));
+  // The question is put once a batch, in training and in testing: all places of a run are met.
+  int places = 0;
+  for (int questions = 1;; ++questions) {
+    const auto out = folder.path() / std::to_string(questions);
+    Parts first;
+    const FitResult stopped = first.run({.out_dir = out, .stop = stop_after(questions)});
+    if (!stopped.stopped) break;
+    ++places;
+    manual_seed(99);
+    Parts second;
+    const FitResult result = second.run({.out_dir = out, .resume = true});
+    SCOPED_TRACE(questions);
+    EXPECT_FALSE(result.stopped);
+    EXPECT_EQ(result.resumed_step, stopped.step);
+    EXPECT_EQ(metrics_in(out), metrics);
+    ASSERT_EQ(result.history.size(), expected.history.size());
+    EXPECT_EQ(result.history.back().test_loss, expected.history.back().test_loss);
+    expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
+    if (testing::Test::HasFailure()) break;
+  }
+  // 10 in every epoch, 2 in every test, 1 between two epochs.
+  EXPECT_EQ(places, kEpochs * (kSteps - 1) + kEpochs * 2 + kEpochs - 1);
+}
+
+TEST(Fit, ResumesFromTheLastCheckpointAfterACrash) {
+  const TemporaryFolder folder;
+  Parts whole;
+  whole.run({.out_dir = folder.path() / "whole"});
+  for (int64_t crash : {1, 5, 11, 12, 20, 33}) {
+    const auto out = folder.path() / std::to_string(crash);
+    Parts first;
+    FitOptions options{.out_dir = out, .save_every = 3};
+    options.on_batch = [&](const Position& at) {
+      if (at.step == crash) throw std::runtime_error("crash");
+    };
+    EXPECT_THROW(first.run(options), std::runtime_error);
+    Parts second;
+    const FitResult result = second.run({.out_dir = out, .resume = true});
+    EXPECT_LT(result.resumed_step, crash);
+    EXPECT_GE(result.resumed_step, crash - 4);
+    EXPECT_EQ(metrics_in(out), metrics_in(folder.path() / "whole"));
+    expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
+  }
+}
+
+TEST(Fit, AFinishedRunCanBeResumed) {
+  const TemporaryFolder folder;
+  Parts first;
+  first.run({.out_dir = folder.path()});
+  const std::string metrics = read_text(folder.path() / "metrics.jsonl");
+  Parts second;
+  const FitResult result = second.run({.out_dir = folder.path(), .resume = true});
+  EXPECT_EQ(result.step, kEpochs * kSteps);
+  EXPECT_EQ(result.history.size(), 3u);
+  EXPECT_EQ(read_text(folder.path() / "metrics.jsonl"), metrics);
+  expect_same_bytes(second.net.state_dict(), first.net.state_dict());
+}
+
+TEST(Fit, RefusesWhatCannotBeResumed) {
+  const TemporaryFolder folder;
+  ValueDict settings, others;
+  settings.set("seed", 7);
+  others.set("seed", 8);
+  {
+    Parts setup;
+    setup.run({.out_dir = folder.path(), .settings = settings, .stop = stop_after(5)});
+  }
+  const std::string checkpoint = read_text(folder.path() / kCheckpointName);
+  auto message = [](auto&& body) -> std::string {
+    try {
+      body();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  Parts setup;
+  EXPECT_NE(message([&] {
+              setup.run({.out_dir = folder.path(), .resume = true, .settings = others});
+            }).find("seed is 8, was 7"),
+            std::string::npos);
+  EXPECT_NE(
+      message([&] { setup.run({.out_dir = folder.path(), .resume = true}); }).find("seed is not set, was 7"),
+      std::string::npos);
+  EXPECT_NE(message([&] { setup.run({.out_dir = folder.path()}); }).find("is there already"),
+            std::string::npos);
+  EXPECT_NE(message([&] {
+              setup.run({.out_dir = folder.path() / "none", .resume = true});
+            }).find("nothing to resume"),
+            std::string::npos);
+  EXPECT_NE(message([&] { setup.run({.resume = true}); }).find("out_dir"), std::string::npos);
+  Parts other_batches(7, 10);
+  EXPECT_NE(message([&] {
+              other_batches.run({.out_dir = folder.path(), .resume = true, .settings = settings});
+            }).find("resuming"),
+            std::string::npos);
+  EXPECT_EQ(read_text(folder.path() / kCheckpointName), checkpoint);
+  EXPECT_THROW(setup.run({.out_dir = "/proc/nothing"}), IoError);
+  EXPECT_FALSE(setup.run({.out_dir = folder.path(), .overwrite = true}).stopped);
+}
+
+TEST(Fit, OptionsOutOfRange) {
+  Parts setup;
+  const Loaders loaders{setup.train};
+  EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.epochs = -1}), ValueError);
+  EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.log_every = 0}), ValueError);
+  EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.save_every = -1}), ValueError);
+  EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.clip_grad_norm = -1}), ValueError);
+}
+
+TEST(Fit, AnyModuleAndAnotherLossAndNoTest) {
+  manual_seed(3);
+  nn::AnyModule net = nn::Linear(2, 1);
+  const Tensor x = randn({64, 2});
+  data::DataLoader loader(data::TensorDataset(x, x.sum({1}, /*keepdim=*/true)), {.batch_size = 16});
+  optim::SGD optimizer(net->parameters(), {.lr = 0.1});
+  const FitResult result =
+      fit(net, optimizer, {loader},
+          {.epochs = 20,
+           .loss = [](const Tensor& out, const Tensor& y) { return nn::mse_loss(out, y); },
+           .clip_grad_norm = 10});
+  EXPECT_LT(result.history.back().loss, 1e-2);
+  EXPECT_TRUE(std::isnan(result.history.back().accuracy));
+  EXPECT_TRUE(std::isnan(result.history.back().test_loss));
+}
+
+TEST(Fit, TellsOfALossThatIsNotFinite) {
+  Parts setup;
+  std::vector<std::string> notices;
+  FitOptions options;
+  options.loss = [](const Tensor& out, const Tensor&) {
+    return out.mean() * std::numeric_limits<double>::infinity();
+  };
+  options.on_notice = [&](const std::string& text) { notices.push_back(text); };
+  setup.run(options);
+  ASSERT_EQ(notices.size(), 1u);
+  EXPECT_NE(notices[0].find("step 4"), std::string::npos) << notices[0];
+}
+
+TEST(Evaluate, PutsTheModeBack) {
+  Parts setup;
+  setup.net.eval();
+  evaluate(setup.net, setup.test);
+  EXPECT_FALSE(setup.net.is_training());
+  setup.net.train();
+  evaluate(setup.net, setup.test);
+  EXPECT_TRUE(setup.net.is_training());
+}
+
+TEST(Metrics, Averages) {
+  Averages averages;
+  EXPECT_TRUE(std::isnan(averages.loss()));
+  EXPECT_TRUE(std::isnan(averages.accuracy()));
+  averages.add(full({}, 2.0), full({}, 3, {.dtype = int64}), 4);
+  averages.add(full({}, 1.0), Tensor(), 4);
+  EXPECT_EQ(averages.count(), 8);
+  EXPECT_EQ(averages.loss(), 1.5);
+  EXPECT_EQ(averages.accuracy(), 0.75);
+  averages.reset();
+  EXPECT_EQ(averages.count(), 0);
+}
+
+TEST(Metrics, ConfusionRefusesTargetsOutsideTheClasses) {
+  Confusion confusion;
+  EXPECT_THROW(confusion.add(zeros({2, 3}), full({2}, 3, {.dtype = int64})), DataError);
+  EXPECT_THROW(confusion.add(zeros({2, 3}), zeros({2})), ShapeError);
+  confusion.add(zeros({2, 3}), zeros({2}, {.dtype = int64}));
+  EXPECT_EQ(confusion.at(0, 0), 2);
+  EXPECT_TRUE(std::isnan(confusion.accuracy(2)));
+}
+
+}  // namespace
+}  // namespace tern::train
