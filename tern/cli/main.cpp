@@ -22,7 +22,7 @@ constexpr const char* kFooter = R"(Examples:
   tern train --data mnist:mnist --epochs 5 --out run
   tern train --resume --out run
   tern eval --checkpoint run/lenet.pt --data mnist:mnist
-  tern predict --checkpoint run/lenet.pt seven.png
+  tern predict --checkpoint run/checkpoint.pt seven.png
 
 `tern COMMAND --help` has the options and examples of a command.
 Exit codes: 0 done, 1 failure, 2 wrong use, 130 stopped by Ctrl-C.)";
@@ -47,10 +47,8 @@ std::vector<std::string> option_names(const CLI::App& command) {
   return names;
 }
 
-/// What CLI11 says, with the nearest option where one was misspelled.
-std::string explain(const CLI::ParseError& error, CLI::App& command) {
-  std::string text = one_line(error.what());
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr) return text;
+/// What CLI11 says, or about an option that does not exist which one may be meant.
+std::string explain(const CLI::ParseError& error, const CLI::App& command) {
   for (const std::string& word : command.remaining()) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string name = word.substr(0, word.find('='));
@@ -58,7 +56,7 @@ std::string explain(const CLI::ParseError& error, CLI::App& command) {
     return fmt::format("unknown option '{}'{}", name,
                        hint.empty() ? "" : fmt::format(", did you mean '{}'?", hint));
   }
-  return text;
+  return one_line(error.what());
 }
 
 int wrong_use(const std::string& who, const std::string& text) {
@@ -78,6 +76,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "tern " TERN_VERSION, "Print the version and exit");
   app.get_formatter()->column_width(34);
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   Action action;
   add_train(app, action);
   add_eval(app, action);

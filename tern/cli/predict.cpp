@@ -26,7 +26,7 @@ ground (by looking at the border), and the ink is scaled and centred as in MNIST
 sees is drawn. A picture that cannot be read is reported, the others are still told; the exit code is then 1.
 
 Examples:
-  tern predict --checkpoint run/lenet.pt seven.png photo.jpg
+  tern predict --checkpoint run/checkpoint.pt seven.png photo.jpg
   tern predict --checkpoint run/lenet.safetensors --top 3 --json *.png)";
 
 struct Arguments {
@@ -116,7 +116,10 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--checkpoint", a->checkpoint, "The file with the weights, as for 'tern eval'")
       ->type_name("FILE")
       ->required();
-  command->add_option("images", a->images, "PNG or JPEG files")->type_name("IMAGE")->required();
+  command->add_option("images", a->images, "PNG or JPEG files")
+      ->type_name("IMAGE")
+      ->required()
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--top", a->top, "Tell the K most probable classes")
       ->type_name("K")
       ->check(CLI::Range(1, 1000))

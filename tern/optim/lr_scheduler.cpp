@@ -145,9 +145,8 @@ void MultiStepLR::save(StateMap& map) const {
 }
 
 std::function<void()> MultiStepLR::load(const StateMap& map) {
-  MultiStepLROptions read{options_.milestones, map.number("gamma").value_or(options_.gamma)};
-  if (auto milestones = map.numbers("milestones"))
-    read.milestones.assign(milestones->begin(), milestones->end());
+  MultiStepLROptions read{map.integers("milestones").value_or(options_.milestones),
+                          map.number("gamma").value_or(options_.gamma)};
   std::sort(read.milestones.begin(), read.milestones.end());
   return [this, read] { options_ = read; };
 }

@@ -77,7 +77,7 @@ void SequentialLR::load_state_dict(const StateMap& saved) {
              "SequentialLR: the loaded state is of {} schedulers, not of {}", states->size(),
              schedulers_.size());
   auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
-  auto milestones = saved.numbers("_milestones");
+  auto milestones = saved.integers("_milestones");
   TERN_CHECK(!milestones || milestones->size() == milestones_.size(), ValueError,
              "SequentialLR: the loaded state has {} milestones, not {}", milestones ? milestones->size() : 0,
              milestones_.size());
@@ -89,7 +89,7 @@ void SequentialLR::load_state_dict(const StateMap& saved) {
     for (size_t i = 0; i < schedulers_.size(); ++i) schedulers_[i]->load_state_dict(before[i]);
     throw;
   }
-  if (milestones) milestones_.assign(milestones->begin(), milestones->end());
+  if (milestones) milestones_ = std::move(*milestones);
   last_epoch_ = *last_epoch;
   last_lr_ = std::move(last_lr);
 }

@@ -1,6 +1,7 @@
 // Lookups and typed reads of saved values.
 #include "tern/optim/state.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tern/base/check.h"
@@ -17,6 +18,9 @@ const char* kind_name(const StateValue& value) {
 [[noreturn]] void throw_kind(std::string_view name, const char* wanted, const StateValue& value) {
   TERN_THROW(TypeError, "state dict: '{}' must be {}, got {}", name, wanted, kind_name(value));
 }
+
+/// True for whole numbers that a double holds exactly.
+bool is_whole(double number) { return std::fabs(number) < 0x1p53 && std::trunc(number) == number; }
 
 /// The value of a name, null when absent or None.
 const StateValue* value_of(const StateMap& map, std::string_view name) {
@@ -48,8 +52,7 @@ std::optional<int64_t> StateMap::integer(std::string_view name) const {
   if (!value) return std::nullopt;
   if (auto* number = std::get_if<int64_t>(value)) return *number;
   std::optional<double> number = this->number(name);
-  if (!(std::fabs(*number) < 0x1p53) || std::trunc(*number) != *number)
-    throw_kind(name, "a whole number", *value);
+  if (!is_whole(*number)) throw_kind(name, "a whole number", *value);
   return static_cast<int64_t>(*number);
 }
 
@@ -75,6 +78,15 @@ std::optional<std::vector<double>> StateMap::numbers(std::string_view name) cons
   if (auto* list = std::get_if<std::vector<int64_t>>(value))
     return std::vector<double>(list->begin(), list->end());
   throw_kind(name, "a list of numbers", *value);
+}
+
+std::optional<std::vector<int64_t>> StateMap::integers(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* list = std::get_if<std::vector<int64_t>>(value)) return *list;
+  std::optional<std::vector<double>> list = numbers(name);
+  if (!std::all_of(list->begin(), list->end(), is_whole)) throw_kind(name, "a list of whole numbers", *value);
+  return std::vector<int64_t>(list->begin(), list->end());
 }
 
 std::optional<std::vector<StateMap>> StateMap::maps(std::string_view name) const {

@@ -39,6 +39,7 @@ class StateMap {
   std::optional<bool> boolean(std::string_view name) const;
   std::optional<std::string> text(std::string_view name) const;
   std::optional<std::vector<double>> numbers(std::string_view name) const;
+  std::optional<std::vector<int64_t>> integers(std::string_view name) const;
   std::optional<std::vector<StateMap>> maps(std::string_view name) const;
 
  private:

@@ -184,6 +184,10 @@ TEST(StateMap, ReadsNumbersAndRefusesOtherKinds) {
   EXPECT_FALSE(map.number("absent"));
   EXPECT_THROW(map.integer("d"), TypeError);
   EXPECT_THROW(map.integer("huge"), TypeError);
+  map.set("list", std::vector<double>{1, 2.5});
+  EXPECT_THROW(map.integers("list"), TypeError);
+  map.set("list", std::vector<double>{1, 3});
+  EXPECT_EQ(map.integers("list"), (std::vector<int64_t>{1, 3}));
   EXPECT_THROW(map.text("d"), TypeError);
   EXPECT_THROW(map.numbers("d"), TypeError);
   EXPECT_THROW(map.maps("d"), TypeError);

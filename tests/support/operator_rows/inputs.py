@@ -44,6 +44,8 @@ def distinct(shape, dtype=torch.float32, seed=0):
     for size in shape:
         numel *= size
     order = torch.randperm(numel, generator=torch.Generator().manual_seed(seed + 1)).reshape(shape)
+    if dtype == torch.bool:
+        return order % 2 == 0
     return order.to(dtype) - (0 if dtype == torch.uint8 else numel // 2)
 
 

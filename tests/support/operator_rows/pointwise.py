@@ -126,7 +126,7 @@ ROWS = [
     Row("div", torch.div, division()),
     Row("div_rounded", lambda a, b, mode: torch.div(a, b, rounding_mode=mode), rounding_cases, widen=False),
     Row("number_div", lambda a, b: a / b, numbers_with(first=True, low=0.5)),
-    Row("floor_divide", torch.floor_divide, division((2, -2, 2.5, -0.7)), widen=False),
+    Row("floor_divide", torch.floor_divide, division((2, -2, 2.5, -0.7)), grad=False, widen=False),
     Row("remainder", torch.remainder, division((2, -2, 2.5, -0.7)), widen=False),
     Row("fmod", torch.fmod, division((2, -2, 2.5, -0.7)), widen=False),
     Row("pow", torch.pow, powers, tolerance=2),

@@ -97,8 +97,9 @@ class RowSums {
 
   template <class T>
   [[gnu::noinline]] void add(const T* p, int64_t n) {
+    constexpr int64_t kWindow = kFlushBlocks * L;
     while (n > 0) {
-      const int64_t count = std::min(n, kFlushBlocks * L - pending_);
+      const int64_t count = n <= kWindow ? n : kWindow;
       Block<A> s0 = sums_[0], s1 = sums_[1], s2 = sums_[2], s3 = sums_[3];
       Block<A> v0, v1, v2, v3;
       int64_t i = 0;
@@ -113,21 +114,24 @@ class RowSums {
         accumulate(op_, s2, v2, 0);
         accumulate(op_, s3, v3, 0);
       }
-      sums_[1] = s1, sums_[2] = s2, sums_[3] = s3;
-#pragma GCC unroll 1
-      for (; i + L <= count; i += L) {
+      auto add_block = [&](Block<A>& sum) {
+        if (i + L > count) return;
         load(v0, p + i);
-        accumulate(op_, s0, v0, 0);
-      }
+        accumulate(op_, sum, v0, 0);
+        i += L;
+      };
+      add_block(s0);
+      add_block(s1);
+      add_block(s2);
       if (i < count && count >= L) {
         // The last whole block of the row once more, without the lanes that were counted.
         load(v0, p + count - L);
         for (auto& part : v0.part) op_.map(part, 0);
         drop_lanes(v0, L - (count - i), op_.identity());
-        combine(op_, s0, v0);
+        combine(op_, s3, v0);
         i = count;
       }
-      sums_[0] = s0;
+      sums_[0] = s0, sums_[1] = s1, sums_[2] = s2, sums_[3] = s3;
 #pragma GCC unroll 1
       for (; i < count; ++i) {
         A term = static_cast<A>(static_cast<Compute<T>>(p[i]));
@@ -135,7 +139,7 @@ class RowSums {
         op_.combine(rest_, term);
       }
       pending_ += count;
-      if (pending_ == kFlushBlocks * L) flush();
+      if (pending_ >= kWindow) flush();
       p += count;
       n -= count;
     }

@@ -156,34 +156,75 @@ class Rows {
 
 /// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
 template <class T>
-void softmax_columns(SoftmaxOp op, const T* x, T* y, int64_t size, int64_t inner, int64_t width) {
+class Columns {
+ public:
   using C = Compute<T>;
-  constexpr C kLowest = -std::numeric_limits<C>::infinity();
-  C max[kMaxTile], sum[kMaxTile], part[kMaxTile];
-  std::fill_n(max, width, kLowest);
-  std::fill_n(sum, width, C(0));
-  for (int64_t i = 0; i < size; ++i)
-    for (int64_t j = 0; j < width; ++j) wide::take_extreme<true, C>(max[j], static_cast<C>(x[i * inner + j]));
-  for (int64_t first = 0; first < size; first += kFlush) {
-    std::fill_n(part, width, C(0));
-    for (int64_t i = first; i < std::min(size, first + kFlush); ++i)
-      for (int64_t j = 0; j < width; ++j) part[j] += math::exp(static_cast<C>(x[i * inner + j]) - max[j]);
-    for (int64_t j = 0; j < width; ++j) sum[j] += part[j];
+
+  Columns(const T* x, int64_t size, int64_t inner, int64_t width)
+      : x_(x), size_(size), inner_(inner), width_(width) {
+    std::fill_n(max_, width, kLowest);
+    std::fill_n(sum_, width, C(0));
+    for (int64_t first = 0; first < size; first += kFlush) add_rows(first, std::min(size, first + kFlush));
   }
-  if (op == SoftmaxOp::LogSumExp) {
-    for (int64_t j = 0; j < width; ++j) y[j] = static_cast<T>(ExpSum<C>{max[j], sum[j]}.log());
-  } else if (op == SoftmaxOp::LogSoftmax) {
-    for (int64_t j = 0; j < width; ++j) sum[j] = math::log(sum[j]);
-    for (int64_t i = 0; i < size; ++i)
-      for (int64_t j = 0; j < width; ++j)
-        y[i * inner + j] = static_cast<T>(static_cast<C>(x[i * inner + j]) - max[j] - sum[j]);
-  } else {
-    for (int64_t j = 0; j < width; ++j) sum[j] = C(1) / sum[j];
-    for (int64_t i = 0; i < size; ++i)
-      for (int64_t j = 0; j < width; ++j)
-        y[i * inner + j] = static_cast<T>(math::exp(static_cast<C>(x[i * inner + j]) - max[j]) * sum[j]);
+
+  void log_sum_exp(T* y) const {
+    for (int64_t j = 0; j < width_; ++j) y[j] = static_cast<T>(ExpSum<C>{max_[j], sum_[j]}.log());
   }
-}
+
+  void softmax(T* y, bool stream) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) sum_[j] = C(1) / sum_[j];
+    write(y, stream, [](C value, C max, C scale) { return math::exp(value - max) * scale; });
+  }
+
+  void log_softmax(T* y, bool stream) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) sum_[j] = math::log(sum_[j]);
+    write(y, stream, [](C value, C max, C log_sum) { return value - max - log_sum; });
+  }
+
+ private:
+  static constexpr C kLowest = -std::numeric_limits<C>::infinity();
+
+  /// Takes the rows [begin, end) into the maxima and the sums, which are brought to the new maxima.
+  void add_rows(int64_t begin, int64_t end) {
+    C buffer[kMaxTile], max[kMaxTile], part[kMaxTile];
+    std::copy_n(max_, width_, max);
+    for (int64_t i = begin; i < end; ++i) {
+      const C* row = wide::to_compute(x_ + i * inner_, width_, buffer);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width_; ++j) wide::take_extreme<true, C>(max[j], row[j]);
+    }
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) {
+      sum_[j] *= max_[j] == max[j] ? C(1) : math::exp(max_[j] - max[j]);
+      max_[j] = max[j];
+      max[j] = max[j] == kLowest ? C(0) : max[j];
+      part[j] = C(0);
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const C* row = wide::to_compute(x_ + i * inner_, width_, buffer);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width_; ++j) part[j] += math::exp(row[j] - max[j]);
+    }
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) sum_[j] += part[j];
+  }
+
+  template <class F>
+  void write(T* y, bool stream, const F& f) const {
+    for (int64_t i = 0; i < size_; ++i)
+      write_blocks(y + i * inner_, width_, stream, [&](C* block, int64_t, int64_t) {
+        const C* row = wide::to_compute(x_ + i * inner_, width_, block);
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width_; ++j) block[j] = f(row[j], max_[j], sum_[j]);
+      });
+  }
+
+  const T* x_;
+  int64_t size_, inner_, width_;
+  C max_[kMaxTile], sum_[kMaxTile];
+};
 
 template <class T>
 void columns(const SoftmaxArgs& args) {
@@ -191,13 +232,21 @@ void columns(const SoftmaxArgs& args) {
   const int64_t tile = tile_width<T>(s);
   const int64_t tiles = (s.inner + tile - 1) / tile;
   const int64_t out_step = args.op == SoftmaxOp::LogSumExp ? s.inner : s.size * s.inner;
+  const bool stream = args.op != SoftmaxOp::LogSumExp && streams<T>(s);
   parallel_for(s.outer * tiles, grain(s.size * tile), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t o = task / tiles, first = task % tiles * tile;
-      softmax_columns(args.op, static_cast<const T*>(args.in) + o * s.size * s.inner + first,
-                      static_cast<T*>(args.out) + o * out_step + first, s.size, s.inner,
-                      std::min(tile, s.inner - first));
+      Columns<T> columns(static_cast<const T*>(args.in) + o * s.size * s.inner + first, s.size, s.inner,
+                         std::min(tile, s.inner - first));
+      T* out = static_cast<T*>(args.out) + o * out_step + first;
+      if (args.op == SoftmaxOp::LogSumExp)
+        columns.log_sum_exp(out);
+      else if (args.op == SoftmaxOp::LogSoftmax)
+        columns.log_softmax(out, stream);
+      else
+        columns.softmax(out, stream);
     }
+    end_stream(stream);
   });
 }
 

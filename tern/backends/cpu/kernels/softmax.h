@@ -18,7 +18,7 @@ inline constexpr int64_t kMinTile = 64;
 inline constexpr int64_t kMaxTile = 256;
 inline constexpr int64_t kTileBytes = 256 * 1024;
 /// Rows after which the sums of columns are put away.
-inline constexpr int64_t kFlush = 32;
+inline constexpr int64_t kFlush = 16;
 /// Elements worth a thread.
 inline constexpr int64_t kGrain = 8192;
 

@@ -91,34 +91,39 @@ void rows(const SoftmaxBackwardArgs& args) {
 
 /// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
 template <class T>
-void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int64_t width) {
+void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int64_t width, bool stream) {
   using C = Compute<T>;
   const bool log = op == SoftmaxOp::LogSoftmax;
-  C sum[kMaxTile], part[kMaxTile];
+  C one[kMaxTile], two[kMaxTile], sum[kMaxTile], part[kMaxTile];
   std::fill_n(sum, width, C(0));
   for (int64_t first = 0; first < size; first += kFlush) {
     std::fill_n(part, width, C(0));
     for (int64_t i = first; i < std::min(size, first + kFlush); ++i) {
-      const T* g = p.grad + i * inner;
-      const T* y = p.out + i * inner;
-      for (int64_t j = 0; j < width; ++j)
-        part[j] += static_cast<C>(g[j]) * (log ? C(1) : static_cast<C>(y[j]));
+      const C* g = wide::to_compute(p.grad + i * inner, width, one);
+      if (log) {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width; ++j) part[j] += g[j];
+      } else {
+        const C* y = wide::to_compute(p.out + i * inner, width, two);
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width; ++j) part[j] += g[j] * y[j];
+      }
     }
+#pragma GCC ivdep
     for (int64_t j = 0; j < width; ++j) sum[j] += part[j];
   }
-  for (int64_t i = 0; i < size; ++i) {
-    const T* g = p.grad + i * inner;
-    const T* y = p.out + i * inner;
-    T* to = p.result + i * inner;
-    if (log)
+  for (int64_t i = 0; i < size; ++i)
+    write_blocks(p.result + i * inner, width, stream, [&](C* block, int64_t, int64_t) {
+      const C* g = wide::to_compute(p.grad + i * inner, width, one);
+      const C* y = wide::to_compute(p.out + i * inner, width, two);
+      if (log) {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < width; ++j)
-        to[j] = static_cast<T>(static_cast<C>(g[j]) - math::exp(static_cast<C>(y[j])) * sum[j]);
-    else
+        for (int64_t j = 0; j < width; ++j) block[j] = g[j] - math::exp(y[j]) * sum[j];
+      } else {
 #pragma GCC ivdep
-      for (int64_t j = 0; j < width; ++j)
-        to[j] = static_cast<T>((static_cast<C>(g[j]) - sum[j]) * static_cast<C>(y[j]));
-  }
+        for (int64_t j = 0; j < width; ++j) block[j] = (g[j] - sum[j]) * y[j];
+      }
+    });
 }
 
 template <class T>
@@ -126,12 +131,14 @@ void columns(const SoftmaxBackwardArgs& args) {
   const SoftmaxShape& s = args.shape;
   const int64_t tile = tile_width<T>(s);
   const int64_t tiles = (s.inner + tile - 1) / tile;
+  const bool stream = streams<T>(s);
   parallel_for(s.outer * tiles, grain(s.size * tile), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t first = task % tiles * tile;
       one_tile(args.op, piece_at<T>(args, task / tiles * s.size * s.inner + first), s.size, s.inner,
-               std::min(tile, s.inner - first));
+               std::min(tile, s.inner - first), stream);
     }
+    end_stream(stream);
   });
 }
 

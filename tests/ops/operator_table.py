@@ -1,0 +1,63 @@
+# The operator table: every public operator of tern/ops has a row that compares its values and gradients with PyTorch's over
+# dtypes, shapes, layouts and special values. Rows are in tests/support/operator_rows/, one module for each family; Tern's
+# side is the helper program operator_tool.cpp, named by TERN_OPERATOR_TOOL.
+#   operator_table.py [NAME...]   runs the rows of these operators only
+
+import os
+import pathlib
+import re
+import sys
+import time
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "support"))
+
+from operator_rows import creation, driver, index, network, pointwise, reduce, shape  # noqa: E402
+
+FAMILIES = (pointwise, reduce, shape, index, network, creation)
+
+# Functions of the headers that are no operators, or have tests of their own.
+NOT_ROWS = {
+    "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
+    "tern/ops/common.h": {"cast", "reduce_to"},               # parts of operators
+    "tern/ops/elementwise.h": {"unary", "binary"},            # parts of operators
+    "tern/ops/creation.h": {"tensor_of"},                     # part of tensor()
+}
+METHODS = {"copy_", "fill_", "zero_", "add_", "sub_", "mul_", "div_", "clamp_", "relu_", "exp_", "sqrt_", "neg_", "sigmoid_", "tanh_", "masked_fill_"}
+
+
+def public_operators():
+    """Names of the operators that the headers of tern/ops declare, and the changes in place of Tensor."""
+    names = set(METHODS)
+    declaration = re.compile(r"^(?:inline )?(?:Tensor&?|bool|Scalar|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", re.MULTILINE)
+    for header in sorted((HERE.parent.parent / "tern" / "ops").glob("*.h")):
+        if not (header.stem.endswith("_plan") or header.stem.endswith("_geometry")):
+            found = {name for name in declaration.findall(header.read_text()) if not name.startswith("operator")}
+            names |= found - NOT_ROWS.get(f"tern/ops/{header.name}", set())
+    return names
+
+
+def main():
+    tool = os.environ.get("TERN_OPERATOR_TOOL")
+    if not tool or not os.path.exists(tool):
+        print("SKIP: TERN_OPERATOR_TOOL does not name the helper program")
+        sys.exit(77)
+    wanted = set(sys.argv[1:])
+    begin = time.monotonic()
+    rows = [row for family in FAMILIES for row in family.ROWS]
+    without = sorted(public_operators() - {row.name for row in rows})
+    if without:
+        print(f"FAILED: operators without a row: {', '.join(without)}")
+    passed = failed = unanswered = 0
+    for family in FAMILIES:
+        chosen = [row for row in family.ROWS if not wanted or row.name in wanted]
+        a, b, c = driver.run_rows(chosen, tool, limit=1000 if wanted else 3)
+        passed, failed, unanswered = passed + a, failed + b, unanswered + c
+    print(f"PyTorch {torch.__version__}: {len(rows)} rows, {passed} passed, {failed} failed "
+          f"({unanswered} that PyTorch does not compute) in {time.monotonic() - begin:.1f} s")
+    sys.exit(1 if failed or without else 0)
+
+
+main()

@@ -1,0 +1,401 @@
+# Rows of tern/ops/matmul.h, conv.h, pool.h, norm.h and loss.h.
+
+import torch
+from torch.nn import functional as F
+
+from .driver import Row
+from .inputs import ALL, FLOATS, INF, INTS, NAN, WIDE, distinct, integers, make
+
+PRODUCTS = (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)), ((5, 2, 3), (3,)),
+            ((3,), (5, 3, 4)), ((5, 1, 2, 3), (4, 3, 2)), ((0, 3), (3, 4)), ((2, 0), (0, 4)), ((2, 3), (3, 0)), ((0, 2, 3), (0, 3, 4)), ((1, 1), (1, 1)),
+            ((17, 33), (33, 65)), ((67, 5), (5, 130)), ((2, 3), (4, 5)), ((2, 3), (2, 3)), ((2, 2, 3), (3, 3, 4)), ((), (3,)), ((3,), ()), ((4,), (3,)),
+            ((130, 200), (200, 70)))
+
+
+def products(keep=lambda a, b: True, dtypes=ALL):
+    def cases():
+        for a, b in PRODUCTS:
+            if keep(len(a), len(b)):
+                for dtype in dtypes if a in ((3,), (2, 3), (5, 2, 3)) else WIDE:
+                    yield make(a, dtype), make(b, dtype, 1)
+        for a, b in ((torch.float32, torch.float64), (torch.float32, torch.int64), (torch.float16, torch.float32)):
+            for s, u in (((3,), (3,)), ((2, 3), (3, 4)), ((5, 2, 3), (5, 3, 4)), ((2, 3), (3,))):
+                if keep(len(s), len(u)):
+                    yield make(s, a), make(u, b)
+        for dtype in WIDE:
+            if keep(2, 2):
+                yield make((5, 3), dtype).t(), make((6, 5), dtype, 1).t()
+                yield make((3, 12), dtype)[:, ::2], make((6, 9), dtype, 1)[:, 1::2]
+                yield make((3, 1), dtype).expand(3, 6), make((6,), dtype, 1).expand(4, 6).t()
+            if keep(3, 3):
+                yield make((4, 2, 3), dtype).transpose(0, 1), make((3, 2, 5), dtype, 1).transpose(0, 1)
+                yield make((4, 3), dtype).expand(2, 4, 3), make((2, 5, 3), dtype, 1).transpose(1, 2)
+        if keep(2, 2):
+            yield torch.tensor([[1.0, INF], [NAN, 2.0]]), torch.tensor([[1.0, 0.0], [2.0, -1.0]])
+    return cases
+
+
+def adds(batched):
+    def cases():
+        shapes = ((5, 2, 3), (5, 3, 4), (5, 2, 4)) if batched else ((2, 3), (3, 4), (2, 4))
+        for dtype in ALL:
+            a, b = make(shapes[0], dtype, 1), make(shapes[1], dtype, 2)
+            for bias in (shapes[2], (4,), (1,), (2, 1), ()):
+                yield make(bias, dtype), a, b
+            if dtype.is_floating_point:
+                yield make(shapes[2], dtype), a, b, 0.5, 2.0
+                yield torch.full(shapes[2], NAN, dtype=dtype), a, b, 0, 1
+            yield make(shapes[2], dtype), a, b, 2, 3
+        yield make((3,)), make(shapes[0]), make(shapes[1])
+        yield make(shapes[2]), make(shapes[1]), make(shapes[1])
+        yield make(shapes[2]), make(shapes[0], torch.float64), make(shapes[1])
+        yield make(shapes[2]), make(shapes[0][:-1] + (0,)), make(shapes[1][:-2] + (0, 4))
+    return cases
+
+
+def linears():
+    for dtype in FLOATS:
+        for x in ((3,), (4, 3), (2, 4, 3), (0, 3), (70, 3)):
+            yield make(x, dtype), make((5, 3), dtype, 1), make((5,), dtype, 2)
+            yield make(x, dtype), make((5, 3), dtype, 1)
+    yield make((3, 4)).t(), make((3, 5), torch.float32, 1).t(), make((10,), torch.float32, 2)[::2]
+    yield make((64, 100)), make((130, 100), seed=1), make((130,), seed=2)
+    yield make((4, 3)), make((5, 4)), make((5,))
+    yield make((4, 3)), make((5, 3)), make((4,))
+    yield make((4, 3)), make((5, 3), torch.float64)
+
+
+def sums_of_products():
+    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+        a, b, c = make((2, 3, 4), dtype), make((2, 4, 5), dtype, 1), make((3, 3), dtype, 2)
+        for equation, tensors in (("bij,bjk->bik", [a, b]), ("bij,bjk", [a, b]), ("ii->i", [c]), ("ii", [c]), ("ij->ji", [c]), ("...ij->...ji", [a]),
+                                  ("i,j->ij", [c[0], c[1]]), ("bij,bjk->", [a, b]), ("bij,ij,bik->jk", [a, a[0], a]), ("ij,ij->", [c, c]), ("b...,b...->...", [a, a]),
+                                  ("bij,bjk,bkl->bil", [a, b, make((2, 5, 3), dtype, 3)]), ("ij", [c]), ("ba", [c])):
+            yield equation, tensors
+    for equation, tensors in (("ij,jk->ik", [make((2, 3)), make((4, 5))]), ("ij->k", [make((2, 3))]), ("ij", [make((2,))]), ("i,j->ij", [make((2,))]),
+                              ("ij->ii", [make((2, 2))]), ("i-j", [make((2, 2))])):
+        yield equation, tensors
+
+
+def convolutions(rank):
+    """(x, weight, bias, stride, padding, dilation, groups, padding is a word)."""
+    square = {1: ((12,), (3,)), 2: ((9, 12), (3, 2))}[rank]
+
+    def cases():
+        for dtype in FLOATS:
+            for batch in ((2,), ()):
+                x = make((*batch, 4, *square[0]), dtype)
+                for outputs, groups in ((6, 1), (6, 2), (4, 4)):
+                    weight, bias = make((outputs, 4 // groups, *square[1]), dtype, 1), make((outputs,), dtype, 2)
+                    for stride, padding, dilation in ((1, 0, 1), (2, 1, 1), (1, 2, 2), (3, 1, 2)):
+                        yield x, weight, bias, stride, padding, dilation, groups
+                    yield x, weight, None, 1, 1, 1, groups
+        x, weight = make((2, 3, *square[0])), make((5, 3, *square[1]), seed=1)
+        for word in ("same", "valid", "other"):
+            yield x, weight, None, 1, word, 1, 1, True
+        yield x, weight, None, 2, "same", 1, 1, True
+        if rank == 2:
+            yield x, weight, None, [2, 1], [0, 1], [1, 2], 1
+            yield make((1, 1, 28, 28)), make((6, 1, 5, 5), seed=1), make((6,), seed=2), 1, 2, 1, 1
+            yield make((3, 6, 14, 14)), make((16, 6, 5, 5), seed=1), make((16,), seed=2), 1, 0, 1, 1
+            yield make((2, 16, 7, 7)), make((32, 16, 1, 1), seed=1), make((32,), seed=2), 1, 0, 1, 1
+            yield make((2, 9, 12, 3)).permute(0, 3, 1, 2), weight, None, 1, 1, 1, 1
+            yield make((2, 3, 4)), make((5, 3, 2)), None, 1, 0, 1, 1
+        yield make((0, 3, *square[0])), weight, None, 1, 0, 1, 1
+        yield x, make((5, 2, *square[1])), None, 1, 0, 1, 1
+        yield x, weight, make((4,)), 1, 0, 1, 1
+        yield x, weight, None, 0, 0, 1, 1
+        yield x, weight, None, 1, -1, 1, 1
+        yield x, weight, None, 1, 0, 0, 1
+        yield x, weight, None, 1, 0, 1, 2
+        yield x, weight, None, 1, 0, 9, 1
+        yield x, weight.double(), None, 1, 0, 1, 1
+        yield x.long(), weight.long(), None, 1, 0, 1, 1
+    return cases
+
+
+def transposed():
+    """(x, weight, bias, stride, padding, output_padding, groups, dilation)."""
+    for dtype in FLOATS:
+        for batch in ((2,), ()):
+            x = make((*batch, 4, 5, 6), dtype)
+            for outputs, groups in ((6, 1), (6, 2)):
+                weight, bias = make((4, outputs // groups, 3, 2), dtype, 1), make((outputs,), dtype, 2)
+                for options in ((1, 0, 0, groups, 1), (2, 1, 1, groups, 1), ([2, 3], [0, 1], [1, 2], groups, 1), (1, 1, 0, groups, 2)):
+                    yield (x, weight, bias, *options)
+                yield (x, weight, None, 2, 0, 0, groups, 1)
+    x, weight = make((2, 4, 5, 6)), make((4, 3, 3, 2), seed=1)
+    yield x, weight, make((4,)), 1, 0, 0, 1, 1
+    yield x, make((3, 3, 3, 2)), None, 1, 0, 0, 1, 1
+    yield x, weight, None, 1, 0, 1, 1, 1
+    yield x, weight, None, 1, -1, 0, 1, 1
+
+
+def windows(rank, dilations=True, averages=False):
+    """(x, kernel, stride, padding, dilation, ceil) of max, (x, kernel, stride, padding, ceil, count pad, divisor) of averages."""
+    sizes = {1: (13,), 2: (9, 13)}[rank]
+
+    def cases():
+        for dtype in FLOATS + (INTS if not averages else (torch.int64,)):
+            for x in (distinct((2, 3, *sizes), dtype), distinct((3, *sizes), dtype)):
+                if dtype in (torch.uint8, torch.int8):
+                    x = x.clamp(0, 100)
+                for kernel, stride, padding, dilation, ceil in ((2, None, 0, 1, False), (3, 2, 1, 1, False), (3, 2, 1, 1, True), (2, 3, 0, 1, True), (3, 1, 1, 1, False),
+                                                                (2, 1, 0, 3, False), (2, 2, 1, 2, True)):
+                    if averages:
+                        for count in (True, False):
+                            yield (x, kernel, stride, padding, ceil, count) if rank == 1 or count else (x, kernel, stride, padding, ceil, count, 5)
+                    else:
+                        yield x, kernel, stride, padding, dilation, ceil
+        x = distinct((2, 3, *sizes))
+        if rank == 2:
+            yield (x, [2, 3], [1, 2], [1, 0], [1, 2], False) if not averages else (x, [2, 3], [1, 2], [1, 0], False, True)
+            yield (x.permute(0, 1, 3, 2), 2, None, 0, 1, False) if not averages else (x.permute(0, 1, 3, 2), 2, None, 0, False, True)
+        if not averages:
+            spoiled = x.clone()
+            spoiled.view(-1)[::7] = NAN
+            yield spoiled, 3, 2, 0, 1, False
+            yield torch.full((1, 1, *sizes), -INF), 2, None, 0, 1, False
+        yield x[:0], 2, None, 0, *((1, False) if not averages else (False, True))
+        yield x, 20, None, 0, *((1, False) if not averages else (False, True))
+        yield x, 0, None, 0, *((1, False) if not averages else (False, True))
+        yield x, 2, None, 2, *((1, False) if not averages else (False, True))
+        yield x, 2, 0, 0, *((1, False) if not averages else (False, True))
+        yield make((4,)), 2, None, 0, *((1, False) if not averages else (False, True))
+    return cases
+
+
+def adaptive(rank):
+    sizes = {1: (13,), 2: (9, 13)}[rank]
+
+    def cases():
+        for dtype in FLOATS:
+            for x in (distinct((2, 3, *sizes), dtype), distinct((3, *sizes), dtype)):
+                for size in (1, 3, 5, 13):
+                    yield x, size
+        if rank == 2:
+            yield distinct((2, 3, *sizes)), [4, 2]
+            yield distinct((2, 3, *sizes)).transpose(2, 3), [1, 1]
+        yield make((4,)), 2
+        yield make((2, 3, *sizes)), -2
+    return cases
+
+
+def max_pool(function, indices=False):
+    def apply(x, kernel, stride=None, padding=0, dilation=1, ceil=False):
+        result = function(x, kernel, stride, padding, dilation, ceil_mode=ceil, return_indices=indices)
+        return result
+    return apply
+
+
+def average2(x, kernel, stride=None, padding=0, ceil=False, count=True, divisor=None):
+    return F.avg_pool2d(x, kernel, stride, padding, ceil, count, divisor)
+
+
+def batches():
+    for dtype in FLOATS:
+        for shape in ((4, 3), (2, 3, 5), (2, 3, 4, 5)):
+            x = make(shape, dtype)
+            mean, var = make((3,), dtype, 1), make((3,), dtype, 2, 0.5, 2.0)
+            weight, bias = make((3,), dtype, 3), make((3,), dtype, 4)
+            yield x, mean, var, weight, bias, False
+            yield x, mean, var, weight, bias, True, 0.3, 1e-3
+            yield x, mean, var, None, None, False
+            yield x, None, None, weight, bias, True
+            yield x, None, None, None, None, True
+    x = make((2, 3, 4, 5))
+    yield make((2, 4, 5, 3)).permute(0, 3, 1, 2), make((3,), seed=1), make((3,), seed=2, low=0.5, high=2.0), make((3,), seed=3), make((3,), seed=4), True
+    yield make((64, 17, 9, 9)), None, None, make((17,), seed=3), make((17,), seed=4), True
+    yield x, None, None, None, None, False
+    yield make((1, 3)), None, None, None, None, True
+    yield x, make((4,)), make((4,)), None, None, False
+    yield x, None, None, make((2,)), None, True
+    yield make((3,)), None, None, None, None, True
+
+
+def batch_norm(x, mean, var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    mean, var = None if mean is None else mean.clone(), None if var is None else var.clone()
+    y = F.batch_norm(x, mean, var, weight, bias, training, momentum, eps)
+    return [y] + [t.detach() for t in (mean, var) if t is not None]
+
+
+def layers():
+    for dtype in FLOATS:
+        for shape, normal in (((4, 5), [5]), ((2, 3, 4), [3, 4]), ((2, 3, 4), [4]), ((3,), [3]), ((0, 5), [5]), ((2, 70), [70])):
+            x, weight, bias = make(shape, dtype), make(tuple(normal), dtype, 1), make(tuple(normal), dtype, 2)
+            yield x, normal, weight, bias
+            yield x, normal, None, None, 1e-3
+            yield x, normal, weight
+    yield make((5, 4)).t(), [5], make((5,)), make((5,), seed=1)
+    yield make((4, 5)), [4]
+    yield make((4, 5)), [5], make((4,))
+    yield make((4, 5)), []
+
+
+def groups():
+    for dtype in FLOATS:
+        for shape, count in (((2, 6, 3, 4), 3), ((2, 6, 5), 2), ((3, 6), 1), ((3, 6, 2), 6)):
+            yield make(shape, dtype), count, make((6,), dtype, 1), make((6,), dtype, 2)
+            yield make(shape, dtype), count, None, None, 1e-3
+    yield make((2, 6, 3)), 4
+    yield make((2, 6, 3)), 0
+    yield make((2, 6, 3)), 2, make((5,))
+
+
+def root_mean_squares():
+    for dtype in FLOATS:
+        for shape, normal in (((4, 5), [5]), ((2, 3, 4), [3, 4]), ((2, 70), [70])):
+            yield make(shape, dtype), normal, make(tuple(normal), dtype, 1)
+            yield make(shape, dtype), normal, None, 1e-3
+    yield make((4, 5)), [4]
+
+
+def rms_norm(x, normal, weight=None, eps=None):
+    if list(x.shape[len(x.shape) - len(normal):]) != list(normal):
+        raise RuntimeError("normalized_shape")
+    dims = tuple(range(-len(normal), 0))
+    y = x * torch.rsqrt(x.square().mean(dims, keepdim=True) + (torch.finfo(x.dtype).eps if eps is None else eps))
+    return y if weight is None else y * weight
+
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+def classes(log_probabilities):
+    """(input, target, weight, ignore_index, reduction[, label_smoothing])."""
+    def cases():
+        for dtype in FLOATS:
+            for shape, target in (((4, 5), (4,)), ((5,), ()), ((2, 5, 3), (2, 3)), ((2, 5, 3, 2), (2, 3, 2)), ((1, 5), (1,))):
+                x, t = make(shape, dtype), integers(target, 0, 5)
+                if log_probabilities:
+                    x = torch.log_softmax(x.float(), 0 if len(shape) == 1 else 1).to(dtype)
+                for reduction in REDUCTIONS:
+                    yield x, t, None, -100, reduction
+                    yield x, t, make((5,), dtype, 2, 0.2, 2.0), 2, reduction
+                    if not log_probabilities:
+                        yield x, t, None, 1, reduction, 0.1
+                        yield x, t, make((5,), dtype, 2, 0.2, 2.0), -100, reduction, 0.3
+                        yield x, torch.softmax(make(shape, dtype, 5).float(), 0 if len(shape) == 1 else 1).to(dtype), None, -100, reduction, 0.1
+        x = make((300, 10))
+        yield x, integers((300,), 0, 10), None, -100, "mean"
+        yield make((10, 300)).t(), integers((300,), 0, 10), None, -100, "mean"
+        yield make((3, 5)) * 1e4, torch.tensor([0, 1, 2]), None, -100, "mean"
+        yield make((2, 5)), torch.tensor([3, 3]), None, 3, "mean"
+        yield make((0, 5)), torch.zeros(0, dtype=torch.int64), None, -100, "mean"
+        yield make((0, 5)), torch.zeros(0, dtype=torch.int64), None, -100, "sum"
+        for bad in ((make((4, 5)), torch.tensor([0, 1, 2, 5])), (make((4, 5)), torch.tensor([0, 1, 2, -1])), (make((4, 5)), torch.tensor([0, 1, 2])),
+                    (make((4, 5)), torch.tensor([0.0, 1, 2, 3])), (make((4, 5)), torch.tensor([0, 1, 2, 3]), make((4,)))):
+            yield bad if len(bad) == 3 else (*bad, None)
+        yield make((4, 5)), torch.tensor([0, 1, 2, 3]), None, -100, "average"
+    return cases
+
+
+def cross_entropy(x, t, weight=None, ignore=-100, reduction="mean", smoothing=0.0):
+    return F.cross_entropy(x, t, weight, ignore_index=ignore, reduction=reduction, label_smoothing=smoothing)
+
+
+def nll(x, t, weight=None, ignore=-100, reduction="mean"):
+    return F.nll_loss(x, t, weight, ignore_index=ignore, reduction=reduction)
+
+
+def pairs(*parameters):
+    def cases():
+        for dtype in FLOATS:
+            for a, b in (((3, 5), (3, 5)), ((), ()), ((0,), (0,)), ((3, 5), (5,)), ((7,), (7,))):
+                for reduction in REDUCTIONS:
+                    for parameter in parameters or (None,):
+                        yield (make(a, dtype), make(b, dtype, 1), reduction) + (() if parameter is None else (parameter,))
+        yield make((5, 3)).t(), make((3, 5), seed=1)
+        yield make((3, 5)), make((3, 5), torch.float64, 1)
+        yield make((40000,)), make((40000,), seed=1)
+        yield make((3,)), make((4,))
+        yield make((3,)), make((3,)), "average"
+        for parameter in (-1.0,) if parameters else ():
+            yield make((3,)), make((3,)), "mean", parameter
+    return cases
+
+
+def probabilities(logits):
+    def cases():
+        for dtype in FLOATS:
+            for shape in ((3, 5), (), (0,), (7,)):
+                x = make(shape, dtype) if logits else make(shape, dtype, 0, 0.05, 0.95)
+                t = make(shape, dtype, 1, 0.0, 1.0)
+                for reduction in REDUCTIONS:
+                    more = (None, None, reduction) if logits else (None, reduction)
+                    yield (x, t, *more)
+                    if shape == (3, 5):
+                        weight = make((5,), dtype, 2, 0.2, 2.0)
+                        yield (x, t, weight, weight.flip(0), reduction) if logits else (x, t, weight, reduction)
+        if logits:
+            yield torch.tensor([100.0, -100.0, 1e30, 0.0]), torch.tensor([0.0, 1.0, 1.0, 0.5])
+        else:
+            yield torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 0.0])
+            yield torch.tensor([1.5]), torch.tensor([1.0])
+            yield torch.tensor([-0.5]), torch.tensor([1.0])
+        yield make((3,), low=0.1, high=0.9), make((4,), low=0.1, high=0.9)
+    return cases
+
+
+def bce(x, t, weight=None, reduction="mean"):
+    return F.binary_cross_entropy(x, t, weight, reduction=reduction)
+
+
+def bce_with_logits(x, t, weight=None, pos_weight=None, reduction="mean"):
+    return F.binary_cross_entropy_with_logits(x, t, weight, reduction=reduction, pos_weight=pos_weight)
+
+
+def divergences():
+    for dtype in FLOATS:
+        for shape in ((3, 5), (5,), (2, 3, 4)):
+            x = torch.log_softmax(make(shape).double(), -1).to(dtype)
+            t = torch.softmax(make(shape, seed=1).double(), -1).to(dtype)
+            for reduction in (*REDUCTIONS, "batchmean"):
+                yield x, t, reduction
+                yield x, torch.log(t.double()).to(dtype), reduction, True
+    yield torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0])
+
+
+def kl_div(x, t, reduction="mean", log_target=False):
+    return F.kl_div(x, t, reduction=reduction, log_target=log_target)
+
+
+SUM = {"scale": "tensor", "zero_sign": False, "tolerance": 4}
+ROWS = [
+    Row("matmul", torch.matmul, products(), **SUM),
+    Row("mm", torch.mm, products(), **SUM),
+    Row("bmm", torch.bmm, products(), **SUM),
+    Row("mv", torch.mv, products(), **SUM),
+    Row("dot", torch.dot, products(lambda a, b: a <= 2 and b <= 2), **SUM),
+    Row("outer", torch.outer, products(lambda a, b: a <= 2 and b <= 2), **SUM),
+    Row("addmm", lambda c, a, b, beta=1, alpha=1: torch.addmm(c, a, b, beta=beta, alpha=alpha), adds(False), **SUM),
+    Row("baddbmm", lambda c, a, b, beta=1, alpha=1: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), adds(True), **SUM),
+    Row("linear", F.linear, linears, **SUM),
+    Row("einsum", lambda equation, tensors: torch.einsum(equation, *tensors), sums_of_products, **SUM),
+    Row("conv2d", lambda x, w, b, s, p, d, g, word=False: F.conv2d(x, w, b, s, p, d, g), convolutions(2), **SUM),
+    Row("conv1d", lambda x, w, b, s, p, d, g, word=False: F.conv1d(x, w, b, s, p, d, g), convolutions(1), **SUM),
+    Row("conv_transpose2d", F.conv_transpose2d, transposed, **SUM),
+    Row("max_pool2d", max_pool(F.max_pool2d), windows(2)),
+    Row("max_pool2d_with_indices", max_pool(F.max_pool2d, True), windows(2)),
+    Row("avg_pool2d", average2, windows(2, averages=True), **SUM),
+    Row("adaptive_avg_pool2d", F.adaptive_avg_pool2d, adaptive(2), **SUM),
+    Row("adaptive_max_pool2d", F.adaptive_max_pool2d, adaptive(2)),
+    Row("adaptive_max_pool2d_with_indices", lambda x, s: F.adaptive_max_pool2d(x, s, return_indices=True), adaptive(2)),
+    Row("max_pool1d", max_pool(F.max_pool1d), windows(1)),
+    Row("avg_pool1d", lambda x, k, s=None, p=0, c=False, n=True: F.avg_pool1d(x, k, s, p, c, n), windows(1, averages=True), **SUM),
+    Row("adaptive_avg_pool1d", F.adaptive_avg_pool1d, adaptive(1), **SUM),
+    Row("adaptive_max_pool1d", F.adaptive_max_pool1d, adaptive(1)),
+    Row("batch_norm", batch_norm, batches, no_grad=(1, 2), **SUM),
+    Row("layer_norm", F.layer_norm, layers, **SUM),
+    Row("group_norm", F.group_norm, groups, **SUM),
+    Row("rms_norm", rms_norm, root_mean_squares, **SUM),
+    Row("cross_entropy", cross_entropy, classes(False), no_grad=(1, 2), **SUM),
+    Row("nll_loss", nll, classes(True), no_grad=(1, 2), **SUM),
+    Row("mse_loss", lambda a, b, reduction="mean": F.mse_loss(a, b, reduction=reduction), pairs(), **SUM),
+    Row("l1_loss", lambda a, b, reduction="mean": F.l1_loss(a, b, reduction=reduction), pairs(), **SUM),
+    Row("smooth_l1_loss", lambda a, b, reduction="mean", beta=1.0: F.smooth_l1_loss(a, b, reduction=reduction, beta=beta), pairs(1.0, 0.5, 0.0), **SUM),
+    Row("huber_loss", lambda a, b, reduction="mean", delta=1.0: F.huber_loss(a, b, reduction=reduction, delta=delta), pairs(1.0, 0.5), **SUM),
+    Row("binary_cross_entropy", bce, probabilities(False), no_grad=(1, 2), **SUM),
+    Row("binary_cross_entropy_with_logits", bce_with_logits, probabilities(True), no_grad=(1, 2, 3), **SUM),
+    Row("kl_div", kl_div, divergences, no_grad=(1,), **SUM),
+]
