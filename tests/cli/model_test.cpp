@@ -145,7 +145,7 @@ TEST_F(ModelTest, PredictDrawsOnATerminal) {
   const Outcome ascii =
       run_program({"predict", "--checkpoint", (trained() / "lenet.pt").string(), picture}, options);
   EXPECT_EQ(ascii.out.find('\033'), std::string::npos);
-  EXPECT_NE(ascii.out.find("@"), std::string::npos) << ascii.out;
+  EXPECT_NE(ascii.out.find("#"), std::string::npos) << ascii.out;
 }
 
 TEST_F(ModelTest, DemoTellsTheStory) {

@@ -113,7 +113,7 @@ def indices(dtypes=ALL):
 
 
 def index(x, index_list):
-    return x[tuple(slice(None) if i is None else i for i in index_list)]
+    return torch.ops.aten.index.Tensor(x, index_list)
 
 
 def index_puts():
@@ -133,16 +133,7 @@ def index_puts():
 
 
 def index_put(x, index_list, values, accumulate=False):
-    x = x.clone()
-    key = tuple(slice(None) if i is None else i for i in index_list)
-    if any(i is None for i in index_list) or accumulate is False:
-        if accumulate:
-            grid = torch.arange(x.numel()).reshape(x.shape)[key]
-            flat = x.reshape(-1).index_put([grid], values.expand(grid.shape), accumulate=True)
-            return flat.reshape(x.shape)
-        x[key] = values
-        return x
-    return x.index_put(list(index_list), values, accumulate=True)
+    return torch.ops.aten.index_put(x, index_list, values, accumulate)
 
 
 def wheres():

@@ -106,7 +106,7 @@ def truth(function):
             return function(x)
         if isinstance(dim, int):
             return function(x, dim, keepdim)
-        dims = [d % x.dim() if x.dim() and -x.dim() <= d < x.dim() else d for d in dim]
+        dims = [range(max(x.dim(), 1))[d] for d in dim]
         if len(set(dims)) != len(dims):
             raise RuntimeError("dim appears multiple times in the list of dims")
         result = x if x.dtype == torch.uint8 else x != 0
@@ -140,6 +140,14 @@ def norms():
     for dtype in FLOATS:
         for target in WIDE:
             yield make((3, 5), dtype), 2.0, 1, False, target
+
+
+def softmaxes():
+    yield from along(FLOATS)()
+    for dtype in ALL:
+        yield make((3, 5), dtype), 1, torch.float32
+        yield make((3, 5), dtype), 0, torch.float64
+    yield make((3, 5), torch.int64), 1
 
 
 def norm(x, p=2.0, dim=None, keepdim=False, dtype=None):
@@ -208,15 +216,15 @@ ROWS = [
     Row("all", truth(torch.all), over_lists(), grad=False, widen=False),
     Row("count_nonzero", lambda x, dim=None: torch.count_nonzero(x, dim=dim if dim != [] else None),
         lambda: (c[:2] for c in over_lists()()), grad=False),
-    Row("var", moments(torch.var), moment_cases, **SUM),
-    Row("std", moments(torch.std), moment_cases, **SUM),
-    Row("var_mean", moments(torch.var_mean), moment_cases, **SUM),
-    Row("std_mean", moments(torch.std_mean), moment_cases, **SUM),
+    Row("var", moments(torch.var), moment_cases, special_grad=False, **SUM),
+    Row("std", moments(torch.std), moment_cases, special_grad=False, **SUM),
+    Row("var_mean", moments(torch.var_mean), moment_cases, special_grad=False, **SUM),
+    Row("std_mean", moments(torch.std_mean), moment_cases, special_grad=False, **SUM),
     Row("norm", norm, norms, **SUM),
     Row("cumsum", lambda x, dim, dtype=None: torch.cumsum(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
-    Row("cumprod", lambda x, dim, dtype=None: torch.cumprod(x, dim, dtype=dtype), with_dtypes(along(low=-1.5, high=1.5), 3), **SUM),
-    Row("softmax", lambda x, dim, dtype=None: torch.softmax(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
-    Row("log_softmax", lambda x, dim, dtype=None: torch.log_softmax(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
+    Row("cumprod", lambda x, dim, dtype=None: torch.cumprod(x, dim, dtype=dtype), with_dtypes(along(low=-1.5, high=1.5), 3), special_grad=False, **SUM),
+    Row("softmax", lambda x, dim, dtype=None: torch.softmax(x, dim, dtype=dtype), softmaxes, **SUM),
+    Row("log_softmax", lambda x, dim, dtype=None: torch.log_softmax(x, dim, dtype=dtype), softmaxes, **SUM),
     Row("logsumexp", lambda x, dim, keepdim=False: torch.logsumexp(x, dim if dim != [] else list(range(x.dim())), keepdim),
         over_lists(dims=(0, -1, [0, 1])), **SUM),
     Row("sort", sort, sort_cases, zero_sign=True),

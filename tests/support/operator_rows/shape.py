@@ -60,6 +60,8 @@ def squeeze_list(x, dims=None):
     if dims is None:
         return x.squeeze()
     dims = [range(max(x.dim(), 1))[d] for d in dims]
+    if len(set(dims)) != len(dims):
+        raise RuntimeError("dim appears multiple times in the list of dims")
     for d in sorted(dims, reverse=True):
         x = x.squeeze(d)
     return x
