@@ -143,7 +143,10 @@ DataSets open_data(const DataSource& source, const OpenDataOptions& options) {
       if (source.kind == "mnist") return data::MNIST(source.folder, train, image);
       if (source.kind == "fashion") return data::FashionMNIST(source.folder, train, image);
       if (source.kind == "cifar10") return data::CIFAR10(source.folder, train, image);
-      return data::Digits({.train = train, .image = image});
+      // A longer set begins with the shorter one, so that only as many are drawn as are used.
+      const int64_t all = train ? 20'000 : 4'000;
+      const int64_t size = options.limit > 0 ? std::min(options.limit, all) : all;
+      return data::Digits({.train = train, .size = size, .image = image});
     });
   }
   for (const auto* part : {&sets.train, &sets.test})

@@ -12,7 +12,7 @@ double parse_text_float(std::string_view text);
 /// The bytes of a str of Python 2 in quotes, with its escapes. Throws CheckpointError.
 std::string unquote_string(std::string_view text);
 
-/// UTF-8 of Python's raw-unicode-escape, in which only \u and \U are escapes and other characters are
+/// UTF-8 of Python's raw-unicode-escape, in which only `\u` and `\U` are escapes and other characters are
 /// latin-1. Throws CheckpointError.
 std::string decode_raw_unicode(std::string_view text);
 

@@ -94,14 +94,14 @@ struct LeakyRelu {
   explicit LeakyRelu(const Param* p) : slope(from_param<C>(p[0])) {}
   TERN_FN C operator()(C x) const { return x > C(0) ? x : slope * x; }
 };
-/// params: low, high. NaN stays.
+/// params: low, high. NaN stays, in bounds too.
 template <class C>
 struct Clamp {
   C low, high;
   explicit Clamp(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])) {}
   TERN_FN C operator()(C x) const {
-    C y = x < low ? low : x;
-    return y > high ? high : y;
+    C y = x >= low || is_nan(x) ? x : low;
+    return y <= high || is_nan(y) ? y : high;
   }
 };
 
@@ -267,7 +267,7 @@ struct Pow {
 };
 
 // Gradients that would take several passes as formulas. The first operand is the gradient of the result.
-TERN_BINARY(ReluBackward, C, b > C(0) ? a : C(0));            // b: the result
+TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);           // b: the result
 TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);            // b: the result
 TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));               // b: the result
 template <class C>

@@ -36,10 +36,12 @@ Tensor isfinite(const Tensor& x) { return unary(UnaryOp::IsFinite, x); }
 
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   TERN_CHECK(rtol >= 0 && atol >= 0, ValueError, "isclose: rtol and atol must not be negative, got {} and {}", rtol, atol);
+  TERN_CHECK(a.dtype() == b.dtype(), DTypeError, "isclose: dtypes differ: a is {}, b is {}: convert one with to(dtype)", name(a.dtype()),
+             name(b.dtype()));
   NoGradGuard no_grad;
   Tensor close = eq(a, b);
   if (equal_nan) close = logical_or(close, logical_and(isnan(a), isnan(b)));
-  DType wide = is_floating_point(result_type(a, b)) ? result_type(a, b) : DType::Float64;
+  DType wide = is_floating_point(a.dtype()) ? a.dtype() : DType::Float64;
   Tensor x = cast(a, wide), y = cast(b, wide);
   Tensor near = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol));
   return logical_or(close, logical_and(near, isfinite(y)));

@@ -26,6 +26,9 @@ void unary_in_place(UnaryOp op, const Tensor& self, Param first = {}, Param seco
 void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param param = {});
 void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param param = {});
 
+/// Throws DTypeError when a or b is bool: `a - b` has no meaning then.
+void check_subtraction(const char* op, DType a, DType b);
+
 /// Bounds of a clamp in both forms, and the dtype of its result.
 struct ClampRange {
   DType dtype;

@@ -17,6 +17,8 @@ Tensor pass(GradContext&, const Tensor& g) { return g; }
 /// self += sign * alpha * other.
 Tensor& add_scaled(const char* op_name, BinaryOp op, Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_in_place(op_name, self);
+  TERN_CHECK(is_bool(self.dtype()) || !is_bool(alpha.kind()), DTypeError,
+             "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op_name, name(self.dtype()));
   TERN_CHECK(is_floating_point(self.dtype()) || !alpha.is_floating_point(), DTypeError,
              "{}: For integral input tensors, argument alpha must not be a floating point number", op_name);
   binary_in_place(op, self, other, param_of(alpha));
@@ -63,7 +65,10 @@ Tensor& Tensor::fill_(const Scalar& value) {
 Tensor& Tensor::zero_() { return fill_(0); }
 
 Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) { return add_scaled("add_", BinaryOp::Add, *this, other, alpha); }
-Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) { return add_scaled("sub_", BinaryOp::Sub, *this, other, alpha); }
+Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) {
+  check_subtraction("sub_", dtype(), other.dtype());
+  return add_scaled("sub_", BinaryOp::Sub, *this, other, alpha);
+}
 
 Tensor& Tensor::add_(const Scalar& other) {
   check_in_place("add_", *this);
@@ -74,6 +79,7 @@ Tensor& Tensor::add_(const Scalar& other) {
 
 Tensor& Tensor::sub_(const Scalar& other) {
   check_in_place("sub_", *this);
+  check_subtraction("sub_", dtype(), other.kind());
   binary_in_place(BinaryOp::Sub, *this, other, param_of(1.0));
   record_in_place("sub_", *this, {*this}, pass);
   return *this;
@@ -86,7 +92,7 @@ Tensor& Tensor::mul_(const Tensor& other) {
   record_in_place("mul_", *this, {*this, other},
                   [before_ = save(before), other_ = save(tracks_grad(*this) ? other : Tensor()), shape = other.shape(), dtype = other.dtype()](
                       GradContext& c, const Tensor& g) {
-                    return std::array<Tensor, 2>{c.needs(0) ? tern::mul(g, c[other_]) : Tensor(),
+                    return std::array<Tensor, 2>{c.needs(0) ? tern::to(tern::mul(g, c[other_]), g.dtype()) : Tensor(),
                                                  c.needs(1) ? reduce_to(tern::mul(g, c[before_]), shape, dtype) : Tensor()};
                   });
   return *this;
@@ -108,7 +114,7 @@ Tensor& Tensor::div_(const Tensor& other) {
                     Tensor divisor = c[other_];
                     Tensor quotient = tern::div(g, divisor);
                     return std::array<Tensor, 2>{
-                        quotient, c.needs(1) ? reduce_to(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor))), shape, dtype) : Tensor()};
+                        tern::to(quotient, g.dtype()), c.needs(1) ? reduce_to(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor))), shape, dtype) : Tensor()};
                   });
   return *this;
 }
@@ -133,7 +139,7 @@ Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
 }
 
 Tensor& Tensor::relu_() {
-  return apply_in_place("relu_", UnaryOp::Relu, *this, [](const Tensor& g, const Tensor& y) { return where(gt(y, 0), g, 0); });
+  return apply_in_place("relu_", UnaryOp::Relu, *this, [](const Tensor& g, const Tensor& y) { return where(le(y, 0), 0, g); });
 }
 Tensor& Tensor::exp_() {
   return apply_in_place("exp_", UnaryOp::Exp, *this, [](const Tensor& g, const Tensor& y) { return tern::mul(g, y); });

@@ -3,6 +3,7 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
 #include "tern/ops/index_plan.h"
@@ -111,12 +112,16 @@ Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
 }
 
 std::vector<Tensor> where(const Tensor& condition) {
-  return nonzero_coordinates("where", condition, /*flat=*/false);
+  return nonzero_coordinates("where", condition.dim() == 0 ? reshape(condition, {1}) : condition, /*flat=*/false);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   check_condition("masked_fill", "mask", mask);
   check_same_device("masked_fill", {{"x", x}, {"mask", mask}});
+  // A negative number may wrap around in an unsigned dtype, as in PyTorch.
+  TERN_CHECK(detail::fits(value, x.dtype()) || detail::fits(-value.to_double(), x.dtype()), ValueError,
+             "masked_fill: value {} cannot be converted to type {} without overflow: choose a wider dtype",
+             detail::text_of(value), name(x.dtype()));
   Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_fill");
   Tensor y = select_elements(mask, {}, x, param_of(value), {}, x.dtype(), std::move(shape));
   if (tracks_grad(x))

@@ -7,6 +7,7 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
 
@@ -22,6 +23,8 @@ Tensor record_zero(const char* name, Tensor y, const Tensor& x) {
 }
 
 Param check_alpha(const char* op, DType dtype, const Scalar& alpha) {
+  TERN_CHECK(is_bool(dtype) || !is_bool(alpha.kind()), DTypeError, "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0",
+             op, name(dtype));
   TERN_CHECK(is_floating_point(dtype) || !alpha.is_floating_point(), DTypeError,
              "{}: For integral input tensors, argument alpha must not be a floating point number (alpha is {}, the tensors are {})", op,
              alpha.to_double(), name(dtype));
@@ -56,6 +59,7 @@ Tensor add(const Tensor& a, const Scalar& b, const Scalar& alpha) {
 }
 
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
+  check_subtraction("sub", a.dtype(), b.dtype());
   Tensor y = binary(BinaryOp::Sub, a, b, check_alpha("sub", result_type(a, b), alpha));
   if (tracks_grad(a, b))
     record("sub", y, {a, b}, [sa = Side(a), sb = Side(b), alpha](GradContext& c, const Tensor& g) {
@@ -65,12 +69,14 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 }
 
 Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
+  check_subtraction("sub", a.dtype(), b.kind());
   Tensor y = binary(BinaryOp::Sub, a, b, check_alpha("sub", result_type(a, b), alpha));
   if (tracks_grad(a)) record("sub", y, {a}, [](GradContext&, const Tensor& g) { return g; });
   return y;
 }
 
 Tensor rsub(const Tensor& a, const Scalar& b) {
+  check_subtraction("rsub", b.kind(), a.dtype());
   Tensor y = binary(BinaryOp::Sub, b, a, param_of(1.0));
   if (tracks_grad(a)) record("rsub", y, {a}, [](GradContext&, const Tensor& g) { return neg(g); });
   return y;
@@ -172,7 +178,7 @@ Tensor pow(const Tensor& a, const Tensor& b) {
       if (c.needs(1)) {
         // 0^b has slope 0 for b >= 0, where y * log(0) would be NaN.
         Tensor flat = logical_and(eq(base, 0), ge(exponent, 0));
-        gb = sb.of(where(flat, 0, mul(g, mul(c[y_], log(base)))));
+        gb = sb.of(where(flat, 0, mul(g, mul(c[y_], log(to(base, g.dtype()))))));
       }
       return std::array<Tensor, 2>{ga, gb};
     });
@@ -251,13 +257,17 @@ Tensor abs(const Tensor& x) {
   return y;
 }
 
-Tensor sign(const Tensor& x) { return record_zero("sign", unary(UnaryOp::Sign, x), x); }
+Tensor sign(const Tensor& x) {
+  if (is_bool(x.dtype())) return clone(x);
+  return record_zero("sign", unary(UnaryOp::Sign, x), x);
+}
 Tensor floor(const Tensor& x) { return record_zero("floor", unary(UnaryOp::Floor, x), x); }
 Tensor ceil(const Tensor& x) { return record_zero("ceil", unary(UnaryOp::Ceil, x), x); }
 Tensor round(const Tensor& x) { return record_zero("round", unary(UnaryOp::Round, x), x); }
 Tensor trunc(const Tensor& x) { return record_zero("trunc", unary(UnaryOp::Trunc, x), x); }
 
 Tensor square(const Tensor& x) {
+  if (is_bool(x.dtype())) return to(x, DType::Int64);  // bools square as the integers that they stand for
   Tensor y = unary(UnaryOp::Square, x);
   if (tracks_grad(x)) record("square", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, mul(c[x_], 2)); });
   return y;

@@ -185,8 +185,9 @@ Tensor tile(const Tensor& x, IntArrayRef repeats) {
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
   TERN_CHECK(repeats >= 0, ValueError, "repeat_interleave: repeats must be non-negative, got {}", repeats);
-  Tensor base = dim ? x : reshape(x, {-1});
-  if (base.dim() == 0) base = reshape(base, {1});
+  TERN_CHECK(!dim || x.dim() > 0, IndexError,
+             "repeat_interleave: Dimension specified as {} but tensor has no dimensions: leave dim out", *dim);
+  const Tensor base = dim ? x : reshape(x, {-1});
   size_t d = static_cast<size_t>(wrap_dim(dim.value_or(0), base.dim(), "repeat_interleave"));
   Shape result = base.shape();
   TERN_CHECK(!__builtin_mul_overflow(result[d], repeats, &result[d]), ShapeError,
@@ -206,10 +207,12 @@ Tensor roll(const Tensor& x, IntArrayRef shifts, IntArrayRef dims) {
   TERN_CHECK(shifts.size() == dims.size(), ShapeError,
              "roll: `shifts` and `dims` must align. shifts: {}, dims: {}", to_string(shifts),
              to_string(dims));
+  TERN_CHECK(x.dim() > 0, IndexError,
+             "roll: Dimension specified as {} but tensor has no dimensions: leave dims out", dims[0]);
   Tensor y = x;
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t d = wrap_dim(dims[i], x.dim(), "roll");
-    int64_t size = x.dim() == 0 ? 1 : x.size(d);
+    int64_t size = x.size(d);
     int64_t shift = size == 0 ? 0 : (shifts[i] % size + size) % size;
     if (shift != 0) y = cat_as("roll", {narrow(y, d, size - shift, shift), narrow(y, d, 0, size - shift)}, d);
   }

@@ -13,7 +13,7 @@
 
 namespace tern::train {
 
-/// A new events.out.tfevents.<seconds>.<host>.<process>.<number> in a folder, which `tensorboard --logdir`
+/// A new events.out.tfevents.SECONDS.HOST.PROCESS.NUMBER in a folder, which `tensorboard --logdir`
 /// shows. Functions throw IoError.
 class EventFile {
  public:

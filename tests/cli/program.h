@@ -69,6 +69,8 @@ inline Outcome run_program(const std::vector<std::string>& arguments, const RunO
   if (process == 0) {
     ::dup2(out[1], 1);
     ::dup2(err[1] >= 0 ? err[1] : out[1], 2);
+    // On a busy machine threads that wait for each other make a small network many times slower.
+    ::setenv("TERN_NUM_THREADS", "1", 0);
     for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
     if (!options.folder.empty() && ::chdir(options.folder.c_str()) != 0) ::_exit(126);
     if (options.file_size_limit > 0) {

@@ -178,6 +178,59 @@ TEST(MapLocation, UnknownPlaces) {
             2u);
 }
 
+/// A stream file of one tensor of two floats; `keys` and `data` are what follows the tree.
+std::string stream_file(const std::string& numel, const std::string& keys, const std::string& data) {
+  using namespace std::string_literals;
+  return "\x80\x02\x8a\x0al\xfc\x9c\x46\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.\x80\x02}."s +
+         "\x80\x02"
+         "ctorch._utils\n_rebuild_tensor_v2\n((U\x07storagectorch\nFloatStorage\nU\x01"
+         "7U\x03"
+         "cpu" +
+         numel +
+         "NtQK\0K\x02\x85K\x01\x85\x89"
+         "ccollections\nOrderedDict\n)RtR."s +
+         keys + data;
+}
+
+TEST(Stream, ReadsFilesFromBeforeTheZipFormat) {
+  using namespace std::string_literals;
+  std::string keys =
+                  "\x80\x02]U\x01"
+                  "7a.",
+              data = "\2\0\0\0\0\0\0\0\0\0\x80\x3f\0\0\0\x40"s;
+  auto load_text = [](const std::string& text) { return load_from_buffer(bytes_of(text)); };
+  auto error = [&](const std::string& text) { return error_of<CheckpointError>([&] { load_text(text); }); };
+  EXPECT_EQ(elements<float>(load_text(stream_file("K\x02", keys, data) + "junk").as_tensor()),
+            (std::vector<float>{1, 2}));
+  EXPECT_THAT(error(stream_file("K\x03", keys, data)),
+              HasSubstr("3 elements in the pickle and 2 in the data"));
+  EXPECT_THAT(error(stream_file("J\xff\xff\xff\x7f", keys, data)), HasSubstr("more than the file"));
+  EXPECT_THAT(error(stream_file("K\x02", "\x80\x02].", data)), HasSubstr("no data for storage '7'"));
+  EXPECT_THAT(error(stream_file("K\x02",
+                                "\x80\x02](U\x01"
+                                "7U\x01"
+                                "7e.",
+                                data)),
+              HasSubstr("listed twice"));
+  EXPECT_THAT(error(stream_file("K\x02",
+                                "\x80\x02"
+                                "cos\nsystem\n.",
+                                data)),
+              HasSubstr("only numbers and texts"));
+  std::string whole = stream_file("K\x02", keys, data);
+  for (size_t length = 0; length < whole.size(); ++length)
+    EXPECT_THROW(load_text(whole.substr(0, length)), CheckpointError);
+}
+
+TEST(Stream, PlainPicklesHoldStreamFiles) {
+  std::string text =
+      "\x80\x02}U\x01"
+      "aK\x01s.";
+  EXPECT_EQ(load_from_buffer(bytes_of(text)).str(), "{'a': 1}");
+  EXPECT_THAT(error_of<CheckpointError>([&] { load_from_buffer(bytes_of(text + "x")); }),
+              HasSubstr("it is no plain pickle"));
+}
+
 TEST(Safetensors, RoundTrip) {
   TemporaryFolder folder;
   StateDict state{{"w", tensor_of<float>({1, 2, 3, 4}, {2, 2})},

@@ -1,5 +1,5 @@
-// Helper of lenet_in_torch.py: writes the test pictures of a data set and the logits that a trained LeNet gives them.
-// Usage: logits_tool LENET.pt MNIST_FOLDER|digits OUT.pt
+// Helper of lenet_in_torch.py: writes the test pictures of a data set and the logits that a trained LeNet
+// gives them. Usage: logits_tool LENET.pt MNIST_FOLDER|digits OUT.pt
 #include <tern/tern.h>
 
 #include <iostream>
@@ -21,8 +21,10 @@ int main(int argc, char** argv) try {
     }
     save(StateDict{{"pictures", cat(pictures, 0)}, {"logits", cat(logits, 0)}}, argv[3]);
   };
-  if (source == "digits") write(data::Digits({.train = false, .image = {.normalize = true}}));
-  else write(data::MNIST(source, /*train=*/false, {.normalize = true}));
+  if (source == "digits")
+    write(data::Digits({.train = false, .image = {.normalize = true}}));
+  else
+    write(data::MNIST(source, /*train=*/false, {.normalize = true}));
   return 0;
 } catch (const Error& error) {
   std::cerr << "logits_tool: " << error.what() << '\n';

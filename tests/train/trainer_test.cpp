@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tern/base/error.h"
+#include "tern/base/parallel.h"
 #include "tern/data/dataset.h"
 #include "tern/nn/dropout.h"
 #include "tern/nn/functional.h"
@@ -64,7 +65,10 @@ struct Parts {
 
  private:
   struct Seeded {
-    explicit Seeded(uint64_t seed) { manual_seed(seed); }
+    explicit Seeded(uint64_t seed) {
+      set_num_threads(1);  // on a busy machine threads that wait for each other are slow
+      manual_seed(seed);
+    }
   };
   Parts(Seeded, int64_t batch_size)
       : optimizer(net.parameters(), {.lr = 0.01}),

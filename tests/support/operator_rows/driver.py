@@ -11,6 +11,7 @@ from typing import Callable, Optional, Sequence
 import torch
 
 warnings.filterwarnings("ignore")
+torch.set_num_threads(1)
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Largest relative difference by dtype; a row may multiply it.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}

@@ -126,19 +126,19 @@ template <class T, int MaxRows, int Vectors, bool Partial, bool Indirect>
   return kernels[static_cast<size_t>(rows - 1)];
 }
 
-/// Runs the kernel for a tile of `rows` x `columns`, columns <= kTileColumns.
-template <class T, bool Indirect>
+/// Runs the kernel for a tile of `rows` x `columns`, rows <= MaxRows, columns <= kTileColumns.
+template <class T, bool Indirect, int MaxRows = kMaxRows>
 [[gnu::always_inline]] inline void run_tile(int64_t rows, int64_t columns, Tile<T>& tile,
                                             const Epilogue<T>& epilogue) {
   constexpr int L = kLanes<T>;
   if (columns == kTileColumns<T>) {
-    find_micro_kernel<T, kMaxRows, kTileVectors, false, Indirect>(rows)(tile, epilogue);
+    find_micro_kernel<T, MaxRows, kTileVectors, false, Indirect>(rows)(tile, epilogue);
   } else if (columns > L) {
     tile.tail = columns - L;
-    find_micro_kernel<T, kMaxRows, kTileVectors, true, Indirect>(rows)(tile, epilogue);
+    find_micro_kernel<T, MaxRows, kTileVectors, true, Indirect>(rows)(tile, epilogue);
   } else {
     tile.tail = columns;
-    find_micro_kernel<T, kMaxRows, 1, true, Indirect>(rows)(tile, epilogue);
+    find_micro_kernel<T, MaxRows, 1, true, Indirect>(rows)(tile, epilogue);
   }
 }
 

@@ -68,7 +68,7 @@ void wide_columns(const Gemm<T>& g, int64_t begin, int64_t end) {
         j += kWide;
       } else {
         const int64_t columns = std::min(W, end - j);
-        run_tile<T, false>(g.m, columns, tile, here);
+        run_tile<T, false, kWideRows>(g.m, columns, tile, here);
         j += columns;
       }
     }

@@ -42,9 +42,9 @@ template <bool largest, class C, class V>
 [[gnu::always_inline]] inline void take_extreme(V& a, const V& b) {
   if constexpr (std::is_floating_point_v<C>) {
     if constexpr (largest)
-      a = (b > a) | (b != b) ? b : a;
+      a = ((b > a) | (b != b)) ? b : a;
     else
-      a = (b < a) | (b != b) ? b : a;
+      a = ((b < a) | (b != b)) ? b : a;
   } else {
     if constexpr (largest)
       a = b > a ? b : a;

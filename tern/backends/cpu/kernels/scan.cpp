@@ -132,6 +132,7 @@ void scan(const LaunchContext&, const ScanArgs& args) {
 }
 
 void prod_backward(const LaunchContext&, const ProdBackwardArgs& args) {
+  if (args.outer * args.size * args.inner == 0) return;
   visit_floating(args.dtype, [&]<class T>() { prod_backward_typed<T>(args); });
 }
 
