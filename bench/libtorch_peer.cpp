@@ -1,5 +1,5 @@
-// The cases of the comparison, in libtorch. The same cases are in tern_peer.cpp and torch_peer.py. Built by compare.py
-// against the libtorch inside the PyTorch that it is given.
+// The cases of the comparison, in libtorch. The same cases are in tern_peer.cpp and torch_peer.py. Built by
+// compare.py against the libtorch inside the PyTorch that it is given.
 #include <torch/torch.h>
 
 #include "peer.h"
@@ -14,7 +14,8 @@ struct PerceptronImpl : torch::nn::Module {
 TORCH_MODULE(Perceptron);
 
 struct LeNetImpl : torch::nn::Module {
-  torch::nn::Conv2d conv1{register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 6, 5).padding(2)))};
+  torch::nn::Conv2d conv1{
+      register_module("conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(1, 6, 5).padding(2)))};
   torch::nn::Conv2d conv2{register_module("conv2", torch::nn::Conv2d(6, 16, 5))};
   torch::nn::Linear fc1{register_module("fc1", torch::nn::Linear(400, 120))};
   torch::nn::Linear fc2{register_module("fc2", torch::nn::Linear(120, 84))};
@@ -40,7 +41,8 @@ peer::Step matmul_of(int64_t n) {
 
 peer::Step lenet_step(int64_t batch) {
   LeNet net;
-  auto optimizer = std::make_shared<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
+  auto optimizer =
+      std::make_shared<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
   auto x = torch::randn({batch, 1, 28, 28});
   auto y = torch::randint(0, 10, {batch}, torch::kLong);
   return [=]() mutable {
@@ -52,16 +54,19 @@ peer::Step lenet_step(int64_t batch) {
 }
 
 const std::map<std::string, peer::Setup> kCases = {
-    {"add_small", [] {
+    {"add_small",
+     [] {
        auto a = torch::randn({2, 3}), b = torch::randn({2, 3});
        return peer::Step([=] { torch::add(a, b); });
      }},
-    {"mlp_forward_b2", [] {
+    {"mlp_forward_b2",
+     [] {
        Perceptron net;
        auto x = torch::randn({2, 20});
        return peer::Step([=]() mutable { net(x); });
      }},
-    {"mlp_forward_b2_no_grad", [] {
+    {"mlp_forward_b2_no_grad",
+     [] {
        Perceptron net;
        auto x = torch::randn({2, 20});
        return peer::Step([=]() mutable {
@@ -69,9 +74,11 @@ const std::map<std::string, peer::Setup> kCases = {
          net(x);
        });
      }},
-    {"mlp_adam_step_b2", [] {
+    {"mlp_adam_step_b2",
+     [] {
        Perceptron net;
-       auto optimizer = std::make_shared<torch::optim::Adam>(net->parameters(), torch::optim::AdamOptions(1e-3));
+       auto optimizer =
+           std::make_shared<torch::optim::Adam>(net->parameters(), torch::optim::AdamOptions(1e-3));
        auto x = torch::randn({2, 20});
        auto y = torch::randint(0, 10, {2}, torch::kLong);
        return peer::Step([=]() mutable {
@@ -86,20 +93,28 @@ const std::map<std::string, peer::Setup> kCases = {
     {"relu_16m", [] { return large([](const torch::Tensor& x) { return torch::relu(x); }); }},
     {"exp_16m", [] { return large([](const torch::Tensor& x) { return torch::exp(x); }); }},
     {"gelu_16m", [] { return large([](const torch::Tensor& x) { return torch::gelu(x); }); }},
-    {"add_16m", [] {
+    {"add_16m",
+     [] {
        auto y = torch::randn({int64_t{16} << 20});
        return large([y](const torch::Tensor& x) { return torch::add(x, y); });
      }},
-    {"softmax_16m", [] { return large([](const torch::Tensor& x) { return torch::softmax(x.view({16384, 1024}), 1); }); }},
+    {"softmax_16m",
+     [] { return large([](const torch::Tensor& x) {
+            return torch::softmax(x.view({16384, 1024}), 1);
+          }); }},
     {"sum_16m", [] { return large([](const torch::Tensor& x) { return torch::sum(x); }); }},
-    {"transpose_copy_16m", [] { return large([](const torch::Tensor& x) { return x.view({4096, 4096}).t().contiguous(); }); }},
+    {"transpose_copy_16m",
+     [] { return large([](const torch::Tensor& x) {
+            return x.view({4096, 4096}).t().contiguous();
+          }); }},
     {"matmul_100", [] { return matmul_of(100); }},
     {"matmul_256", [] { return matmul_of(256); }},
     {"matmul_512", [] { return matmul_of(512); }},
     {"matmul_1024", [] { return matmul_of(1024); }},
     {"matmul_2048", [] { return matmul_of(2048); }},
     {"matmul_4096", [] { return matmul_of(4096); }},
-    {"products_1000_norm_each", [] {
+    {"products_1000_norm_each",
+     [] {
        auto a = torch::randn({100, 100});
        return peer::Step([=] {
          double total = 0;
@@ -107,7 +122,8 @@ const std::map<std::string, peer::Setup> kCases = {
          if (total < 0) throw std::runtime_error("a norm is negative");
        });
      }},
-    {"products_1000_norm_once", [] {
+    {"products_1000_norm_once",
+     [] {
        auto a = torch::randn({100, 100});
        return peer::Step([=] {
          auto total = torch::zeros({});
@@ -121,5 +137,6 @@ const std::map<std::string, peer::Setup> kCases = {
 
 int main() {
   torch::manual_seed(0);
-  return peer::serve(std::string("libtorch ") + TORCH_VERSION, [](int threads) { at::set_num_threads(threads); }, kCases);
+  return peer::serve(
+      std::string("libtorch ") + TORCH_VERSION, [](int threads) { at::set_num_threads(threads); }, kCases);
 }

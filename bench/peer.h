@@ -1,5 +1,5 @@
-// The side of a benchmark that is measured: a process that waits for requests on standard input and times one case
-// at a time. bench/compare.py drives several such processes in turn, so that all see the same machine.
+// The side of a benchmark that is measured: a process that waits for requests on standard input and times one
+// case at a time. bench/compare.py drives several such processes in turn, so that all see the same machine.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace peer {
 
 /// One iteration of a case.
 using Step = std::function<void()>;
-/// Builds a case's data and returns its iteration; called when the case is first asked for with a number of threads.
+/// Builds a case's data and returns its iteration; called when the case is first asked for with a number of
+/// threads.
 using Setup = std::function<Step()>;
 
 /// Nanoseconds for one iteration, measured for at least `seconds` after as long a warm-up.
@@ -31,15 +32,17 @@ inline double time_step(const Step& step, double seconds) {
   int64_t count = 1;
   double taken = run(count);
   while (taken < seconds) {
-    count = std::max(count + 1, static_cast<int64_t>(static_cast<double>(count) * std::min(10.0, 1.2 * seconds / std::max(taken, 1e-9))));
+    count = std::max(count + 1, static_cast<int64_t>(static_cast<double>(count) *
+                                                     std::min(10.0, 1.2 * seconds / std::max(taken, 1e-9))));
     taken = run(count);
   }
   return taken / static_cast<double>(count) * 1e9;
 }
 
-/// Answers "CASE THREADS SECONDS" with nanoseconds, or with "error: ..."; ends with standard input. The first line that it
-/// writes is `version`.
-inline int serve(const std::string& version, const std::function<void(int)>& set_threads, const std::map<std::string, Setup>& cases) {
+/// Answers "CASE THREADS SECONDS" with nanoseconds, or with "error: ..."; ends with standard input. The first
+/// line that it writes is `version`.
+inline int serve(const std::string& version, const std::function<void(int)>& set_threads,
+                 const std::map<std::string, Setup>& cases) {
   std::cout << version << std::endl;
   std::string line, current;
   Step step;

@@ -27,7 +27,8 @@ peer::Step matmul_of(int64_t n) {
 
 peer::Step lenet_step(int64_t batch) {
   auto net = std::make_shared<nn::LeNet>();
-  auto optimizer = std::make_shared<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
+  auto optimizer =
+      std::make_shared<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
   Tensor x = randn({batch, 1, 28, 28}), y = randint(0, 10, {batch});
   return [=] {
     optimizer->zero_grad();
@@ -38,16 +39,19 @@ peer::Step lenet_step(int64_t batch) {
 }
 
 const std::map<std::string, peer::Setup> kCases = {
-    {"add_small", [] {
+    {"add_small",
+     [] {
        Tensor a = randn({2, 3}), b = randn({2, 3});
        return peer::Step([=] { add(a, b); });
      }},
-    {"mlp_forward_b2", [] {
+    {"mlp_forward_b2",
+     [] {
        auto net = std::make_shared<Perceptron>();
        Tensor x = randn({2, 20});
        return peer::Step([=] { (*net)(x); });
      }},
-    {"mlp_forward_b2_no_grad", [] {
+    {"mlp_forward_b2_no_grad",
+     [] {
        auto net = std::make_shared<Perceptron>();
        Tensor x = randn({2, 20});
        return peer::Step([=] {
@@ -55,7 +59,8 @@ const std::map<std::string, peer::Setup> kCases = {
          (*net)(x);
        });
      }},
-    {"mlp_adam_step_b2", [] {
+    {"mlp_adam_step_b2",
+     [] {
        auto net = std::make_shared<Perceptron>();
        auto optimizer = std::make_shared<optim::Adam>(net->parameters(), optim::AdamOptions{.lr = 1e-3});
        Tensor x = randn({2, 20}), y = randint(0, 10, {2});
@@ -71,20 +76,27 @@ const std::map<std::string, peer::Setup> kCases = {
     {"relu_16m", [] { return large([](const Tensor& x) { return relu(x); }); }},
     {"exp_16m", [] { return large([](const Tensor& x) { return exp(x); }); }},
     {"gelu_16m", [] { return large([](const Tensor& x) { return gelu(x); }); }},
-    {"add_16m", [] {
+    {"add_16m",
+     [] {
        Tensor y = randn({int64_t{16} << 20});
        return large([y](const Tensor& x) { return add(x, y); });
      }},
-    {"softmax_16m", [] { return large([](const Tensor& x) { return softmax(x.view({16384, 1024}), 1); }); }},
+    {"softmax_16m", [] { return large([](const Tensor& x) {
+                           return softmax(x.view({16384, 1024}), 1);
+                         }); }},
     {"sum_16m", [] { return large([](const Tensor& x) { return sum(x); }); }},
-    {"transpose_copy_16m", [] { return large([](const Tensor& x) { return x.view({4096, 4096}).t().contiguous(); }); }},
+    {"transpose_copy_16m",
+     [] { return large([](const Tensor& x) {
+            return x.view({4096, 4096}).t().contiguous();
+          }); }},
     {"matmul_100", [] { return matmul_of(100); }},
     {"matmul_256", [] { return matmul_of(256); }},
     {"matmul_512", [] { return matmul_of(512); }},
     {"matmul_1024", [] { return matmul_of(1024); }},
     {"matmul_2048", [] { return matmul_of(2048); }},
     {"matmul_4096", [] { return matmul_of(4096); }},
-    {"products_1000_norm_each", [] {
+    {"products_1000_norm_each",
+     [] {
        Tensor a = randn({100, 100});
        return peer::Step([=] {
          double total = 0;
@@ -92,7 +104,8 @@ const std::map<std::string, peer::Setup> kCases = {
          if (total < 0) throw std::runtime_error("a norm is negative");
        });
      }},
-    {"products_1000_norm_once", [] {
+    {"products_1000_norm_once",
+     [] {
        Tensor a = randn({100, 100});
        return peer::Step([=] {
          Tensor total = zeros({});
@@ -106,5 +119,6 @@ const std::map<std::string, peer::Setup> kCases = {
 
 int main() {
   manual_seed(0);
-  return peer::serve("Tern", [](int threads) { set_num_threads(threads); }, kCases);
+  return peer::serve(
+      "Tern", [](int threads) { set_num_threads(threads); }, kCases);
 }

@@ -1,5 +1,5 @@
-// The little arithmetic that autograd itself needs: sums and copies of gradients, through the common kernels. Operators
-// for users are in ops/.
+// The little arithmetic that autograd itself needs: sums and copies of gradients, through the common kernels.
+// Operators for users are in ops/.
 #pragma once
 
 #include "tern/core/tensor.h"

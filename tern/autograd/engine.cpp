@@ -49,19 +49,20 @@ class Positions {
 
 /// A node or leaf in a run.
 struct Task {
-  Node* node = nullptr;        // null for a leaf
+  Node* node = nullptr;  // null for a leaf
   TensorImpl* leaf = nullptr;
-  uint32_t waits_for = 0;      // edges whose gradient has not come yet
+  uint32_t waits_for = 0;  // edges whose gradient has not come yet
   bool wanted = true;
-  int32_t capture = -1;        // position in the inputs of grad()
+  int32_t capture = -1;  // position in the inputs of grad()
   Tensor grad;
 
   uint64_t priority() const { return node ? node->sequence() : std::numeric_limits<uint64_t>::max(); }
 };
 
 void check_gradient(const char* op, const Tensor& grad, const Shape& shape) {
-  TERN_CHECK(grad.shape() == shape, ShapeError, "{}: a gradient of shape {} was given for a tensor of shape {}", op,
-             to_string(grad.shape()), to_string(shape));
+  TERN_CHECK(grad.shape() == shape, ShapeError,
+             "{}: a gradient of shape {} was given for a tensor of shape {}", op, to_string(grad.shape()),
+             to_string(shape));
 }
 
 Tensor run_hooks(const std::vector<std::pair<int64_t, GradHook>>& hooks, Tensor grad) {
@@ -108,14 +109,17 @@ class Run {
     }
   }
 
-  /// Restricts the run to what leads to these tensors; their gradients are kept. False for one that was not found.
+  /// Restricts the run to what leads to these tensors; their gradients are kept. False for one that was not
+  /// found.
   std::vector<bool> capture(const std::vector<Edge>& inputs) {
     capturing_ = true;
     std::vector<bool> found;
     for (Task& task : tasks_) task.wanted = false;
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const void* key = inputs[i].node ? static_cast<const void*>(inputs[i].node.get()) : inputs[i].leaf.get();
-      auto [position, is_new] = key ? positions_.insert(key, std::numeric_limits<uint32_t>::max()) : std::pair{uint32_t{0}, true};
+      const void* key =
+          inputs[i].node ? static_cast<const void*>(inputs[i].node.get()) : inputs[i].leaf.get();
+      auto [position, is_new] =
+          key ? positions_.insert(key, std::numeric_limits<uint32_t>::max()) : std::pair{uint32_t{0}, true};
       found.push_back(!is_new && position != std::numeric_limits<uint32_t>::max());
       if (!found.back()) continue;
       tasks_[position].wanted = true;
@@ -126,7 +130,8 @@ class Run {
     std::vector<uint32_t> order(tasks_.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-      uint64_t x = tasks_[a].node ? tasks_[a].priority() + 1 : 0, y = tasks_[b].node ? tasks_[b].priority() + 1 : 0;
+      uint64_t x = tasks_[a].node ? tasks_[a].priority() + 1 : 0,
+               y = tasks_[b].node ? tasks_[b].priority() + 1 : 0;
       return x < y;
     });
     for (uint32_t position : order) {
@@ -254,57 +259,63 @@ class Run {
 };
 
 void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
-  TERN_CHECK(gradients.empty() || gradients.size() == outputs.size(), ValueError, "backward: got {} outputs and {} gradients",
-             outputs.size(), gradients.size());
+  TERN_CHECK(gradients.empty() || gradients.size() == outputs.size(), ValueError,
+             "backward: got {} outputs and {} gradients", outputs.size(), gradients.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
     TERN_CHECK(output.requires_grad(), AutogradError,
-               "backward: element {} of tensors does not require grad and does not have a grad_fn: was it computed inside a "
+               "backward: element {} of tensors does not require grad and does not have a grad_fn: was it "
+               "computed inside a "
                "NoGradGuard, or from tensors without requires_grad?",
                i);
     Tensor grad = gradients.empty() ? Tensor() : gradients[i];
     if (!grad.defined()) {
       TERN_CHECK(output.numel() == 1, AutogradError,
-                 "backward: grad can be implicitly created only for scalar outputs: the output has shape {}; give a gradient of that "
+                 "backward: grad can be implicitly created only for scalar outputs: the output has shape {}; "
+                 "give a gradient of that "
                  "shape, or reduce it with sum() or mean()",
                  to_string(output.shape()));
       grad = filled(output.shape(), output.dtype(), output.device(), 1);
     }
     check_gradient("backward", grad, output.shape());
     TERN_CHECK(grad.dtype() == output.dtype() && grad.device() == output.device(), DTypeError,
-               "backward: the gradient is {} on {}, its tensor is {} on {}", name(grad.dtype()), grad.device().str(),
-               name(output.dtype()), output.device().str());
+               "backward: the gradient is {} on {}, its tensor is {} on {}", name(grad.dtype()),
+               grad.device().str(), name(output.dtype()), output.device().str());
     run.add_root(gradient_edge(output), std::move(grad));
   }
 }
 
 }  // namespace
 
-void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph, bool create_graph) {
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph,
+              bool create_graph) {
   Run run(retain_graph || create_graph, create_graph);
   add_roots(run, outputs, gradients);
   run.go();
 }
 
-std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs, const std::vector<Tensor>& gradients,
-                         GradOptions options) {
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& gradients, GradOptions options) {
   Run run(options.retain_graph || options.create_graph, options.create_graph);
   add_roots(run, outputs, gradients);
   std::vector<Edge> edges;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    TERN_CHECK(inputs[i].requires_grad(), AutogradError, "grad: input {} does not require grad: call requires_grad_() on it first", i);
+    TERN_CHECK(inputs[i].requires_grad(), AutogradError,
+               "grad: input {} does not require grad: call requires_grad_() on it first", i);
     edges.push_back(gradient_edge(inputs[i]));
   }
   std::vector<bool> found = run.capture(edges);
   for (size_t i = 0; i < inputs.size(); ++i)
     TERN_CHECK(found[i] || options.allow_unused, AutogradError,
-               "grad: One of the differentiated Tensors appears to not have been used in the graph (input {}): set allow_unused=true "
+               "grad: One of the differentiated Tensors appears to not have been used in the graph (input "
+               "{}): set allow_unused=true "
                "if that is meant",
                i);
   run.go();
   std::vector<Tensor> result = run.captured(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i)
-    TERN_CHECK(result[i].defined() || options.allow_unused, AutogradError, "grad: no gradient reached input {}", i);
+    TERN_CHECK(result[i].defined() || options.allow_unused, AutogradError,
+               "grad: no gradient reached input {}", i);
   return result;
 }
 

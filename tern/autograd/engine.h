@@ -7,19 +7,21 @@
 
 namespace tern {
 
-/// Adds the gradients of `outputs` with respect to all leaves to their `grad()`. An undefined or missing gradient means 1 for an
-/// output of one element. Frees what was saved unless `retain_graph`; with `create_graph` the computation of the
-/// gradients is itself recorded. Throws AutogradError.
-void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients = {}, bool retain_graph = false,
-              bool create_graph = false);
+/// Adds the gradients of `outputs` with respect to all leaves to their `grad()`. An undefined or missing
+/// gradient means 1 for an output of one element. Frees what was saved unless `retain_graph`; with
+/// `create_graph` the computation of the gradients is itself recorded. Throws AutogradError.
+void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients = {},
+              bool retain_graph = false, bool create_graph = false);
 
 struct GradOptions {
   bool retain_graph = false;
   bool create_graph = false;  ///< implies retain_graph
-  bool allow_unused = false;  ///< an input that the outputs do not depend on gets an undefined gradient, not an error
+  bool allow_unused =
+      false;  ///< an input that the outputs do not depend on gets an undefined gradient, not an error
 };
 
-/// The gradients of `outputs` with respect to `inputs` (leaves or not), as torch.autograd.grad; no `grad()` is touched.
+/// The gradients of `outputs` with respect to `inputs` (leaves or not), as torch.autograd.grad; no `grad()`
+/// is touched.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const std::vector<Tensor>& gradients = {}, GradOptions options = {});
 

@@ -11,7 +11,8 @@
 namespace tern {
 namespace {
 
-/// Weights that no symmetry of a formula cancels: fractional parts of multiples of the golden ratio, around 1.
+/// Weights that no symmetry of a formula cancels: fractional parts of multiples of the golden ratio,
+/// around 1.
 double weight(int64_t i) { return 0.5 + std::fmod(static_cast<double>(i + 1) * 0.6180339887498949, 1.0); }
 
 Tensor weights_like(const Tensor& x, int64_t salt) {
@@ -29,14 +30,17 @@ double weighted_sum(const Tensor& y) {
 
 void check_inputs(const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
-    TERN_CHECK(inputs[i].dtype() == DType::Float64 && inputs[i].device().is_cpu() && inputs[i].requires_grad() && inputs[i].is_contiguous(),
-               ValueError, "gradcheck: input {} must be a contiguous float64 leaf on the cpu that requires a gradient", i);
+    TERN_CHECK(inputs[i].dtype() == DType::Float64 && inputs[i].device().is_cpu() &&
+                   inputs[i].requires_grad() && inputs[i].is_contiguous(),
+               ValueError,
+               "gradcheck: input {} must be a contiguous float64 leaf on the cpu that requires a gradient",
+               i);
 }
 
 }  // namespace
 
-void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,
-               GradcheckOptions options) {
+void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+               const std::vector<Tensor>& inputs, GradcheckOptions options) {
   check_inputs(inputs);
   Tensor y = function(inputs);
   std::vector<Tensor> analytic = grad({y}, inputs, {weights_like(y, 0)}, {.allow_unused = true});
@@ -53,14 +57,16 @@ void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function
       x[e] = kept;
       double expected = (above - below) / (2 * options.eps);
       double actual = gradient.defined() ? gradient.data<double>()[e] : 0;
-      TERN_CHECK(std::fabs(actual - expected) <= options.atol + options.rtol * std::fabs(expected), AutogradError,
-                 "gradcheck: input {}, element {}: the gradient is {}, finite differences give {}", i, e, actual, expected);
+      TERN_CHECK(std::fabs(actual - expected) <= options.atol + options.rtol * std::fabs(expected),
+                 AutogradError,
+                 "gradcheck: input {}, element {}: the gradient is {}, finite differences give {}", i, e,
+                 actual, expected);
     }
   }
 }
 
-void gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,
-                   GradcheckOptions options) {
+void gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                   const std::vector<Tensor>& inputs, GradcheckOptions options) {
   check_inputs(inputs);
   for (size_t i = 0; i < inputs.size(); ++i) {
     auto first = [&](const std::vector<Tensor>& x) {

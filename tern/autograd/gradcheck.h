@@ -9,19 +9,19 @@
 namespace tern {
 
 struct GradcheckOptions {
-  double eps = 1e-6;   ///< step of the central differences
+  double eps = 1e-6;  ///< step of the central differences
   double atol = 1e-5;
   double rtol = 1e-3;
 };
 
-/// Compares the gradients of `function` (one float64 result on the CPU) at `inputs` (float64 leaves on the CPU that require
-/// gradients) with central differences, against a fixed weighting of the results. Throws AutogradError naming the
-/// input, the element and both values where they differ.
-void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,
-               GradcheckOptions options = {});
+/// Compares the gradients of `function` (one float64 result on the CPU) at `inputs` (float64 leaves on the
+/// CPU that require gradients) with central differences, against a fixed weighting of the results. Throws
+/// AutogradError naming the input, the element and both values where they differ.
+void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+               const std::vector<Tensor>& inputs, GradcheckOptions options = {});
 
 /// The same for second derivatives: gradcheck of the first gradients.
-void gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function, const std::vector<Tensor>& inputs,
-                   GradcheckOptions options = {});
+void gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
+                   const std::vector<Tensor>& inputs, GradcheckOptions options = {});
 
 }  // namespace tern

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "tern/autograd/grad_mode.h"
-#include "tern/autograd/region.h"
 #include "tern/autograd/record.h"
+#include "tern/autograd/region.h"
 #include "tern/base/check.h"
 
 namespace tern {
@@ -19,7 +19,8 @@ namespace {
 std::atomic<uint64_t> next_sequence{0};
 }  // namespace
 
-Node::Node(const char* name) : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+Node::Node(const char* name)
+    : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
 
 void destroy(Node* node) {
   thread_local std::vector<Node*>* queue = nullptr;
@@ -53,11 +54,13 @@ Saved::Saved(const Tensor& tensor, bool is_output) : is_output_(is_output) {
 Tensor Saved::unpack(const Node& node) const {
   if (!tensor_.defined()) return {};
   TERN_CHECK(tensor_.version() == version_, AutogradError,
-             "{}: one of the variables needed for gradient computation has been modified by an inplace operation: the {} of {} "
-             "(a {} tensor of shape {}) is at version {}; expected version {} instead. Change a clone() of it, or use the form "
+             "{}: one of the variables needed for gradient computation has been modified by an inplace "
+             "operation: the {} of {} "
+             "(a {} tensor of shape {}) is at version {}; expected version {} instead. Change a clone() of "
+             "it, or use the form "
              "of the operator that is not in place",
-             node.name(), is_output_ ? "result" : "input", node.name(), name(tensor_.dtype()), to_string(tensor_.shape()),
-             tensor_.version(), version_);
+             node.name(), is_output_ ? "result" : "input", node.name(), name(tensor_.dtype()),
+             to_string(tensor_.shape()), tensor_.version(), version_);
   if (!is_output_ || !is_grad_enabled()) return tensor_;
   Tensor output = tensor_.detach();
   GradMeta& meta = meta_of(output);

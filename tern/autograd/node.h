@@ -1,5 +1,6 @@
-// The recorded graph: nodes (one for each recorded operator call), their edges to the inputs' history, and the tensors
-// saved for backward. Operators use autograd/record.h; the walk over the graph is in autograd/engine.cpp.
+// The recorded graph: nodes (one for each recorded operator call), their edges to the inputs' history, and
+// the tensors saved for backward. Operators use autograd/record.h; the walk over the graph is in
+// autograd/engine.cpp.
 #pragma once
 
 #include <functional>
@@ -15,7 +16,8 @@ namespace tern {
 class Node;
 struct GradMeta;
 
-/// Where a gradient goes next: to the node that computed the input, or into a leaf. Empty when no gradient is wanted.
+/// Where a gradient goes next: to the node that computed the input, or into a leaf. Empty when no gradient is
+/// wanted.
 struct Edge {
   IntrusivePtr<Node> node;
   IntrusivePtr<TensorImpl> leaf;
@@ -29,7 +31,8 @@ Edge gradient_edge(const Tensor& tensor);
 class Saved {
  public:
   Saved() = default;
-  /// `is_output`: the tensor is the result of the operator that saves it, and must not keep that operator's node alive.
+  /// `is_output`: the tensor is the result of the operator that saves it, and must not keep that operator's
+  /// node alive.
   Saved(const Tensor& tensor, bool is_output);
   /// The tensor as it was. Throws AutogradError naming the operator when it was changed in place since.
   Tensor unpack(const Node& node) const;
@@ -97,7 +100,8 @@ struct GradMeta final : AutogradMeta {
   std::vector<std::pair<int64_t, GradHook>> leaf_hooks;
   int64_t next_hook = 0;
   bool retains_grad = false;
-  /// Of a view: the tensor whose storage it shows, and that tensor's number of in-place changes that `grad_fn` knows of.
+  /// Of a view: the tensor whose storage it shows, and that tensor's number of in-place changes that
+  /// `grad_fn` knows of.
   Tensor base;
   uint32_t base_rewrites = 0;
   /// Of a base: how often its history was rewritten by in-place changes of views.
@@ -110,7 +114,8 @@ inline GradMeta* find_meta(const Tensor& tensor) noexcept {
 }
 /// The tensor's GradMeta; makes one.
 GradMeta& meta_of(const Tensor& tensor);
-/// The node that computed the tensor; null for leaves. A view whose base was changed through another view gets its new history here.
+/// The node that computed the tensor; null for leaves. A view whose base was changed through another view
+/// gets its new history here.
 IntrusivePtr<Node> grad_fn_of(const Tensor& tensor);
 
 }  // namespace tern

@@ -16,18 +16,21 @@ bool tracks_grad(const std::vector<Tensor>& tensors) noexcept {
 void check_in_place(const char* name, const Tensor& tensor) {
   for (size_t d = 0; d < tensor.shape().size(); ++d)
     TERN_CHECK(tensor.shape()[d] <= 1 || tensor.strides()[d] != 0, ShapeError,
-               "{}: more than one element of the written-to tensor refers to a single memory location (shape {}, strides {}): "
+               "{}: more than one element of the written-to tensor refers to a single memory location (shape "
+               "{}, strides {}): "
                "clone() it first",
                name, to_string(tensor.shape()), to_string(tensor.strides()));
   if (!is_grad_enabled()) return;
   GradMeta* meta = find_meta(tensor);
   if (meta == nullptr) return;
   TERN_CHECK(!tensor.requires_grad() || !tensor.is_leaf(), AutogradError,
-             "{}: a leaf Variable that requires grad is being used in an in-place operation: change it inside a NoGradGuard, or "
+             "{}: a leaf Variable that requires grad is being used in an in-place operation: change it "
+             "inside a NoGradGuard, or "
              "change a clone()",
              name);
   TERN_CHECK(!meta->base.defined() || !meta->base.requires_grad() || !meta->base.is_leaf(), AutogradError,
-             "{}: a view of a leaf Variable that requires grad is being used in an in-place operation: change it inside a "
+             "{}: a view of a leaf Variable that requires grad is being used in an in-place operation: "
+             "change it inside a "
              "NoGradGuard, or change a clone()",
              name);
 }
@@ -36,7 +39,8 @@ namespace detail {
 
 void throw_second_backward(const Node& node) {
   TERN_THROW(AutogradError,
-             "{}: Trying to backward through the graph a second time: its saved tensors were freed by the first backward(). "
+             "{}: Trying to backward through the graph a second time: its saved tensors were freed by the "
+             "first backward(). "
              "Specify retain_graph=true there if the graph is needed again",
              node.name());
 }

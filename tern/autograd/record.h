@@ -1,4 +1,5 @@
-// How operators record their gradients: `if (tracks_grad(x)) record("exp", y, {x}, backward)`, next to the forward.
+// How operators record their gradients: `if (tracks_grad(x)) record("exp", y, {x}, backward)`, next to the
+// forward.
 #pragma once
 
 #include <array>
@@ -25,7 +26,8 @@ inline Saved save_output(const Tensor& output) { return Saved(output, /*is_outpu
 
 namespace detail {
 
-extern thread_local int pending_saves;  // tensors saved since the last node was made: those that its function holds
+extern thread_local int
+    pending_saves;  // tensors saved since the last node was made: those that its function holds
 
 [[noreturn]] void throw_second_backward(const Node& node);
 
@@ -69,8 +71,9 @@ IntrusivePtr<Node> make_node(const char* name, const Tensor* inputs, size_t coun
 
 }  // namespace detail
 
-/// Makes `output` the result of an operator on `inputs`. `backward(GradContext& c, const Tensor& grad)` returns the
-/// gradients of the inputs: a Tensor for one input, else std::array or std::vector, undefined where none is needed.
+/// Makes `output` the result of an operator on `inputs`. `backward(GradContext& c, const Tensor& grad)`
+/// returns the gradients of the inputs: a Tensor for one input, else std::array or std::vector, undefined
+/// where none is needed.
 template <class F>
 void record(const char* name, const Tensor& output, std::initializer_list<Tensor> inputs, F&& backward) {
   detail::attach(output, detail::make_node(name, inputs.begin(), inputs.size(), std::forward<F>(backward)));
@@ -80,28 +83,33 @@ void record(const char* name, const Tensor& output, const std::vector<Tensor>& i
   detail::attach(output, detail::make_node(name, inputs.data(), inputs.size(), std::forward<F>(backward)));
 }
 
-/// For operators whose result shares the storage of `base`: call it always, tracked or not, so that a later change in
-/// place through the view reaches the history of the base.
+/// For operators whose result shares the storage of `base`: call it always, tracked or not, so that a later
+/// change in place through the view reaches the history of the base.
 template <class F>
 void record_view(const char* name, const Tensor& view, const Tensor& base, F&& backward) {
   if (!is_grad_enabled()) return;
-  if (base.requires_grad()) detail::attach(view, detail::make_node(name, &base, 1, std::forward<F>(backward)));
+  if (base.requires_grad())
+    detail::attach(view, detail::make_node(name, &base, 1, std::forward<F>(backward)));
   detail::mark_view(view, base);
 }
 
-/// Call before changing `tensor` in place. Throws AutogradError for a leaf that requires a gradient (in recording
-/// mode), ShapeError when elements of the tensor share memory (expand).
+/// Call before changing `tensor` in place. Throws AutogradError for a leaf that requires a gradient (in
+/// recording mode), ShapeError when elements of the tensor share memory (expand).
 void check_in_place(const char* name, const Tensor& tensor);
 
-/// Call after `changed` was changed in place: counts a version and, when tracked, rewrites its history. `inputs` are the
-/// operands with the old `changed` among them, as they stand in the formula.
+/// Call after `changed` was changed in place: counts a version and, when tracked, rewrites its history.
+/// `inputs` are the operands with the old `changed` among them, as they stand in the formula.
 template <class F>
-void record_in_place(const char* name, const Tensor& changed, std::initializer_list<Tensor> inputs, F&& backward) {
+void record_in_place(const char* name, const Tensor& changed, std::initializer_list<Tensor> inputs,
+                     F&& backward) {
   changed.storage()->bump_version();
   bool tracked = false;
   for (const Tensor& input : inputs) tracked = tracked || tracks_grad(input);
-  if (tracked) detail::attach_in_place(changed, detail::make_node(name, inputs.begin(), inputs.size(), std::forward<F>(backward)));
-  else detail::pending_saves = 0;
+  if (tracked)
+    detail::attach_in_place(
+        changed, detail::make_node(name, inputs.begin(), inputs.size(), std::forward<F>(backward)));
+  else
+    detail::pending_saves = 0;
 }
 
 }  // namespace tern

@@ -1,5 +1,5 @@
-// Regions of contiguous gradients: taking one out, clearing it, and putting one into zeros; each is linear, and their
-// gradients are each other.
+// Regions of contiguous gradients: taking one out, clearing it, and putting one into zeros; each is linear,
+// and their gradients are each other.
 #include "tern/autograd/region.h"
 
 #include "tern/autograd/arithmetic.h"
@@ -17,7 +17,8 @@ struct Region {
   int64_t offset = 0;
 
   Tensor of(const Tensor& contiguous) const {
-    return Tensor::view_of(contiguous.storage(), contiguous.dtype(), shape, strides, contiguous.storage_offset() + offset);
+    return Tensor::view_of(contiguous.storage(), contiguous.dtype(), shape, strides,
+                           contiguous.storage_offset() + offset);
   }
 };
 
@@ -48,7 +49,8 @@ Tensor clear(const Tensor& x, const Region& region) {
 
 Region region_of(const Tensor& view, const Tensor& base) {
   TERN_CHECK(base.is_contiguous(), AutogradError,
-             "a view of a tensor that is not contiguous (shape {}, strides {}) is changed in place where gradients are recorded: "
+             "a view of a tensor that is not contiguous (shape {}, strides {}) is changed in place where "
+             "gradients are recorded: "
              "make the base contiguous() before taking the view",
              to_string(base.shape()), to_string(base.strides()));
   return {base.shape(), view.shape(), view.strides(), view.storage_offset() - base.storage_offset()};
@@ -68,9 +70,10 @@ void refresh_view_history(const Tensor& view, GradMeta& meta) {
 
 void rewrite_base_history(const Tensor& view, GradMeta& meta, IntrusivePtr<Node> node) {
   Region region = region_of(view, meta.base);
-  IntrusivePtr<Node> replaced = detail::make_node(
-      "copy_slices", &meta.base, 1, [region](GradContext& c, const Tensor& g) {
-        return std::array<Tensor, 2>{c.needs(0) ? clear(g, region) : Tensor(), c.needs(1) ? take(g, region) : Tensor()};
+  IntrusivePtr<Node> replaced =
+      detail::make_node("copy_slices", &meta.base, 1, [region](GradContext& c, const Tensor& g) {
+        return std::array<Tensor, 2>{c.needs(0) ? clear(g, region) : Tensor(),
+                                     c.needs(1) ? take(g, region) : Tensor()};
       });
   std::vector<Edge> edges = replaced->inputs();
   edges.push_back(Edge{std::move(node), {}});

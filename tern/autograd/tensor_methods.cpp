@@ -17,9 +17,11 @@ std::vector<std::pair<int64_t, GradHook>>& hooks_of(const Tensor& tensor) {
 const Tensor& Tensor::requires_grad_(bool wanted) const {
   if (!wanted && !requires_grad()) return *this;
   TERN_CHECK(!wanted || is_floating_point(), DTypeError,
-             "requires_grad_: only Tensors of floating point dtype can require gradients, got {}", name(dtype()));
+             "requires_grad_: only Tensors of floating point dtype can require gradients, got {}",
+             name(dtype()));
   TERN_CHECK(wanted || is_leaf(), AutogradError,
-             "requires_grad_: you can only change requires_grad flags of leaf variables: use detach() for a computed tensor");
+             "requires_grad_: you can only change requires_grad flags of leaf variables: use detach() for a "
+             "computed tensor");
   meta_of(*this).requires_grad = wanted;
   return *this;
 }
@@ -37,15 +39,18 @@ Tensor Tensor::grad() const {
 }
 
 void Tensor::set_grad(const Tensor& grad) const {
-  TERN_CHECK(!grad.defined() || (grad.shape() == shape() && grad.dtype() == dtype() && grad.device() == device()), ShapeError,
-             "set_grad: the gradient must have the tensor's shape {}, dtype {} and device {}, got {}, {}, {}", to_string(shape()),
-             name(dtype()), device().str(), to_string(grad.defined() ? grad.shape() : Shape()),
-             name(grad.defined() ? grad.dtype() : dtype()), (grad.defined() ? grad.device() : device()).str());
+  TERN_CHECK(
+      !grad.defined() || (grad.shape() == shape() && grad.dtype() == dtype() && grad.device() == device()),
+      ShapeError,
+      "set_grad: the gradient must have the tensor's shape {}, dtype {} and device {}, got {}, {}, {}",
+      to_string(shape()), name(dtype()), device().str(), to_string(grad.defined() ? grad.shape() : Shape()),
+      name(grad.defined() ? grad.dtype() : dtype()), (grad.defined() ? grad.device() : device()).str());
   meta_of(*this).grad = grad;
 }
 
 void Tensor::retain_grad() const {
-  TERN_CHECK(requires_grad(), AutogradError, "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
+  TERN_CHECK(requires_grad(), AutogradError,
+             "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
   IntrusivePtr<Node> node = grad_fn_of(*this);
   if (!node) return;
   GradMeta& meta = meta_of(*this);
@@ -58,7 +63,8 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 }
 
 int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
-  TERN_CHECK(requires_grad(), AutogradError, "register_hook: cannot register a hook on a tensor that doesn't require gradient");
+  TERN_CHECK(requires_grad(), AutogradError,
+             "register_hook: cannot register a hook on a tensor that doesn't require gradient");
   int64_t number = meta_of(*this).next_hook++;
   hooks_of(*this).emplace_back(number, std::move(hook));
   return number;

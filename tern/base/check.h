@@ -7,9 +7,9 @@
 #include "tern/base/error.h"
 
 /// Throws `ErrorType` with the formatted message unless `condition` holds.
-#define TERN_CHECK(condition, ErrorType, ...)                       \
-  do {                                                              \
-    if (!(condition)) [[unlikely]]                                  \
+#define TERN_CHECK(condition, ErrorType, ...)                           \
+  do {                                                                  \
+    if (!(condition)) [[unlikely]]                                      \
       ::tern::detail::throw_error<ErrorType>(fmt::format(__VA_ARGS__)); \
   } while (false)
 

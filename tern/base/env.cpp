@@ -19,8 +19,9 @@ std::optional<int64_t> env_int(const char* name, int64_t low, int64_t high) {
   if (!text) return std::nullopt;
   int64_t value = 0;
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-  TERN_CHECK(error == std::errc() && end == text->data() + text->size() && value >= low && value <= high, ValueError,
-             "environment variable {}: expected an integer from {} to {}, got '{}'", name, low, high, *text);
+  TERN_CHECK(error == std::errc() && end == text->data() + text->size() && value >= low && value <= high,
+             ValueError, "environment variable {}: expected an integer from {} to {}, got '{}'", name, low,
+             high, *text);
   return value;
 }
 

@@ -39,15 +39,16 @@ int num_threads() noexcept {
 }
 
 void set_num_threads(int count) {
-  TERN_CHECK(count >= 1 && count <= 1024, ValueError, "set_num_threads: expected 1 to 1024 threads, got {}", count);
+  TERN_CHECK(count >= 1 && count <= 1024, ValueError, "set_num_threads: expected 1 to 1024 threads, got {}",
+             count);
   process_threads.store(count, std::memory_order_relaxed);
   own_threads = 0;
   omp_set_num_threads(count);
 }
 
 void set_thread_local_num_threads(int count) {
-  TERN_CHECK(count >= 0 && count <= 1024, ValueError, "set_thread_local_num_threads: expected 0 to 1024 threads, got {}",
-             count);
+  TERN_CHECK(count >= 0 && count <= 1024, ValueError,
+             "set_thread_local_num_threads: expected 0 to 1024 threads, got {}", count);
   own_threads = count;
   omp_set_num_threads(num_threads());
 }
@@ -57,7 +58,8 @@ namespace detail {
 bool in_parallel_region() noexcept { return inside; }
 
 void parallel_for_impl(int64_t count, int64_t chunks, RangeBody body, void* context) {
-  // Fork and join are also written as release/acquire pairs: ThreadSanitizer does not see inside the OpenMP runtime.
+  // Fork and join are also written as release/acquire pairs: ThreadSanitizer does not see inside the OpenMP
+  // runtime.
   std::atomic<int> fork{0};
   std::atomic<int> join{0};
   std::exception_ptr failure;

@@ -9,7 +9,8 @@
 
 namespace tern {
 
-/// Threads that `parallel_for` uses when called from this thread. At first the number of usable cores, or TERN_NUM_THREADS.
+/// Threads that `parallel_for` uses when called from this thread. At first the number of usable cores, or
+/// TERN_NUM_THREADS.
 int num_threads() noexcept;
 
 /// Sets the number of threads for the calling thread and for threads that have not set their own.
@@ -42,7 +43,8 @@ void parallel_for(int64_t count, int64_t grain, Body&& body) {
   }
   using Target = std::remove_reference_t<Body>;
   detail::parallel_for_impl(
-      count, chunks, [](void* context, int64_t begin, int64_t end) { (*static_cast<Target*>(context))(begin, end); },
+      count, chunks,
+      [](void* context, int64_t begin, int64_t end) { (*static_cast<Target*>(context))(begin, end); },
       const_cast<void*>(static_cast<const void*>(std::addressof(body))));
 }
 

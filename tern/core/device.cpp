@@ -14,16 +14,20 @@ Device::Device(std::string_view text) {
   int number = -1;
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   bool canonical = digits == "0" || (!digits.empty() && digits[0] >= '1' && digits[0] <= '9');
-  bool good_number = !numbered || (error == std::errc() && end == digits.data() + digits.size() && canonical && number < 32768);
+  bool good_number = !numbered || (error == std::errc() && end == digits.data() + digits.size() &&
+                                   canonical && number < 32768);
   bool is_cpu_kind = kind == "cpu";
-  TERN_CHECK((is_cpu_kind || kind == "cuda") && good_number && !(is_cpu_kind && numbered && number != 0), DeviceError,
-             "Invalid device string: '{}' (expected cpu, cuda, or cuda:N with N from 0, such as cuda:1)", text);
+  TERN_CHECK((is_cpu_kind || kind == "cuda") && good_number && !(is_cpu_kind && numbered && number != 0),
+             DeviceError,
+             "Invalid device string: '{}' (expected cpu, cuda, or cuda:N with N from 0, such as cuda:1)",
+             text);
   type = is_cpu_kind ? DeviceType::CPU : DeviceType::CUDA;
   index = static_cast<int16_t>(is_cpu_kind ? 0 : number);
 }
 
 Device::Device(int number) : type(DeviceType::CUDA), index(static_cast<int16_t>(number)) {
-  TERN_CHECK(number >= 0 && number < 32768, DeviceError, "Device index must be from 0 to 32767, got {}", number);
+  TERN_CHECK(number >= 0 && number < 32768, DeviceError, "Device index must be from 0 to 32767, got {}",
+             number);
 }
 
 std::string Device::str() const {

@@ -10,8 +10,8 @@ namespace tern {
 enum class DeviceType : uint8_t { CPU, CUDA };
 inline constexpr int kNumDeviceTypes = 2;
 
-/// `cpu`, or the GPU number `index` of `cuda`. `cuda` without a number (index -1) means the current GPU, and is
-/// resolved when a tensor is made. A simulated GPU is a `cuda` device too.
+/// `cpu`, or the GPU number `index` of `cuda`. `cuda` without a number (index -1) means the current GPU, and
+/// is resolved when a tensor is made. A simulated GPU is a `cuda` device too.
 struct Device {
   DeviceType type = DeviceType::CPU;
   int16_t index = 0;

@@ -1,4 +1,5 @@
-// DType: what one element is. Names, sizes, categories, type promotion, and the one switch from a DType to a C++ type.
+// DType: what one element is. Names, sizes, categories, type promotion, and the one switch from a DType to a
+// C++ type.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,8 @@ constexpr size_t itemsize(DType dtype) noexcept {
 }
 /// PyTorch's name without "torch.": "float32".
 std::string_view name(DType dtype) noexcept;
-/// From "float32", "torch.float32", or PyTorch's short names ("float", "half", "long", ...). Throws DTypeError.
+/// From "float32", "torch.float32", or PyTorch's short names ("float", "half", "long", ...). Throws
+/// DTypeError.
 DType parse_dtype(std::string_view text);
 
 constexpr bool is_floating_point(DType d) noexcept { return d >= DType::Float16 && d <= DType::Float64; }
@@ -73,36 +75,59 @@ void set_default_dtype(DType dtype);
 
 template <class T>
 constexpr DType dtype_of() {
-  if constexpr (std::is_same_v<T, bool>) return DType::Bool;
-  else if constexpr (std::is_same_v<T, uint8_t>) return DType::UInt8;
-  else if constexpr (std::is_same_v<T, int8_t>) return DType::Int8;
-  else if constexpr (std::is_same_v<T, int16_t>) return DType::Int16;
-  else if constexpr (std::is_same_v<T, int32_t>) return DType::Int32;
-  else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8) return DType::Int64;
-  else if constexpr (std::is_same_v<T, Half>) return DType::Float16;
-  else if constexpr (std::is_same_v<T, BFloat16>) return DType::BFloat16;
-  else if constexpr (std::is_same_v<T, float>) return DType::Float32;
-  else if constexpr (std::is_same_v<T, double>) return DType::Float64;
-  else static_assert(sizeof(T) == 0, "no DType has this C++ type");
+  if constexpr (std::is_same_v<T, bool>)
+    return DType::Bool;
+  else if constexpr (std::is_same_v<T, uint8_t>)
+    return DType::UInt8;
+  else if constexpr (std::is_same_v<T, int8_t>)
+    return DType::Int8;
+  else if constexpr (std::is_same_v<T, int16_t>)
+    return DType::Int16;
+  else if constexpr (std::is_same_v<T, int32_t>)
+    return DType::Int32;
+  else if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8)
+    return DType::Int64;
+  else if constexpr (std::is_same_v<T, Half>)
+    return DType::Float16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::BFloat16;
+  else if constexpr (std::is_same_v<T, float>)
+    return DType::Float32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::Float64;
+  else
+    static_assert(sizeof(T) == 0, "no DType has this C++ type");
 }
 
 [[noreturn]] void throw_not_computable(DType dtype);
 
-/// Calls `f.template operator()<T>()` with the C++ type of a computable dtype. Throws DTypeError for the others.
+/// Calls `f.template operator()<T>()` with the C++ type of a computable dtype. Throws DTypeError for the
+/// others.
 template <class F>
 decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::Bool: return f.template operator()<bool>();
-    case DType::UInt8: return f.template operator()<uint8_t>();
-    case DType::Int8: return f.template operator()<int8_t>();
-    case DType::Int16: return f.template operator()<int16_t>();
-    case DType::Int32: return f.template operator()<int32_t>();
-    case DType::Int64: return f.template operator()<int64_t>();
-    case DType::Float16: return f.template operator()<Half>();
-    case DType::BFloat16: return f.template operator()<BFloat16>();
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: throw_not_computable(dtype);
+    case DType::Bool:
+      return f.template operator()<bool>();
+    case DType::UInt8:
+      return f.template operator()<uint8_t>();
+    case DType::Int8:
+      return f.template operator()<int8_t>();
+    case DType::Int16:
+      return f.template operator()<int16_t>();
+    case DType::Int32:
+      return f.template operator()<int32_t>();
+    case DType::Int64:
+      return f.template operator()<int64_t>();
+    case DType::Float16:
+      return f.template operator()<Half>();
+    case DType::BFloat16:
+      return f.template operator()<BFloat16>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      throw_not_computable(dtype);
   }
 }
 
@@ -110,11 +135,16 @@ decltype(auto) visit_dtype(DType dtype, F&& f) {
 template <class F>
 decltype(auto) visit_floating(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::Float16: return f.template operator()<Half>();
-    case DType::BFloat16: return f.template operator()<BFloat16>();
-    case DType::Float32: return f.template operator()<float>();
-    case DType::Float64: return f.template operator()<double>();
-    default: throw_not_computable(dtype);
+    case DType::Float16:
+      return f.template operator()<Half>();
+    case DType::BFloat16:
+      return f.template operator()<BFloat16>();
+    case DType::Float32:
+      return f.template operator()<float>();
+    case DType::Float64:
+      return f.template operator()<double>();
+    default:
+      throw_not_computable(dtype);
   }
 }
 

@@ -18,7 +18,9 @@ namespace detail {
 #else
   uint32_t sign = static_cast<uint32_t>(h & 0x8000u) << 16;
   uint32_t rest = h & 0x7fffu;
-  if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13 | ((rest & 0x3ffu) ? 0x400000u : 0u));
+  if (rest >= 0x7c00u)
+    return std::bit_cast<float>(sign | 0x7f800000u | (rest & 0x3ffu) << 13 |
+                                ((rest & 0x3ffu) ? 0x400000u : 0u));
   if (rest >= 0x400u) return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
   float subnormal = static_cast<float>(rest) * 0x1p-24f;
   return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(subnormal));

@@ -15,7 +15,8 @@ std::array<std::atomic<Memory*>, kNumDeviceTypes> memories{};
 Memory& memory_of(Device device) {
   Memory* memory = find_memory(device.type);
   TERN_CHECK(memory != nullptr, DeviceError,
-             "device {} is not available: no backend for it is loaded (use the cpu, or simulated GPUs with TERN_SIM_GPUS=2)",
+             "device {} is not available: no backend for it is loaded (use the cpu, or simulated GPUs with "
+             "TERN_SIM_GPUS=2)",
              device.str());
   return *memory;
 }
@@ -35,8 +36,8 @@ Device resolve_device(Device device) {
   Memory& memory = memory_of(device);
   int count = memory.device_count();
   int index = device.index < 0 ? memory.current_device() : device.index;
-  TERN_CHECK(index < count, DeviceError, "device {} is not available: the program sees {} GPU(s), numbered from 0",
-             device.str(), count);
+  TERN_CHECK(index < count, DeviceError,
+             "device {} is not available: the program sees {} GPU(s), numbered from 0", device.str(), count);
   return Device(device.type, index);
 }
 

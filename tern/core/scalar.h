@@ -9,25 +9,29 @@
 
 namespace tern {
 
-/// A number given from outside a tensor. It takes part in type promotion by its kind alone, as Python numbers do.
+/// A number given from outside a tensor. It takes part in type promotion by its kind alone, as Python numbers
+/// do.
 class Scalar {
  public:
   template <class T>
-    requires std::is_same_v<T, bool>
-  Scalar(T value) : kind_(DType::Bool), integer_(value ? 1 : 0) {}
+  requires std::is_same_v<T, bool> Scalar(T value) : kind_(DType::Bool), integer_(value ? 1 : 0) {}
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  Scalar(T value) : kind_(DType::Int64), integer_(static_cast<int64_t>(value)) {}
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Scalar(T value)
+      : kind_(DType::Int64), integer_(static_cast<int64_t>(value)) {}
   template <class T>
-    requires std::is_floating_point_v<T>
-  Scalar(T value) : kind_(DType::Float64), floating_(static_cast<double>(value)) {}
+  requires std::is_floating_point_v<T> Scalar(T value)
+      : kind_(DType::Float64), floating_(static_cast<double>(value)) {}
 
   /// Bool, Int64 or Float64.
   DType kind() const noexcept { return kind_; }
   bool is_floating_point() const noexcept { return kind_ == DType::Float64; }
-  double to_double() const noexcept { return kind_ == DType::Float64 ? floating_ : static_cast<double>(integer_); }
+  double to_double() const noexcept {
+    return kind_ == DType::Float64 ? floating_ : static_cast<double>(integer_);
+  }
   /// Floats are cut toward zero.
-  int64_t to_int() const noexcept { return kind_ == DType::Float64 ? static_cast<int64_t>(floating_) : integer_; }
+  int64_t to_int() const noexcept {
+    return kind_ == DType::Float64 ? static_cast<int64_t>(floating_) : integer_;
+  }
   bool to_bool() const noexcept { return kind_ == DType::Float64 ? floating_ != 0 : integer_ != 0; }
 
  private:

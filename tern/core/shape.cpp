@@ -7,7 +7,9 @@
 
 namespace tern {
 
-bool operator==(IntArrayRef a, IntArrayRef b) noexcept { return std::equal(a.begin(), a.end(), b.begin(), b.end()); }
+bool operator==(IntArrayRef a, IntArrayRef b) noexcept {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end());
+}
 
 std::string to_string(IntArrayRef list) {
   std::string text = "[";
@@ -19,9 +21,10 @@ std::string to_string(IntArrayRef list) {
 }
 
 int64_t checked_numel(IntArrayRef shape) {
-  TERN_CHECK(shape.size() <= kMaxRank, ShapeError, "a tensor has at most {} dimensions, got {}", kMaxRank, shape.size());
-  // PyTorch's rule too: an overflow counts even when another size is 0 unless the zero comes first; sizes of zero are
-  // looked for first here so that [0, 2^62, 4] is an empty tensor.
+  TERN_CHECK(shape.size() <= kMaxRank, ShapeError, "a tensor has at most {} dimensions, got {}", kMaxRank,
+             shape.size());
+  // PyTorch's rule too: an overflow counts even when another size is 0 unless the zero comes first; sizes of
+  // zero are looked for first here so that [0, 2^62, 4] is an empty tensor.
   bool has_zero = false;
   for (int64_t size : shape) {
     TERN_CHECK(size >= 0, ShapeError, "a size can not be negative: {}", to_string(shape));
@@ -30,7 +33,8 @@ int64_t checked_numel(IntArrayRef shape) {
   if (has_zero) return 0;
   int64_t numel = 1;
   for (int64_t size : shape)
-    TERN_CHECK(!__builtin_mul_overflow(numel, size, &numel), ShapeError, "too many elements for 64 bits: {}", to_string(shape));
+    TERN_CHECK(!__builtin_mul_overflow(numel, size, &numel), ShapeError, "too many elements for 64 bits: {}",
+               to_string(shape));
   return numel;
 }
 
@@ -58,8 +62,9 @@ bool is_contiguous(IntArrayRef shape, IntArrayRef strides) noexcept {
 
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) {
   int64_t limit = std::max<int64_t>(rank, 1);
-  TERN_CHECK(dim >= -limit && dim < limit, IndexError, "{}: Dimension out of range (expected to be in range of [{}, {}], but got {})",
-             op, -limit, limit - 1, dim);
+  TERN_CHECK(dim >= -limit && dim < limit, IndexError,
+             "{}: Dimension out of range (expected to be in range of [{}, {}], but got {})", op, -limit,
+             limit - 1, dim);
   return dim < 0 ? dim + limit : dim;
 }
 
@@ -72,9 +77,11 @@ Shape broadcast_shapes(IntArrayRef a, IntArrayRef b, const char* op) {
   for (size_t i = 0; i < shorter.size(); ++i) {
     int64_t x = longer[offset + i];
     int64_t y = shorter[i];
-    TERN_CHECK(x == y || x == 1 || y == 1, ShapeError,
-               "{}: shapes {} and {} do not broadcast: the sizes at dimension {} differ ({} vs {}) and neither is 1", op, to_string(a),
-               to_string(b), offset + i, a.size() >= b.size() ? x : y, a.size() >= b.size() ? y : x);
+    TERN_CHECK(
+        x == y || x == 1 || y == 1, ShapeError,
+        "{}: shapes {} and {} do not broadcast: the sizes at dimension {} differ ({} vs {}) and neither is 1",
+        op, to_string(a), to_string(b), offset + i, a.size() >= b.size() ? x : y,
+        a.size() >= b.size() ? y : x);
     result[offset + i] = x == 1 ? y : x;
   }
   return result;
@@ -83,7 +90,8 @@ Shape broadcast_shapes(IntArrayRef a, IntArrayRef b, const char* op) {
 bool view_strides(IntArrayRef shape, IntArrayRef strides, IntArrayRef target, Strides& result) {
   result = contiguous_strides(target);
   if (is_contiguous(shape, strides)) return true;
-  // Runs of dimensions that are dense with respect to each other may be cut anew; boundaries between runs must stay.
+  // Runs of dimensions that are dense with respect to each other may be cut anew; boundaries between runs
+  // must stay.
   size_t t = target.size();
   size_t d = shape.size();
   while (d-- > 0) {

@@ -1,4 +1,5 @@
-// Shapes and strides: lists of int64 with their arithmetic. No tensor here; walking of strided memory is in kernels/.
+// Shapes and strides: lists of int64 with their arithmetic. No tensor here; walking of strided memory is in
+// kernels/.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,8 @@ namespace tern {
 using Shape = SmallVector<int64_t, 6>;
 using Strides = Shape;
 
-/// A read-only view of int64s, for arguments: takes `{2, 3}`, Shape, vector, span. Does not own what it shows.
+/// A read-only view of int64s, for arguments: takes `{2, 3}`, Shape, vector, span. Does not own what it
+/// shows.
 class IntArrayRef {
  public:
   constexpr IntArrayRef() = default;
@@ -51,7 +53,8 @@ std::string to_string(IntArrayRef list);
 /// Highest number of dimensions a tensor may have.
 inline constexpr size_t kMaxRank = 64;
 
-/// Product of the sizes. Throws ShapeError for a negative size, a rank over kMaxRank, or an overflow of int64.
+/// Product of the sizes. Throws ShapeError for a negative size, a rank over kMaxRank, or an overflow of
+/// int64.
 int64_t checked_numel(IntArrayRef shape);
 
 /// Row-major strides.
@@ -67,8 +70,8 @@ int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);
 /// Sizes of the result of broadcasting. Throws ShapeError naming `op` and both shapes.
 Shape broadcast_shapes(IntArrayRef a, IntArrayRef b, const char* op);
 
-/// The strides that view a tensor of `shape` and `strides` as `target` without a copy; false when there are none.
-/// The element counts must be equal.
+/// The strides that view a tensor of `shape` and `strides` as `target` without a copy; false when there are
+/// none. The element counts must be equal.
 bool view_strides(IntArrayRef shape, IntArrayRef strides, IntArrayRef target, Strides& result);
 
 }  // namespace tern

@@ -7,7 +7,11 @@
 namespace tern {
 
 TensorImpl::TensorImpl(Storage storage_, DType dtype_, Shape shape_, Strides strides_, int64_t offset_)
-    : storage(std::move(storage_)), offset(offset_), shape(std::move(shape_)), strides(std::move(strides_)), dtype(dtype_) {
+    : storage(std::move(storage_)),
+      offset(offset_),
+      shape(std::move(shape_)),
+      strides(std::move(strides_)),
+      dtype(dtype_) {
   refresh();
 }
 
@@ -19,22 +23,28 @@ void TensorImpl::refresh() noexcept {
   contiguous = tern::is_contiguous(shape, strides);
 }
 
-Tensor Tensor::from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides, int64_t offset) {
+Tensor Tensor::from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides,
+                            int64_t offset) {
   int64_t numel = checked_numel(shape);
-  TERN_CHECK(shape.size() == strides.size(), ShapeError, "from_storage: shape {} and strides {} have different lengths",
-             to_string(shape), to_string(strides));
+  TERN_CHECK(shape.size() == strides.size(), ShapeError,
+             "from_storage: shape {} and strides {} have different lengths", to_string(shape),
+             to_string(strides));
   int64_t last = offset;
   bool fits = offset >= 0;
   for (size_t i = 0; i < shape.size(); ++i) {
-    TERN_CHECK(strides[i] >= 0, ShapeError, "from_storage: strides can not be negative: {}", to_string(strides));
+    TERN_CHECK(strides[i] >= 0, ShapeError, "from_storage: strides can not be negative: {}",
+               to_string(strides));
     int64_t reach = 0;
     if (numel != 0)
-      fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) && !__builtin_add_overflow(last, reach, &last);
+      fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
+             !__builtin_add_overflow(last, reach, &last);
   }
   int64_t available = static_cast<int64_t>(storage->nbytes() / itemsize(dtype));
   fits = fits && (numel == 0 ? offset <= available : last < available);
-  TERN_CHECK(fits, ShapeError, "from_storage: shape {} with strides {} and offset {} reaches outside a storage of {} elements of {}",
-             to_string(shape), to_string(strides), offset, available, name(dtype));
+  TERN_CHECK(
+      fits, ShapeError,
+      "from_storage: shape {} with strides {} and offset {} reaches outside a storage of {} elements of {}",
+      to_string(shape), to_string(strides), offset, available, name(dtype));
   return view_of(storage, dtype, shape.to_shape(), strides.to_shape(), offset);
 }
 
@@ -49,20 +59,24 @@ Tensor Tensor::detach() const {
 }
 
 void Tensor::throw_undefined() {
-  TERN_THROW(ValueError, "an undefined tensor was used: it was default-constructed or moved from, and holds no numbers");
+  TERN_THROW(ValueError,
+             "an undefined tensor was used: it was default-constructed or moved from, and holds no numbers");
 }
 
 void Tensor::check_data_access(DType wanted) const {
-  TERN_CHECK(dtype() == wanted, DTypeError, "data<{}>(): the tensor's dtype is {}: convert it with to(dtype)", name(wanted),
-             name(dtype()));
-  TERN_CHECK(device().is_cpu(), DeviceError, "data<{}>(): the tensor is on {}: bring it to the host with cpu()", name(wanted),
+  TERN_CHECK(dtype() == wanted, DTypeError, "data<{}>(): the tensor's dtype is {}: convert it with to(dtype)",
+             name(wanted), name(dtype()));
+  TERN_CHECK(device().is_cpu(), DeviceError,
+             "data<{}>(): the tensor is on {}: bring it to the host with cpu()", name(wanted),
              device().str());
 }
 
 Tensor empty_contiguous(Shape shape, int64_t numel, DType dtype, Device device) {
   size_t nbytes = 0;
-  TERN_CHECK(!__builtin_mul_overflow(static_cast<size_t>(numel), itemsize(dtype), &nbytes) && nbytes < (size_t{1} << 62),
-             OutOfMemoryError, "a tensor of shape {} and dtype {} needs more bytes than there can be", to_string(shape), name(dtype));
+  TERN_CHECK(!__builtin_mul_overflow(static_cast<size_t>(numel), itemsize(dtype), &nbytes) &&
+                 nbytes < (size_t{1} << 62),
+             OutOfMemoryError, "a tensor of shape {} and dtype {} needs more bytes than there can be",
+             to_string(shape), name(dtype));
   Strides strides = contiguous_strides(shape);
   return Tensor::view_of(allocate_storage(nbytes, device), dtype, std::move(shape), std::move(strides), 0);
 }

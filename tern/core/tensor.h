@@ -1,6 +1,6 @@
-// Tensor: a small handle to shape, strides, dtype and a shared storage. This room holds what a tensor is; what can be
-// done with it is in ops/ and autograd/. Methods marked (ops) or (autograd) are declared here because users expect
-// them on the tensor, and are defined in those rooms.
+// Tensor: a small handle to shape, strides, dtype and a shared storage. This room holds what a tensor is;
+// what can be done with it is in ops/ and autograd/. Methods marked (ops) or (autograd) are declared here
+// because users expect them on the tensor, and are defined in those rooms.
 #pragma once
 
 #include <functional>
@@ -56,14 +56,15 @@ struct ToOptions {
   bool copy = false;
 };
 
-/// An n-dimensional array. Copying a Tensor shares it; `clone()` copies the numbers. A default-constructed Tensor is
-/// undefined: every use but `defined()` throws ValueError.
+/// An n-dimensional array. Copying a Tensor shares it; `clone()` copies the numbers. A default-constructed
+/// Tensor is undefined: every use but `defined()` throws ValueError.
 class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
   /// A view of a storage. Throws ShapeError when the layout reaches outside it.
-  static Tensor from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides, int64_t offset = 0);
+  static Tensor from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides,
+                             int64_t offset = 0);
   /// The same for a row-major layout from the start of the storage.
   static Tensor from_storage(Storage storage, DType dtype, IntArrayRef shape);
   /// from_storage without checks and without promise: for operators that have just computed the layout.
@@ -74,7 +75,8 @@ class Tensor {
 
   bool defined() const noexcept { return static_cast<bool>(impl_); }
   TensorImpl& impl() const {
-    if (!impl_) [[unlikely]] throw_undefined();
+    if (!impl_) [[unlikely]]
+      throw_undefined();
     return *impl_;
   }
   const IntrusivePtr<TensorImpl>& impl_ptr() const noexcept { return impl_; }
@@ -86,8 +88,12 @@ class Tensor {
   const Shape& sizes() const { return impl().shape; }
   const Strides& strides() const { return impl().strides; }
   /// Size of one dimension, counted from the end when negative. Throws IndexError.
-  int64_t size(int64_t dim) const { return impl().shape[static_cast<size_t>(wrap_dim(dim, this->dim(), "size"))]; }
-  int64_t stride(int64_t dim) const { return impl().strides[static_cast<size_t>(wrap_dim(dim, this->dim(), "stride"))]; }
+  int64_t size(int64_t dim) const {
+    return impl().shape[static_cast<size_t>(wrap_dim(dim, this->dim(), "size"))];
+  }
+  int64_t stride(int64_t dim) const {
+    return impl().strides[static_cast<size_t>(wrap_dim(dim, this->dim(), "stride"))];
+  }
   int64_t numel() const { return impl().numel; }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(dtype()); }
   DType dtype() const { return impl().dtype; }
@@ -116,7 +122,8 @@ class Tensor {
   /// The text that PyTorch prints. Blocks until the values are there. (ops)
   std::string str() const;
 
-  // ---- gradients (autograd) ------------------------------------------------------------------------------------
+  // ---- gradients (autograd)
+  // ------------------------------------------------------------------------------------
   bool requires_grad() const {
     if (!impl_ || !impl_->autograd) return false;
     return impl_->autograd->is_view ? view_requires_grad() : impl_->autograd->requires_grad;
@@ -132,23 +139,27 @@ class Tensor {
   /// Computes gradients of this tensor with respect to the leaves and adds them to their `grad()`.
   /// `gradient` may be left out for one element. Throws AutogradError.
   void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
-  /// Calls `hook` with each gradient of this tensor; what it returns (when defined) takes the gradient's place.
-  /// Returns a number for remove_hook.
+  /// Calls `hook` with each gradient of this tensor; what it returns (when defined) takes the gradient's
+  /// place. Returns a number for remove_hook.
   int64_t register_hook(std::function<Tensor(const Tensor&)> hook) const;
   void remove_hook(int64_t hook) const;
   /// Name of the operator that computed this tensor, "" for leaves.
   std::string grad_fn_name() const;
   Tensor& detach_();
 
-  // ---- conversions and copies (ops) ----------------------------------------------------------------------------
+  // ---- conversions and copies (ops)
+  // ----------------------------------------------------------------------------
   /// The only element. Blocks the host. Throws ValueError unless numel() is 1.
   Scalar item() const;
   template <class T>
   T item() const {
     Scalar value = item();
-    if constexpr (std::is_same_v<T, bool>) return value.to_bool();
-    else if constexpr (std::is_integral_v<T>) return static_cast<T>(value.to_int());
-    else return static_cast<T>(value.to_double());
+    if constexpr (std::is_same_v<T, bool>)
+      return value.to_bool();
+    else if constexpr (std::is_integral_v<T>)
+      return static_cast<T>(value.to_int());
+    else
+      return static_cast<T>(value.to_double());
   }
   /// All elements in row-major order, converted. Blocks the host.
   template <class T>
@@ -162,7 +173,8 @@ class Tensor {
   Tensor contiguous() const;
   Tensor clone() const;
 
-  // ---- views and shapes (ops) ----------------------------------------------------------------------------------
+  // ---- views and shapes (ops)
+  // ----------------------------------------------------------------------------------
   Tensor view(IntArrayRef shape) const;
   Tensor reshape(IntArrayRef shape) const;
   Tensor permute(IntArrayRef dims) const;
@@ -171,7 +183,8 @@ class Tensor {
   Tensor expand(IntArrayRef shape) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
   /// Python's `x[start:end:step]` along `dim`; step must be positive.
-  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {}, int64_t step = 1) const;
+  Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
+               int64_t step = 1) const;
   Tensor select(int64_t dim, int64_t index) const;
   Tensor operator[](int64_t index) const { return select(0, index); }
   /// `x[mask]` and `x[indices]` along dimension 0.
@@ -183,7 +196,8 @@ class Tensor {
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
   std::vector<Tensor> split(int64_t split_size, int64_t dim = 0) const;
 
-  // ---- arithmetic (ops) ----------------------------------------------------------------------------------------
+  // ---- arithmetic (ops)
+  // ----------------------------------------------------------------------------------------
   Tensor operator-() const;
   Tensor abs() const;
   Tensor exp() const;
@@ -201,7 +215,8 @@ class Tensor {
   Tensor softmax(int64_t dim) const;
   Tensor log_softmax(int64_t dim) const;
 
-  // ---- reductions (ops) ----------------------------------------------------------------------------------------
+  // ---- reductions (ops)
+  // ----------------------------------------------------------------------------------------
   Tensor sum() const;
   Tensor sum(IntArrayRef dims, bool keepdim = false) const;
   Tensor sum(int64_t dim, bool keepdim = false) const { return sum(IntArrayRef{dim}, keepdim); }
@@ -222,7 +237,8 @@ class Tensor {
   Tensor var(bool unbiased = true) const;
   Tensor std(bool unbiased = true) const;
 
-  // ---- in place (ops): each changes the storage, counts a version, and returns *this ----------------------------
+  // ---- in place (ops): each changes the storage, counts a version, and returns *this
+  // ----------------------------
   Tensor& copy_(const Tensor& source);
   Tensor& fill_(const Scalar& value);
   Tensor& zero_();
@@ -264,8 +280,8 @@ class Tensor {
 
 using TensorList = std::vector<Tensor>;
 
-/// Row-major, uninitialised, on the CPU or another device; no gradient. The one way in which operators make results.
-/// `nbytes` is rounded up by the allocator, never by the tensor.
+/// Row-major, uninitialised, on the CPU or another device; no gradient. The one way in which operators make
+/// results. `nbytes` is rounded up by the allocator, never by the tensor.
 Tensor empty_contiguous(Shape shape, int64_t numel, DType dtype, Device device);
 
 }  // namespace tern

@@ -28,11 +28,11 @@ struct DeviceProperties {
 
 /// Memory counters of one device, in bytes.
 struct MemoryStats {
-  uint64_t allocated = 0;       ///< in tensors now
-  uint64_t reserved = 0;        ///< held from the system: allocated and cached
+  uint64_t allocated = 0;  ///< in tensors now
+  uint64_t reserved = 0;   ///< held from the system: allocated and cached
   uint64_t max_allocated = 0;
   uint64_t max_reserved = 0;
-  uint64_t num_allocations = 0; ///< requests served
+  uint64_t num_allocations = 0;  ///< requests served
   uint64_t num_system_allocations = 0;
 };
 

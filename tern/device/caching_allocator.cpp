@@ -32,7 +32,8 @@ int size_class(size_t nbytes) {
 size_t class_bytes(int size_class_index) {
   if (size_class_index < 16) return static_cast<size_t>(size_class_index + 1) * 64;
   int doubling = (size_class_index - 16) / 4;
-  return (size_t{1024} << doubling) + static_cast<size_t>((size_class_index - 16) % 4 + 1) * (size_t{256} << doubling);
+  return (size_t{1024} << doubling) +
+         static_cast<size_t>((size_class_index - 16) % 4 + 1) * (size_t{256} << doubling);
 }
 
 }  // namespace
@@ -68,8 +69,9 @@ struct CachingAllocator::State {
     Block* block = nullptr;
     {
       std::lock_guard lock(mutex);
-      block = nbytes <= kLargestSmall ? take_small(size_class(nbytes))
-                                      : take_large((nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);
+      block = nbytes <= kLargestSmall
+                  ? take_small(size_class(nbytes))
+                  : take_large((nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);
       if (block == nullptr) throw_out_of_memory(nbytes);
       counters.allocated += block->nbytes;
       counters.max_allocated = std::max(counters.max_allocated, counters.allocated);
@@ -124,7 +126,8 @@ struct CachingAllocator::State {
 
   Block* take_large(size_t nbytes) {
     Block* block = best_fit(nbytes);
-    if (block == nullptr && (grow(nbytes) || (release_free_segments(), grow(nbytes)))) block = best_fit(nbytes);
+    if (block == nullptr && (grow(nbytes) || (release_free_segments(), grow(nbytes))))
+      block = best_fit(nbytes);
     if (block == nullptr) return nullptr;
     free_large.erase(block);
     block->free = false;
@@ -217,8 +220,10 @@ struct CachingAllocator::State {
       }
       Block** link = &free_small[static_cast<size_t>(slab->pieces[0].small_class)];
       while (*link) {
-        if ((*link)->slab == slab->block) *link = (*link)->next;
-        else link = &(*link)->next;
+        if ((*link)->slab == slab->block)
+          *link = (*link)->next;
+        else
+          link = &(*link)->next;
       }
       free_large_block(slab->block);
       slab = slabs.erase(slab);
@@ -237,8 +242,10 @@ struct CachingAllocator::State {
   [[noreturn]] void throw_out_of_memory(size_t nbytes) const {
     size_t largest = free_large.empty() ? 0 : (*free_large.rbegin())->nbytes;
     TERN_THROW(OutOfMemoryError,
-               "out of memory on {}: tried to allocate {} bytes; in use {} bytes, reserved {} bytes, cached and free {} bytes "
-               "(the largest free block has {} bytes). Use smaller batches, or free tensors that are no longer needed",
+               "out of memory on {}: tried to allocate {} bytes; in use {} bytes, reserved {} bytes, cached "
+               "and free {} bytes "
+               "(the largest free block has {} bytes). Use smaller batches, or free tensors that are no "
+               "longer needed",
                device.str(), nbytes, counters.allocated, counters.reserved, free_bytes, largest);
   }
 
@@ -252,7 +259,8 @@ struct CachingAllocator::State {
   MemoryStats counters;
 };
 
-CachingAllocator::CachingAllocator(MemorySource& source, Device device) : state_(std::make_unique<State>(source, device)) {}
+CachingAllocator::CachingAllocator(MemorySource& source, Device device)
+    : state_(std::make_unique<State>(source, device)) {}
 CachingAllocator::~CachingAllocator() = default;
 
 Storage CachingAllocator::allocate(size_t nbytes) { return state_->take(nbytes); }

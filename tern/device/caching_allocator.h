@@ -1,5 +1,5 @@
-// The caching allocator of every backend: small blocks from size classes, large ones by best fit with splitting and
-// merging. It knows no device: a MemorySource gives and takes the segments.
+// The caching allocator of every backend: small blocks from size classes, large ones by best fit with
+// splitting and merging. It knows no device: a MemorySource gives and takes the segments.
 #pragma once
 
 #include <memory>

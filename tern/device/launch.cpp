@@ -7,7 +7,8 @@ namespace detail {
 
 std::atomic<LaunchObserver*> launch_observer{nullptr};
 
-void launch_observed(Backend& backend, Stream stream, uint16_t id, const char* name, const void* args, size_t nbytes) {
+void launch_observed(Backend& backend, Stream stream, uint16_t id, const char* name, const void* args,
+                     size_t nbytes) {
   LaunchObserver* observer = launch_observer.load(std::memory_order_acquire);
   if (observer) observer->before(stream, name, args);
   if (backend.runs_at_once())

@@ -1,5 +1,5 @@
-// The one launch point: every kernel on every device is started here. Profiling, capture and error context hang on
-// its observer, never on the operators.
+// The one launch point: every kernel on every device is started here. Profiling, capture and error context
+// hang on its observer, never on the operators.
 #pragma once
 
 #include <atomic>
@@ -31,11 +31,12 @@ LaunchObserver* set_launch_observer(LaunchObserver* observer) noexcept;
 namespace detail {
 extern std::atomic<Backend*> backends[kNumDeviceTypes];
 extern std::atomic<LaunchObserver*> launch_observer;
-void launch_observed(Backend& backend, Stream stream, uint16_t id, const char* name, const void* args, size_t nbytes);
+void launch_observed(Backend& backend, Stream stream, uint16_t id, const char* name, const void* args,
+                     size_t nbytes);
 }  // namespace detail
 
-/// Starts `kernel` on `stream`. The args are copied when the work is queued; the memory they point to must stay
-/// allocated in stream order, which the caching allocator sees to.
+/// Starts `kernel` on `stream`. The args are copied when the work is queued; the memory they point to must
+/// stay allocated in stream order, which the caching allocator sees to.
 template <class Args>
 inline void launch(Stream stream, Kernel<Args> kernel, const std::type_identity_t<Args>& args) {
   static_assert(std::is_trivially_copyable_v<Args>, "kernel arguments are plain structs");

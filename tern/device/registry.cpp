@@ -34,7 +34,9 @@ std::vector<Device> available_devices() {
   return devices;
 }
 
-Device try_gpu(int index) { return index >= 0 && index < cuda::device_count() ? Device(DeviceType::CUDA, index) : kCPU; }
+Device try_gpu(int index) {
+  return index >= 0 && index < cuda::device_count() ? Device(DeviceType::CUDA, index) : kCPU;
+}
 
 std::vector<Device> try_all_gpus() {
   std::vector<Device> devices = available_devices();

@@ -1,4 +1,5 @@
-// Stream: a queue of work on one device, as a value. Work on one stream runs in order; the host waits only where it says so.
+// Stream: a queue of work on one device, as a value. Work on one stream runs in order; the host waits only
+// where it says so.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +8,8 @@
 
 namespace tern {
 
-/// The queue number `id` of a device; 0 is the default one, and the only one of the CPU, where work is done at once.
+/// The queue number `id` of a device; 0 is the default one, and the only one of the CPU, where work is done
+/// at once.
 struct Stream {
   Device device;
   uint16_t id = 0;

@@ -1,5 +1,6 @@
-// The element functions of the unary and binary operators, written once and compiled for every backend. C is the compute
-// type: the element's own, float for the 16-bit floats. Lists and names are in kernels/pointwise.h.
+// The element functions of the unary and binary operators, written once and compiled for every backend. C is
+// the compute type: the element's own, float for the 16-bit floats. Lists and names are in
+// kernels/pointwise.h.
 #pragma once
 
 #include <type_traits>
@@ -11,25 +12,28 @@ namespace tern::functors {
 
 template <class C>
 TERN_FN C from_param(const Param& p) {
-  if constexpr (std::is_floating_point_v<C>) return static_cast<C>(p.floating);
-  else return static_cast<C>(p.integer);
+  if constexpr (std::is_floating_point_v<C>)
+    return static_cast<C>(p.floating);
+  else
+    return static_cast<C>(p.integer);
 }
 
 template <class C>
 TERN_FN bool is_nan(C x) {
-  if constexpr (std::is_floating_point_v<C>) return x != x;
-  else return false;
+  if constexpr (std::is_floating_point_v<C>)
+    return x != x;
+  else
+    return false;
 }
 
-// ---- unary: constructed from the two parameters of UnaryArgs ------------------------------------------------------
+// ---- unary: constructed from the two parameters of UnaryArgs
+// ------------------------------------------------------
 
-#define TERN_UNARY(Name, expression)               \
-  template <class C>                               \
-  struct Name {                                    \
-    explicit Name(const Param*) {}                 \
-    TERN_FN C operator()(C x) const {              \
-      return static_cast<C>(expression);           \
-    }                                              \
+#define TERN_UNARY(Name, expression)                                       \
+  template <class C>                                                       \
+  struct Name {                                                            \
+    explicit Name(const Param*) {}                                         \
+    TERN_FN C operator()(C x) const { return static_cast<C>(expression); } \
   }
 
 TERN_UNARY(Neg, -x);
@@ -55,17 +59,20 @@ TERN_UNARY(Erf, math::erf(x));
 TERN_UNARY(Sigmoid, math::sigmoid(x));
 TERN_UNARY(Silu, x / (C(1) + math::exp(-x)));
 TERN_UNARY(Gelu, C(0.5) * x * (C(1) + math::erf(x * C(0.70710678118654752440))));
-TERN_UNARY(GeluTanh, C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
+TERN_UNARY(GeluTanh,
+           C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
 TERN_UNARY(LogSigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(x < C(0) ? x : -x)));
 
-#define TERN_ROUNDING(Name, function)                                              \
-  template <class C>                                                               \
-  struct Name {                                                                    \
-    explicit Name(const Param*) {}                                                 \
-    TERN_FN C operator()(C x) const {                                              \
-      if constexpr (std::is_floating_point_v<C>) return function(x);               \
-      else return x;                                                               \
-    }                                                                              \
+#define TERN_ROUNDING(Name, function)            \
+  template <class C>                             \
+  struct Name {                                  \
+    explicit Name(const Param*) {}               \
+    TERN_FN C operator()(C x) const {            \
+      if constexpr (std::is_floating_point_v<C>) \
+        return function(x);                      \
+      else                                       \
+        return x;                                \
+    }                                            \
   }
 TERN_ROUNDING(Floor, std::floor);
 TERN_ROUNDING(Ceil, std::ceil);
@@ -78,7 +85,9 @@ template <class C>
 struct Softplus {
   C beta, threshold;
   explicit Softplus(const Param* p) : beta(from_param<C>(p[0])), threshold(from_param<C>(p[1])) {}
-  TERN_FN C operator()(C x) const { return x * beta > threshold ? x : math::log1p(math::exp(x * beta)) / beta; }
+  TERN_FN C operator()(C x) const {
+    return x * beta > threshold ? x : math::log1p(math::exp(x * beta)) / beta;
+  }
 };
 /// params: alpha.
 template <class C>
@@ -106,10 +115,10 @@ struct Clamp {
 };
 
 #undef TERN_UNARY
-#define TERN_PREDICATE(Name, expression)                     \
-  template <class C>                                         \
-  struct Name {                                              \
-    explicit Name(const Param*) {}                           \
+#define TERN_PREDICATE(Name, expression)                      \
+  template <class C>                                          \
+  struct Name {                                               \
+    explicit Name(const Param*) {}                            \
     TERN_FN bool operator()(C x) const { return expression; } \
   }
 TERN_PREDICATE(IsNan, is_nan(x));
@@ -119,48 +128,54 @@ template <class C>
 struct IsInf {
   explicit IsInf(const Param*) {}
   TERN_FN bool operator()([[maybe_unused]] C x) const {
-    if constexpr (std::is_floating_point_v<C>) return x == std::numeric_limits<C>::infinity() || x == -std::numeric_limits<C>::infinity();
-    else return false;
+    if constexpr (std::is_floating_point_v<C>)
+      return x == std::numeric_limits<C>::infinity() || x == -std::numeric_limits<C>::infinity();
+    else
+      return false;
   }
 };
 template <class C>
 struct IsFinite {
   explicit IsFinite(const Param*) {}
   TERN_FN bool operator()([[maybe_unused]] C x) const {
-    if constexpr (std::is_floating_point_v<C>) return x - x == C(0);
-    else return true;
+    if constexpr (std::is_floating_point_v<C>)
+      return x - x == C(0);
+    else
+      return true;
   }
 };
 
-// ---- binary: constructed from BinaryArgs::param -------------------------------------------------------------------
+// ---- binary: constructed from BinaryArgs::param
+// -------------------------------------------------------------------
 
 /// Integers wrap as two's complement.
 template <class C>
 TERN_FN C wrap_add(C a, C b) {
   if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
     return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) + static_cast<std::make_unsigned_t<C>>(b));
-  else return static_cast<C>(a + b);
+  else
+    return static_cast<C>(a + b);
 }
 template <class C>
 TERN_FN C wrap_sub(C a, C b) {
   if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
     return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) - static_cast<std::make_unsigned_t<C>>(b));
-  else return static_cast<C>(a - b);
+  else
+    return static_cast<C>(a - b);
 }
 template <class C>
 TERN_FN C wrap_mul(C a, C b) {
   if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
     return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else return static_cast<C>(a * b);
+  else
+    return static_cast<C>(a * b);
 }
 
-#define TERN_BINARY(Name, Result, expression)                \
-  template <class C>                                         \
-  struct Name {                                              \
-    explicit Name(const Param&) {}                           \
-    TERN_FN Result operator()(C a, C b) const {              \
-      return static_cast<Result>(expression);                \
-    }                                                        \
+#define TERN_BINARY(Name, Result, expression)                                             \
+  template <class C>                                                                      \
+  struct Name {                                                                           \
+    explicit Name(const Param&) {}                                                        \
+    TERN_FN Result operator()(C a, C b) const { return static_cast<Result>(expression); } \
   }
 
 /// param: alpha.
@@ -194,7 +209,8 @@ TERN_BINARY(BitwiseAnd, C, a& b);
 TERN_BINARY(BitwiseOr, C, a | b);
 TERN_BINARY(BitwiseXor, C, a ^ b);
 
-/// Quotient rounded down. Integers: the kernel has refused zero divisors before; the lowest integer over -1 wraps.
+/// Quotient rounded down. Integers: the kernel has refused zero divisors before; the lowest integer over -1
+/// wraps.
 template <class C>
 struct DivFloor {
   explicit DivFloor(const Param&) {}
@@ -219,8 +235,10 @@ template <class C>
 struct DivTrunc {
   explicit DivTrunc(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
-    if constexpr (std::is_floating_point_v<C>) return std::trunc(a / b);
-    else return std::is_signed_v<C> && b == C(-1) ? wrap_sub(C(0), a) : static_cast<C>(a / b);
+    if constexpr (std::is_floating_point_v<C>)
+      return std::trunc(a / b);
+    else
+      return std::is_signed_v<C> && b == C(-1) ? wrap_sub(C(0), a) : static_cast<C>(a / b);
   }
 };
 /// Python's %: the sign of the divisor.
@@ -243,8 +261,10 @@ template <class C>
 struct Fmod {
   explicit Fmod(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
-    if constexpr (std::is_floating_point_v<C>) return std::fmod(a, b);
-    else return std::is_signed_v<C> && b == C(-1) ? C(0) : static_cast<C>(a % b);
+    if constexpr (std::is_floating_point_v<C>)
+      return std::fmod(a, b);
+    else
+      return std::is_signed_v<C> && b == C(-1) ? C(0) : static_cast<C>(a % b);
   }
 };
 /// Integers: by squaring, wrapping; a negative exponent gives 0 except for bases 1 and -1.
@@ -267,9 +287,9 @@ struct Pow {
 };
 
 // Gradients that would take several passes as formulas. The first operand is the gradient of the result.
-TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);           // b: the result
-TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);            // b: the result
-TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));               // b: the result
+TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);  // b: the result
+TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);   // b: the result
+TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));      // b: the result
 template <class C>
 struct SiluBackward {  // b: the input
   explicit SiluBackward(const Param&) {}

@@ -1,5 +1,5 @@
-// Arguments of the loss kernels: cross entropy (fused log-softmax and negative log likelihood), and losses of two
-// tensors of one shape. Reductions, checks and gradients of the operators are in tern/ops/loss.cpp.
+// Arguments of the loss kernels: cross entropy (fused log-softmax and negative log likelihood), and losses of
+// two tensors of one shape. Reductions, checks and gradients of the operators are in tern/ops/loss.cpp.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +16,12 @@ enum class Reduction : uint8_t {
   BatchMean,  ///< sum / size(0); kl_div only, kernels do not see it
 };
 
-/// What the two cross-entropy kernels have in common. The input is contiguous [batch, classes, inner], targets are
-/// [batch, inner] (a "row" is one of them). With p = softmax(input), t the target and e the label smoothing, the loss of
-/// a row is (1 - e) * weight[t] * -log p[t] + e / classes * sum over c of weight[c] * -log p[c]; 0 where t is
-/// `ignore_index`. The mean divides by the sum of weight[t] over the rows that count.
+/// What the two cross-entropy kernels have in common. The input is contiguous [batch, classes, inner],
+/// targets are [batch, inner] (a "row" is one of them). With p = softmax(input), t the target and e the label
+/// smoothing, the loss of a row is (1 - e) * weight[t] * -log p[t] + e / classes * sum over c of weight[c] *
+/// -log p[c]; 0 where t is `ignore_index`. The mean divides by the sum of weight[t] over the rows that count.
 struct CrossEntropyProblem {
-  DType dtype{};                  ///< of input, loss and gradients; floating
+  DType dtype{};                   ///< of input, loss and gradients; floating
   bool log_probabilities = false;  ///< the input is log p already (negative log likelihood)
   Reduction reduction = Reduction::Mean;
   int64_t batch = 0;
@@ -34,9 +34,10 @@ struct CrossEntropyProblem {
   const void* weight = nullptr;  ///< [classes] of `dtype`, or null
 };
 
-/// Writes the loss ([batch, inner] for Reduction::None, else one number) and what backward needs, in the compute type
-/// (float for 16-bit floats): the maximum m of each row, log(sum(exp(row - m))) of each row, then the mean's divisor.
-/// Throws IndexError for a target outside the classes. Sums do not depend on the number of threads.
+/// Writes the loss ([batch, inner] for Reduction::None, else one number) and what backward needs, in the
+/// compute type (float for 16-bit floats): the maximum m of each row, log(sum(exp(row - m))) of each row,
+/// then the mean's divisor. Throws IndexError for a target outside the classes. Sums do not depend on the
+/// number of threads.
 struct CrossEntropyArgs {
   CrossEntropyProblem problem;
   void* loss = nullptr;
@@ -63,8 +64,8 @@ enum class PairLoss : uint8_t {
   KlDivLog,       ///< exp(y) (y - x)
 };
 
-/// loss[i] = l(input[i], target[i]), or their sum times `scale`. Everything is contiguous and of `dtype`. Throws ValueError
-/// for inputs of Bce outside [0, 1].
+/// loss[i] = l(input[i], target[i]), or their sum times `scale`. Everything is contiguous and of `dtype`.
+/// Throws ValueError for inputs of Bce outside [0, 1].
 struct PairLossArgs {
   PairLoss op{};
   DType dtype{};
@@ -91,10 +92,10 @@ struct PairLossBackwardArgs {
   void* grad_input = nullptr;
 };
 
-#define TERN_LOSS_KERNELS(X)                           \
-  X(cross_entropy, CrossEntropyArgs)                   \
-  X(cross_entropy_backward, CrossEntropyBackwardArgs)  \
-  X(pair_loss, PairLossArgs)                           \
+#define TERN_LOSS_KERNELS(X)                          \
+  X(cross_entropy, CrossEntropyArgs)                  \
+  X(cross_entropy_backward, CrossEntropyBackwardArgs) \
+  X(pair_loss, PairLossArgs)                          \
   X(pair_loss_backward, PairLossBackwardArgs)
 
 }  // namespace tern

@@ -1,5 +1,5 @@
-// Elementary functions for element functors: branch-free float forms that compilers vectorise on a CPU (within 2 ulp
-// unless said), the tool chain's own on a GPU and for double.
+// Elementary functions for element functors: branch-free float forms that compilers vectorise on a CPU
+// (within 2 ulp unless said), the tool chain's own on a GPU and for double.
 #pragma once
 
 #include <bit>
@@ -126,7 +126,8 @@ TERN_FN float tanh(float x) {
 #endif
 }
 
-/// Error function, within 3 ulp (a rational form below 1, 1 - erfc above; W. J. Cody's and Cephes' coefficients).
+/// Error function, within 3 ulp (a rational form below 1, 1 - erfc above; W. J. Cody's and Cephes'
+/// coefficients).
 TERN_FN float erf(float x) {
 #if defined(__CUDA_ARCH__)
   return ::erff(x);

@@ -1,5 +1,5 @@
-// Argument structs and operator lists of the pointwise kernels: fill, copy (with conversion), unary, binary, ternary.
-// The element functions themselves are in kernels/functors.h.
+// Argument structs and operator lists of the pointwise kernels: fill, copy (with conversion), unary, binary,
+// ternary. The element functions themselves are in kernels/functors.h.
 #pragma once
 
 #include <cstdint>
@@ -22,80 +22,81 @@ enum class ResultKind : uint8_t {
   Bool,
 };
 
-// X(enumerator, "PyTorch's name", result kind). To add a unary operator: a functor of the same name in kernels/functors.h,
-// a line here, the operator with its gradient in ops/, a row in tests/ops/operator_table.py.
-#define TERN_UNARY_OPS(X)                         \
-  X(Neg, "neg", Same)                             \
-  X(Abs, "abs", Same)                             \
-  X(Sign, "sign", Same)                           \
-  X(Square, "square", Same)                       \
-  X(Relu, "relu", Same)                           \
-  X(Floor, "floor", Same)                         \
-  X(Ceil, "ceil", Same)                           \
-  X(Round, "round", Same)                         \
-  X(Trunc, "trunc", Same)                         \
-  X(BitwiseNot, "bitwise_not", Same)              \
-  X(Exp, "exp", Float)                            \
-  X(Expm1, "expm1", Float)                        \
-  X(Log, "log", Float)                            \
-  X(Log1p, "log1p", Float)                        \
-  X(Log2, "log2", Float)                          \
-  X(Log10, "log10", Float)                        \
-  X(Sqrt, "sqrt", Float)                          \
-  X(Rsqrt, "rsqrt", Float)                        \
-  X(Reciprocal, "reciprocal", Float)              \
-  X(Sin, "sin", Float)                            \
-  X(Cos, "cos", Float)                            \
-  X(Tan, "tan", Float)                            \
-  X(Tanh, "tanh", Float)                          \
-  X(Erf, "erf", Float)                            \
-  X(Sigmoid, "sigmoid", Float)                    \
-  X(Silu, "silu", Float)                          \
-  X(Gelu, "gelu", Float)                          \
-  X(GeluTanh, "gelu(tanh)", Float)                \
-  X(Softplus, "softplus", Float)                  \
-  X(LogSigmoid, "logsigmoid", Float)              \
-  X(Elu, "elu", Float)                            \
-  X(LeakyRelu, "leaky_relu", Float)               \
-  X(Clamp, "clamp", Same)                         \
-  X(IsNan, "isnan", Bool)                         \
-  X(IsInf, "isinf", Bool)                         \
-  X(IsFinite, "isfinite", Bool)                   \
+// X(enumerator, "PyTorch's name", result kind). To add a unary operator: a functor of the same name in
+// kernels/functors.h, a line here, the operator with its gradient in ops/, a row in
+// tests/ops/operator_table.py.
+#define TERN_UNARY_OPS(X)            \
+  X(Neg, "neg", Same)                \
+  X(Abs, "abs", Same)                \
+  X(Sign, "sign", Same)              \
+  X(Square, "square", Same)          \
+  X(Relu, "relu", Same)              \
+  X(Floor, "floor", Same)            \
+  X(Ceil, "ceil", Same)              \
+  X(Round, "round", Same)            \
+  X(Trunc, "trunc", Same)            \
+  X(BitwiseNot, "bitwise_not", Same) \
+  X(Exp, "exp", Float)               \
+  X(Expm1, "expm1", Float)           \
+  X(Log, "log", Float)               \
+  X(Log1p, "log1p", Float)           \
+  X(Log2, "log2", Float)             \
+  X(Log10, "log10", Float)           \
+  X(Sqrt, "sqrt", Float)             \
+  X(Rsqrt, "rsqrt", Float)           \
+  X(Reciprocal, "reciprocal", Float) \
+  X(Sin, "sin", Float)               \
+  X(Cos, "cos", Float)               \
+  X(Tan, "tan", Float)               \
+  X(Tanh, "tanh", Float)             \
+  X(Erf, "erf", Float)               \
+  X(Sigmoid, "sigmoid", Float)       \
+  X(Silu, "silu", Float)             \
+  X(Gelu, "gelu", Float)             \
+  X(GeluTanh, "gelu(tanh)", Float)   \
+  X(Softplus, "softplus", Float)     \
+  X(LogSigmoid, "logsigmoid", Float) \
+  X(Elu, "elu", Float)               \
+  X(LeakyRelu, "leaky_relu", Float)  \
+  X(Clamp, "clamp", Same)            \
+  X(IsNan, "isnan", Bool)            \
+  X(IsInf, "isinf", Bool)            \
+  X(IsFinite, "isfinite", Bool)      \
   X(LogicalNot, "logical_not", Bool)
 
-#define TERN_BINARY_OPS(X)                        \
-  X(Add, "add", Same)                             \
-  X(Sub, "sub", Same)                             \
-  X(Mul, "mul", Same)                             \
-  X(Div, "div", Float)                            \
-  X(DivFloor, "floor_divide", Same)               \
-  X(DivTrunc, "div(trunc)", Same)                 \
-  X(Remainder, "remainder", Same)                 \
-  X(Fmod, "fmod", Same)                           \
-  X(Pow, "pow", Same)                             \
-  X(Atan2, "atan2", Float)                        \
-  X(Maximum, "maximum", Same)                     \
-  X(Minimum, "minimum", Same)                     \
-  X(Eq, "eq", Bool)                               \
-  X(Ne, "ne", Bool)                               \
-  X(Lt, "lt", Bool)                               \
-  X(Le, "le", Bool)                               \
-  X(Gt, "gt", Bool)                               \
-  X(Ge, "ge", Bool)                               \
-  X(LogicalAnd, "logical_and", Bool)              \
-  X(LogicalOr, "logical_or", Bool)                \
-  X(LogicalXor, "logical_xor", Bool)              \
-  X(BitwiseAnd, "bitwise_and", Same)              \
-  X(BitwiseOr, "bitwise_or", Same)                \
-  X(BitwiseXor, "bitwise_xor", Same)              \
-  X(ReluBackward, "relu_backward", Same)          \
-  X(SigmoidBackward, "sigmoid_backward", Float)   \
-  X(TanhBackward, "tanh_backward", Float)         \
-  X(SiluBackward, "silu_backward", Float)         \
-  X(GeluBackward, "gelu_backward", Float)         \
+#define TERN_BINARY_OPS(X)                         \
+  X(Add, "add", Same)                              \
+  X(Sub, "sub", Same)                              \
+  X(Mul, "mul", Same)                              \
+  X(Div, "div", Float)                             \
+  X(DivFloor, "floor_divide", Same)                \
+  X(DivTrunc, "div(trunc)", Same)                  \
+  X(Remainder, "remainder", Same)                  \
+  X(Fmod, "fmod", Same)                            \
+  X(Pow, "pow", Same)                              \
+  X(Atan2, "atan2", Float)                         \
+  X(Maximum, "maximum", Same)                      \
+  X(Minimum, "minimum", Same)                      \
+  X(Eq, "eq", Bool)                                \
+  X(Ne, "ne", Bool)                                \
+  X(Lt, "lt", Bool)                                \
+  X(Le, "le", Bool)                                \
+  X(Gt, "gt", Bool)                                \
+  X(Ge, "ge", Bool)                                \
+  X(LogicalAnd, "logical_and", Bool)               \
+  X(LogicalOr, "logical_or", Bool)                 \
+  X(LogicalXor, "logical_xor", Bool)               \
+  X(BitwiseAnd, "bitwise_and", Same)               \
+  X(BitwiseOr, "bitwise_or", Same)                 \
+  X(BitwiseXor, "bitwise_xor", Same)               \
+  X(ReluBackward, "relu_backward", Same)           \
+  X(SigmoidBackward, "sigmoid_backward", Float)    \
+  X(TanhBackward, "tanh_backward", Float)          \
+  X(SiluBackward, "silu_backward", Float)          \
+  X(GeluBackward, "gelu_backward", Float)          \
   X(GeluTanhBackward, "gelu_tanh_backward", Float) \
-  X(SoftplusBackward, "softplus_backward", Float) \
-  X(EluBackward, "elu_backward", Float)           \
+  X(SoftplusBackward, "softplus_backward", Float)  \
+  X(EluBackward, "elu_backward", Float)            \
   X(LeakyReluBackward, "leaky_relu_backward", Float)
 
 #define TERN_DECLARE_ENUMERATOR(op, name, kind) op,
@@ -121,7 +122,8 @@ struct FillArgs {
   Geometry<1> geometry;
 };
 
-/// out[...] = in[...], converted. Geometry: out, in. Overlapping memory only when in and out are the same elements.
+/// out[...] = in[...], converted. Geometry: out, in. Overlapping memory only when in and out are the same
+/// elements.
 struct CopyArgs {
   DType out_dtype;
   DType in_dtype;
@@ -130,8 +132,8 @@ struct CopyArgs {
   Geometry<2> geometry;
 };
 
-/// out[...] = op(in[...]). `dtype` is the input's; the output has the same or, for ResultKind::Bool, is bool. Float
-/// operators take floating dtypes only. Geometry: out, in. out may be in itself.
+/// out[...] = op(in[...]). `dtype` is the input's; the output has the same or, for ResultKind::Bool, is bool.
+/// Float operators take floating dtypes only. Geometry: out, in. out may be in itself.
 struct UnaryArgs {
   UnaryOp op;
   DType dtype;
@@ -141,8 +143,8 @@ struct UnaryArgs {
   Geometry<2> geometry;
 };
 
-/// out[...] = op(a[...], b[...]); with `param` for Add and Sub (alpha) and the backward forms. Both operands have
-/// `dtype`. A null `b` or `a` stands for `scalar` (as the compute type). Geometry: out, a, b.
+/// out[...] = op(a[...], b[...]); with `param` for Add and Sub (alpha) and the backward forms. Both operands
+/// have `dtype`. A null `b` or `a` stands for `scalar` (as the compute type). Geometry: out, a, b.
 struct BinaryArgs {
   BinaryOp op;
   DType dtype;
@@ -154,8 +156,8 @@ struct BinaryArgs {
   Geometry<3> geometry;
 };
 
-/// out[...] = condition[...] ? a[...] : b[...]; `condition` is bool. Null `a` or `b`: the scalar of that name.
-/// Geometry: out, condition, a, b.
+/// out[...] = condition[...] ? a[...] : b[...]; `condition` is bool. Null `a` or `b`: the scalar of that
+/// name. Geometry: out, condition, a, b.
 struct WhereArgs {
   DType dtype;
   void* out;

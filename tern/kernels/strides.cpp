@@ -7,7 +7,8 @@ namespace tern {
 
 void throw_too_many_dims(IntArrayRef shape) {
   TERN_THROW(NotImplementedError,
-             "an operand of shape {} can not be walked in {} dimensions: make it contiguous() or merge dimensions with reshape()",
+             "an operand of shape {} can not be walked in {} dimensions: make it contiguous() or merge "
+             "dimensions with reshape()",
              to_string(shape), kMaxDims);
 }
 

@@ -1,5 +1,5 @@
-// Stride walking, written once for all backends: several operands of one shape are reduced to the fewest dimensions
-// that describe them all, and walked in rows.
+// Stride walking, written once for all backends: several operands of one shape are reduced to the fewest
+// dimensions that describe them all, and walked in rows.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@ namespace tern {
 /// Dimensions that a kernel can walk after neighbouring ones were merged.
 inline constexpr int kMaxDims = 8;
 
-/// One shape with the strides (in elements) of N operands; dimension ndim-1 is the innermost. ndim is at least 1.
+/// One shape with the strides (in elements) of N operands; dimension ndim-1 is the innermost. ndim is at
+/// least 1.
 template <int N>
 struct Geometry {
   int ndim;
@@ -39,8 +40,8 @@ inline void set_flat(Geometry<N>& g, int64_t numel) {
   for (int i = 0; i < N; ++i) g.strides[i][0] = 1;
 }
 
-/// Merges dimensions of `shape`, given each operand's strides in that shape (0 where it broadcasts). The order of
-/// dimensions is kept. Throws NotImplementedError when more than kMaxDims remain.
+/// Merges dimensions of `shape`, given each operand's strides in that shape (0 where it broadcasts). The
+/// order of dimensions is kept. Throws NotImplementedError when more than kMaxDims remain.
 template <int N>
 void collapse(Geometry<N>& g, IntArrayRef shape, const int64_t* const (&strides)[N]) {
   g.ndim = 0;
@@ -61,15 +62,16 @@ void collapse(Geometry<N>& g, IntArrayRef shape, const int64_t* const (&strides)
   if (g.ndim == 0) set_flat(g, g.numel);
 }
 
-/// Strides of an operand of `shape`/`strides` when broadcast to `target` (right-aligned); `result` has target's rank.
+/// Strides of an operand of `shape`/`strides` when broadcast to `target` (right-aligned); `result` has
+/// target's rank.
 inline void broadcast_strides(IntArrayRef shape, IntArrayRef strides, IntArrayRef target, int64_t* result) {
   size_t offset = target.size() - shape.size();
   for (size_t d = 0; d < target.size(); ++d)
     result[d] = d < offset || (shape[d - offset] == 1 && target[d] != 1) ? 0 : strides[d - offset];
 }
 
-/// Calls `row(const int64_t (&offsets)[N], int64_t count)` for the pieces of innermost rows that make up the elements
-/// [begin, end) in row-major order; offsets are in elements.
+/// Calls `row(const int64_t (&offsets)[N], int64_t count)` for the pieces of innermost rows that make up the
+/// elements [begin, end) in row-major order; offsets are in elements.
 template <int N, class Row>
 void walk_rows(const Geometry<N>& g, int64_t begin, int64_t end, Row&& row) {
   int64_t index[kMaxDims];

@@ -1,4 +1,5 @@
-// Activations with their gradients: one fused kernel backward, and a formula of operators where second derivatives are asked for.
+// Activations with their gradients: one fused kernel backward, and a formula of operators where second
+// derivatives are asked for.
 #include "tern/ops/activation.h"
 
 #include "tern/ops/common.h"
@@ -62,8 +63,8 @@ Tensor silu(const Tensor& x) {
 }
 
 Tensor gelu(const Tensor& x, std::string_view approximate) {
-  TERN_CHECK(approximate == "none" || approximate == "tanh", ValueError, "gelu: approximate argument must be either none or tanh, got '{}'",
-             approximate);
+  TERN_CHECK(approximate == "none" || approximate == "tanh", ValueError,
+             "gelu: approximate argument must be either none or tanh, got '{}'", approximate);
   bool exact = approximate == "none";
   Tensor y = unary(exact ? UnaryOp::Gelu : UnaryOp::GeluTanh, x);
   if (tracks_grad(x))
@@ -76,7 +77,8 @@ Tensor gelu(const Tensor& x, std::string_view approximate) {
           return mul(g, add(cdf, mul(v, pdf)));
         }
         Tensor t = tanh(mul(add(v, mul(pow(v, 3), 0.044715)), 0.79788456080286535588));
-        Tensor dt = mul(rsub(square(t), 1), mul(add(mul(square(v), 3 * 0.044715), 1), 0.79788456080286535588));
+        Tensor dt =
+            mul(rsub(square(t), 1), mul(add(mul(square(v), 3 * 0.044715), 1), 0.79788456080286535588));
         return mul(mul(g, 0.5), add(add(t, 1), mul(v, dt)));
       });
     });
@@ -88,7 +90,8 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
   if (tracks_grad(x))
     record("softplus", y, {x}, [x_ = save(x), beta, threshold](GradContext& c, const Tensor& g) {
       Tensor v = mul(c[x_], beta);
-      return gradient(BinaryOp::SoftplusBackward, g, v, param_of(threshold), [&] { return where(gt(v, threshold), g, mul(g, sigmoid(v))); });
+      return gradient(BinaryOp::SoftplusBackward, g, v, param_of(threshold),
+                      [&] { return where(gt(v, threshold), g, mul(g, sigmoid(v))); });
     });
   return y;
 }
@@ -96,7 +99,8 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
 Tensor logsigmoid(const Tensor& x) {
   Tensor y = unary(UnaryOp::LogSigmoid, x);
   if (tracks_grad(x))
-    record("logsigmoid", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, sigmoid(neg(c[x_]))); });
+    record("logsigmoid", y, {x},
+           [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, sigmoid(neg(c[x_]))); });
   return y;
 }
 
@@ -105,7 +109,8 @@ Tensor elu(const Tensor& x, double alpha) {
   if (tracks_grad(x))
     record("elu", y, {x}, [x_ = save(x), alpha](GradContext& c, const Tensor& g) {
       Tensor v = c[x_];
-      return gradient(BinaryOp::EluBackward, g, v, param_of(alpha), [&] { return where(gt(v, 0), g, mul(g, mul(exp(v), alpha))); });
+      return gradient(BinaryOp::EluBackward, g, v, param_of(alpha),
+                      [&] { return where(gt(v, 0), g, mul(g, mul(exp(v), alpha))); });
     });
   return y;
 }

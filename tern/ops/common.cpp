@@ -23,7 +23,8 @@ void throw_device_mismatch(const char* op, std::initializer_list<NamedTensor> te
     places += fmt::format("{} is on {}", t.name, device.str());
   }
   TERN_THROW(DeviceError,
-             "Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}: {}; bring them together "
+             "Expected all tensors to be on the same device, but found at least two devices, {} and {}! ({}: "
+             "{}; bring them together "
              "with to(device))",
              first.str(), other.str(), op, places);
 }

@@ -1,5 +1,5 @@
-// What operators share: checks of devices and dtypes with complete sentences, type promotion of operands, and the way
-// back from a broadcast gradient.
+// What operators share: checks of devices and dtypes with complete sentences, type promotion of operands, and
+// the way back from a broadcast gradient.
 #pragma once
 
 #include <initializer_list>
@@ -19,13 +19,16 @@ struct NamedTensor {
 
 [[noreturn]] void throw_device_mismatch(const char* op, std::initializer_list<NamedTensor> tensors);
 
-/// Throws DeviceError in PyTorch's words, and where each argument is, unless all (defined) tensors are on one device.
+/// Throws DeviceError in PyTorch's words, and where each argument is, unless all (defined) tensors are on one
+/// device.
 inline void check_same_device(const char* op, std::initializer_list<NamedTensor> tensors) {
   const NamedTensor* first = nullptr;
   for (const NamedTensor& t : tensors) {
     if (!t.tensor.defined()) continue;
-    if (first == nullptr) first = &t;
-    else if (t.tensor.device() != first->tensor.device()) [[unlikely]] throw_device_mismatch(op, tensors);
+    if (first == nullptr)
+      first = &t;
+    else if (t.tensor.device() != first->tensor.device()) [[unlikely]]
+      throw_device_mismatch(op, tensors);
   }
 }
 

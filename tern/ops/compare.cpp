@@ -35,8 +35,10 @@ Tensor isinf(const Tensor& x) { return unary(UnaryOp::IsInf, x); }
 Tensor isfinite(const Tensor& x) { return unary(UnaryOp::IsFinite, x); }
 
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
-  TERN_CHECK(rtol >= 0 && atol >= 0, ValueError, "isclose: rtol and atol must not be negative, got {} and {}", rtol, atol);
-  TERN_CHECK(a.dtype() == b.dtype(), DTypeError, "isclose: dtypes differ: a is {}, b is {}: convert one with to(dtype)", name(a.dtype()),
+  TERN_CHECK(rtol >= 0 && atol >= 0, ValueError, "isclose: rtol and atol must not be negative, got {} and {}",
+             rtol, atol);
+  TERN_CHECK(a.dtype() == b.dtype(), DTypeError,
+             "isclose: dtypes differ: a is {}, b is {}: convert one with to(dtype)", name(a.dtype()),
              name(b.dtype()));
   NoGradGuard no_grad;
   Tensor close = eq(a, b);

@@ -1,5 +1,5 @@
-// Comparisons, predicates, logical and bitwise operators. None has a gradient. Broadcasting and promotion as in
-// ops/pointwise.h.
+// Comparisons, predicates, logical and bitwise operators. None has a gradient. Broadcasting and promotion as
+// in ops/pointwise.h.
 #pragma once
 
 #include "tern/core/tensor.h"
@@ -51,9 +51,11 @@ Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
 
 /// |a - b| <= atol + rtol * |b|, element by element; infinities are close to themselves.
-Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+Tensor isclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+               bool equal_nan = false);
 /// True when all elements are close. Blocks the host.
-bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false);
+bool allclose(const Tensor& a, const Tensor& b, double rtol = 1e-5, double atol = 1e-8,
+              bool equal_nan = false);
 /// True when shapes and all elements are equal. Blocks the host.
 bool equal(const Tensor& a, const Tensor& b);
 

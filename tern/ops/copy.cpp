@@ -12,8 +12,8 @@
 namespace tern {
 namespace {
 
-/// A contiguous copy of contiguous x on another device, by way of the host. Direct copies between GPUs are a matter of
-/// their backend.
+/// A contiguous copy of contiguous x on another device, by way of the host. Direct copies between GPUs are a
+/// matter of their backend.
 Tensor transfer(const Tensor& x, Device device) {
   Tensor source = compact(x);
   Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), device);
@@ -35,7 +35,8 @@ Tensor transfer(const Tensor& x, Device device) {
 Tensor to(const Tensor& x, DType dtype, ToOptions options) {
   if (x.dtype() == dtype && !options.copy) return x;
   TERN_CHECK(x.dtype() == dtype || (is_computable(x.dtype()) && is_computable(dtype)), DTypeError,
-             "to: no conversion from {} to {}: no operator computes on one of them", name(x.dtype()), name(dtype));
+             "to: no conversion from {} to {}: no operator computes on one of them", name(x.dtype()),
+             name(dtype));
   Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
   copy_elements(y, x);
   if (is_floating_point(dtype) && tracks_grad(x))
@@ -63,35 +64,45 @@ Tensor clone(const Tensor& x) {
 Tensor& copy_(Tensor& self, const Tensor& source) {
   check_in_place("copy_", self);
   Shape shape = broadcast_shapes(self.shape(), source.shape(), "copy_");
-  TERN_CHECK(shape == self.shape(), ShapeError, "copy_: a source of shape {} does not broadcast to the destination's shape {}",
+  TERN_CHECK(shape == self.shape(), ShapeError,
+             "copy_: a source of shape {} does not broadcast to the destination's shape {}",
              to_string(source.shape()), to_string(self.shape()));
-  TERN_CHECK(self.dtype() == source.dtype() || (is_computable(self.dtype()) && is_computable(source.dtype())), DTypeError,
-             "copy_: no conversion from {} to {}", name(source.dtype()), name(self.dtype()));
+  TERN_CHECK(self.dtype() == source.dtype() || (is_computable(self.dtype()) && is_computable(source.dtype())),
+             DTypeError, "copy_: no conversion from {} to {}", name(source.dtype()), name(self.dtype()));
   Tensor local = source.device() == self.device() ? source.detach() : transfer(source, self.device());
   Strides strides(shape.size());
   broadcast_strides(local.shape(), local.strides(), shape, strides.data());
   Tensor spread = Tensor::view_of(local.storage(), local.dtype(), shape, strides, local.storage_offset());
-  if (local.storage() == self.storage() && !(spread.strides() == self.strides() && spread.storage_offset() == self.storage_offset()))
+  if (local.storage() == self.storage() &&
+      !(spread.strides() == self.strides() && spread.storage_offset() == self.storage_offset()))
     spread = compact_copy(spread);  // the two may overlap
   copy_elements(self, spread);
-  record_in_place("copy_", self, {self, source},
-                  [shape_ = source.shape(), dtype = source.dtype(), device = source.device()](GradContext& c, const Tensor& g) {
-                    return std::array<Tensor, 2>{c.needs(0) ? filled(g.shape(), g.dtype(), g.device(), 0) : Tensor(),
-                                                 c.needs(1) ? to(reduce_to(g, shape_, dtype), device) : Tensor()};
+  const Tensor origin = is_floating_point(self.dtype()) ? source : Tensor();  // integers carry no gradient
+  record_in_place("copy_", self, {self, origin},
+                  [shape_ = source.shape(), dtype = source.dtype(), device = source.device()](
+                      GradContext& c, const Tensor& g) {
+                    return std::array<Tensor, 2>{
+                        c.needs(0) ? filled(g.shape(), g.dtype(), g.device(), 0) : Tensor(),
+                        c.needs(1) ? to(reduce_to(g, shape_, dtype), device) : Tensor()};
                   });
   return self;
 }
 
 Scalar item(const Tensor& x) {
-  TERN_CHECK(x.numel() == 1, ValueError, "item: a Tensor with {} elements cannot be converted to Scalar: the shape is {}; reduce it or select one",
+  TERN_CHECK(x.numel() == 1, ValueError,
+             "item: a Tensor with {} elements cannot be converted to Scalar: the shape is {}; reduce it or "
+             "select one",
              x.numel(), to_string(x.shape()));
   alignas(8) std::byte bytes[16];
-  copy_to_host(bytes, *x.storage(), static_cast<size_t>(x.storage_offset()) * itemsize(x.dtype()), itemsize(x.dtype()));
+  copy_to_host(bytes, *x.storage(), static_cast<size_t>(x.storage_offset()) * itemsize(x.dtype()),
+               itemsize(x.dtype()));
   return visit_dtype(x.dtype(), [&]<class T>() {
     T value;
     std::memcpy(static_cast<void*>(&value), bytes, sizeof(T));
-    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) return Scalar(static_cast<float>(value));
-    else return Scalar(value);
+    if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+      return Scalar(static_cast<float>(value));
+    else
+      return Scalar(value);
   });
 }
 

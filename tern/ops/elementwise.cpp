@@ -10,11 +10,14 @@
 namespace tern {
 namespace {
 
-bool is_bitwise(BinaryOp op) { return op == BinaryOp::BitwiseAnd || op == BinaryOp::BitwiseOr || op == BinaryOp::BitwiseXor; }
+bool is_bitwise(BinaryOp op) {
+  return op == BinaryOp::BitwiseAnd || op == BinaryOp::BitwiseOr || op == BinaryOp::BitwiseXor;
+}
 
 DType compute_dtype(ResultKind kind, DType common, const char* op) {
   if (kind == ResultKind::Float && !is_floating_point(common)) {
-    TERN_CHECK(is_computable(common), DTypeError, "{}: dtype {} is not supported: convert the tensor with to(dtype)", op, name(common));
+    TERN_CHECK(is_computable(common), DTypeError,
+               "{}: dtype {} is not supported: convert the tensor with to(dtype)", op, name(common));
     return get_default_dtype();
   }
   return common;
@@ -24,33 +27,41 @@ DType compute_dtype(ResultKind kind, DType common, const char* op) {
 BinaryOp bool_form(BinaryOp op) {
   switch (op) {
     case BinaryOp::Add:
-    case BinaryOp::Maximum: return BinaryOp::LogicalOr;
+    case BinaryOp::Maximum:
+      return BinaryOp::LogicalOr;
     case BinaryOp::Mul:
-    case BinaryOp::Minimum: return BinaryOp::LogicalAnd;
+    case BinaryOp::Minimum:
+      return BinaryOp::LogicalAnd;
     case BinaryOp::Sub:
       TERN_THROW(DTypeError,
-                 "sub: Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
-    default: return op;
+                 "sub: Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                 "`logical_xor()` operator instead.");
+    default:
+      return op;
   }
 }
 
 /// Resolves the operator for a dtype. Throws when it does not take it.
 BinaryOp checked_op(BinaryOp op, ResultKind kind, DType dtype) {
-  TERN_CHECK(is_computable(dtype), DTypeError, "{}: dtype {} is not supported: convert the tensor with to(dtype)", name(op), name(dtype));
+  TERN_CHECK(is_computable(dtype), DTypeError,
+             "{}: dtype {} is not supported: convert the tensor with to(dtype)", name(op), name(dtype));
   if (dtype == DType::Bool && kind == ResultKind::Same && !is_bitwise(op)) {
     op = bool_form(op);
-    TERN_CHECK(result_kind(op) == ResultKind::Bool, DTypeError, "{}: not implemented for bool: convert the tensors with to(int64)", name(op));
+    TERN_CHECK(result_kind(op) == ResultKind::Bool, DTypeError,
+               "{}: not implemented for bool: convert the tensors with to(int64)", name(op));
   }
-  TERN_CHECK(!is_bitwise(op) || !is_floating_point(dtype), DTypeError, "{}: not implemented for {}: it takes integers and bool", name(op), name(dtype));
+  TERN_CHECK(!is_bitwise(op) || !is_floating_point(dtype), DTypeError,
+             "{}: not implemented for {}: it takes integers and bool", name(op), name(dtype));
   return op;
 }
 
 void check_unary(UnaryOp op, DType dtype) {
   bool is_predicate = result_kind(op) == ResultKind::Bool;
-  TERN_CHECK(is_computable(dtype) && (dtype != DType::Bool || is_predicate || op == UnaryOp::BitwiseNot), DTypeError,
-             "{}: dtype {} is not supported: convert the tensor with to(dtype)", name(op), name(dtype));
-  TERN_CHECK(op != UnaryOp::BitwiseNot || !is_floating_point(dtype), DTypeError, "{}: not implemented for {}: it takes integers and bool",
-             name(op), name(dtype));
+  TERN_CHECK(is_computable(dtype) && (dtype != DType::Bool || is_predicate || op == UnaryOp::BitwiseNot),
+             DTypeError, "{}: dtype {} is not supported: convert the tensor with to(dtype)", name(op),
+             name(dtype));
+  TERN_CHECK(op != UnaryOp::BitwiseNot || !is_floating_point(dtype), DTypeError,
+             "{}: not implemented for {}: it takes integers and bool", name(op), name(dtype));
 }
 
 /// True when the elements fill one block without gaps or repeats, in any order of dimensions.
@@ -58,7 +69,9 @@ bool is_dense(const Tensor& x) {
   SmallVector<int64_t, 6> order;
   for (size_t d = 0; d < x.shape().size(); ++d)
     if (x.shape()[d] != 1) order.push_back(static_cast<int64_t>(d));
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return x.strides()[static_cast<size_t>(a)] < x.strides()[static_cast<size_t>(b)]; });
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return x.strides()[static_cast<size_t>(a)] < x.strides()[static_cast<size_t>(b)];
+  });
   int64_t step = 1;
   for (int64_t d : order) {
     if (x.strides()[static_cast<size_t>(d)] != step) return false;
@@ -82,13 +95,16 @@ void launch_unary(UnaryOp op, const Tensor& out, const Tensor& x, Param first, P
   args.in = x.data_ptr();
   args.params[0] = first;
   args.params[1] = second;
-  if (out.is_contiguous() && x.is_contiguous()) set_flat(args.geometry, x.numel());
-  else collapse<2>(args.geometry, x.shape(), {out.strides().data(), x.strides().data()});
+  if (out.is_contiguous() && x.is_contiguous())
+    set_flat(args.geometry, x.numel());
+  else
+    collapse<2>(args.geometry, x.shape(), {out.strides().data(), x.strides().data()});
   launch(current_stream(x.device()), kernels::unary, args);
 }
 
 /// a or b may be undefined: then `scalar` takes its place.
-void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, Param scalar, Param param) {
+void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, Param scalar,
+                   Param param) {
   BinaryArgs args;
   args.op = op;
   args.dtype = (a.defined() ? a : b).dtype();
@@ -98,29 +114,37 @@ void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor
   args.scalar = scalar;
   args.param = param;
   const Shape& shape = out.shape();
-  auto flat = [&](const Tensor& t) { return !t.defined() || (t.is_contiguous() && t.numel() == out.numel()); };
+  auto flat = [&](const Tensor& t) {
+    return !t.defined() || (t.is_contiguous() && t.numel() == out.numel());
+  };
   if (out.is_contiguous() && flat(a) && flat(b)) {
     set_flat(args.geometry, out.numel());
   } else {
     Strides strides[2] = {Strides(shape.size()), Strides(shape.size())};
     const Tensor* operands[2] = {&a, &b};
     for (int i = 0; i < 2; ++i)
-      if (operands[i]->defined()) broadcast_strides(operands[i]->shape(), operands[i]->strides(), shape, strides[i].data());
+      if (operands[i]->defined())
+        broadcast_strides(operands[i]->shape(), operands[i]->strides(), shape, strides[i].data());
     collapse<3>(args.geometry, shape, {out.strides().data(), strides[0].data(), strides[1].data()});
   }
   launch(current_stream(out.device()), kernels::binary, args);
 }
 
 /// A 0-d CPU tensor that meets a tensor of another device counts as a number.
-bool is_host_number(const Tensor& x, const Tensor& other) { return x.dim() == 0 && x.device().is_cpu() && !other.device().is_cpu(); }
+bool is_host_number(const Tensor& x, const Tensor& other) {
+  return x.dim() == 0 && x.device().is_cpu() && !other.device().is_cpu();
+}
 
 void check_result_fits(const char* op, DType result, DType self) {
   bool fits = is_floating_point(self) || (!is_floating_point(result) && (!is_bool(self) || is_bool(result)));
-  TERN_CHECK(fits, DTypeError, "{}_: result type {} can't be cast to the desired output type {}: use the form that is not in place", op,
-             name(result), name(self));
+  TERN_CHECK(
+      fits, DTypeError,
+      "{}_: result type {} can't be cast to the desired output type {}: use the form that is not in place",
+      op, name(result), name(self));
 }
 
-void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, DType common, Param scalar, Param param) {
+void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, DType common, Param scalar,
+                 Param param) {
   Tensor x = a.defined() ? cast(a, common) : a;
   Tensor y = b.defined() ? cast(b, common) : b;
   DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
@@ -135,8 +159,8 @@ void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& 
 
 /// True when writing to `out` element by element could change elements of `x` that are read later.
 bool overlaps_differently(const Tensor& out, const Tensor& x) {
-  return out.storage() == x.storage() &&
-         !(out.storage_offset() == x.storage_offset() && out.shape() == x.shape() && out.strides() == x.strides());
+  return out.storage() == x.storage() && !(out.storage_offset() == x.storage_offset() &&
+                                           out.shape() == x.shape() && out.strides() == x.strides());
 }
 
 }  // namespace
@@ -213,8 +237,10 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param
   op = checked_op(op, kind, common);
   check_result_fits(name(op), common, self.dtype());
   Shape shape = broadcast_shapes(self.shape(), source.shape(), name(op));
-  TERN_CHECK(shape == self.shape(), ShapeError, "{}_: output with shape {} doesn't match the broadcast shape {}: use the form that is not in place",
-             name(op), to_string(self.shape()), to_string(shape));
+  TERN_CHECK(
+      shape == self.shape(), ShapeError,
+      "{}_: output with shape {} doesn't match the broadcast shape {}: use the form that is not in place",
+      name(op), to_string(self.shape()), to_string(shape));
   if (overlaps_differently(self, source)) source = compact_copy(source);
   binary_into(op, self, self, source, common, {}, param);
 }
@@ -225,6 +251,14 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param
   op = checked_op(op, kind, common);
   check_result_fits(name(op), common, self.dtype());
   binary_into(op, self, self, Tensor(), common, param_of(other), param);
+}
+
+void check_subtraction(const char* op, DType a, DType b) {
+  TERN_CHECK(!is_bool(a) && !is_bool(b), DTypeError,
+             "{}: Subtraction, the `-` operator, with {} is not supported (got {} and {}): use logical_xor() "
+             "or logical_not(), or convert "
+             "with to(int64)",
+             op, is_bool(a) && is_bool(b) ? "two bool tensors" : "a bool tensor", name(a), name(b));
 }
 
 }  // namespace tern

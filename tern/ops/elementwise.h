@@ -1,4 +1,5 @@
-// The layer between pointwise operators and their kernels: promotion, broadcasting, result, launch. No gradients here.
+// The layer between pointwise operators and their kernels: promotion, broadcasting, result, launch. No
+// gradients here.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,8 @@ namespace tern {
 inline Param param_of(const Scalar& s) { return {s.to_double(), s.to_int()}; }
 inline Param param_of(double value) { return {value, static_cast<int64_t>(value)}; }
 
-/// op(x). Float operators turn integers into the default dtype. Throws DTypeError for a dtype that the operator does not take.
+/// op(x). Float operators turn integers into the default dtype. Throws DTypeError for a dtype that the
+/// operator does not take.
 Tensor unary(UnaryOp op, const Tensor& x, Param first = {}, Param second = {});
 /// op(a, b) with broadcasting and promotion. A 0-d CPU tensor may meet a tensor of any device.
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param = {});

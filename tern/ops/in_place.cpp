@@ -1,5 +1,5 @@
-// The methods of Tensor that change it in place, with their gradients. A method's gradient never saves the tensor's old
-// values by reference: they are gone; where a formula needs them a copy is kept.
+// The methods of Tensor that change it in place, with their gradients. A method's gradient never saves the
+// tensor's old values by reference: they are gone; where a formula needs them a copy is kept.
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/common.h"
@@ -18,16 +18,18 @@ Tensor pass(GradContext&, const Tensor& g) { return g; }
 Tensor& add_scaled(const char* op_name, BinaryOp op, Tensor& self, const Tensor& other, const Scalar& alpha) {
   check_in_place(op_name, self);
   TERN_CHECK(is_bool(self.dtype()) || !is_bool(alpha.kind()), DTypeError,
-             "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op_name, name(self.dtype()));
+             "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op_name,
+             name(self.dtype()));
   TERN_CHECK(is_floating_point(self.dtype()) || !alpha.is_floating_point(), DTypeError,
              "{}: For integral input tensors, argument alpha must not be a floating point number", op_name);
   binary_in_place(op, self, other, param_of(alpha));
   double factor = op == BinaryOp::Add ? alpha.to_double() : -alpha.to_double();
-  record_in_place(op_name, self, {self, other}, [shape = other.shape(), dtype = other.dtype(), factor](GradContext& c, const Tensor& g) {
-    Tensor other_grad;
-    if (c.needs(1)) other_grad = reduce_to(factor == 1 ? g : mul(g, factor), shape, dtype);
-    return std::array<Tensor, 2>{g, other_grad};
-  });
+  record_in_place(op_name, self, {self, other},
+                  [shape = other.shape(), dtype = other.dtype(), factor](GradContext& c, const Tensor& g) {
+                    Tensor other_grad;
+                    if (c.needs(1)) other_grad = reduce_to(factor == 1 ? g : mul(g, factor), shape, dtype);
+                    return std::array<Tensor, 2>{g, other_grad};
+                  });
   return self;
 }
 
@@ -38,9 +40,11 @@ Tensor& apply_in_place(const char* op_name, UnaryOp op, Tensor& self, Slope slop
   unary_in_place(op, self);
   self.storage()->bump_version();
   if (tracks_grad(self))
-    detail::attach_in_place(self, detail::make_node(op_name, &self, 1, [y_ = save_output(self), slope](GradContext& c, const Tensor& g) {
-                              return slope(g, c[y_]);
-                            }));
+    detail::attach_in_place(
+        self, detail::make_node(op_name, &self, 1,
+                                [y_ = save_output(self), slope](GradContext& c, const Tensor& g) {
+                                  return slope(g, c[y_]);
+                                }));
   return self;
 }
 
@@ -58,13 +62,16 @@ Tensor& Tensor::fill_(const Scalar& value) {
     collapse<1>(args.geometry, shape(), {strides().data()});
     launch(current_stream(device()), kernels::fill, args);
   }
-  record_in_place("fill_", *this, {*this}, [](GradContext&, const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(), 0); });
+  record_in_place("fill_", *this, {*this},
+                  [](GradContext&, const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(), 0); });
   return *this;
 }
 
 Tensor& Tensor::zero_() { return fill_(0); }
 
-Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) { return add_scaled("add_", BinaryOp::Add, *this, other, alpha); }
+Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) {
+  return add_scaled("add_", BinaryOp::Add, *this, other, alpha);
+}
 Tensor& Tensor::sub_(const Tensor& other, const Scalar& alpha) {
   check_subtraction("sub_", dtype(), other.dtype());
   return add_scaled("sub_", BinaryOp::Sub, *this, other, alpha);
@@ -90,10 +97,11 @@ Tensor& Tensor::mul_(const Tensor& other) {
   Tensor before = tracks_grad(other) ? tern::clone(detach()) : Tensor();
   binary_in_place(BinaryOp::Mul, *this, other);
   record_in_place("mul_", *this, {*this, other},
-                  [before_ = save(before), other_ = save(tracks_grad(*this) ? other : Tensor()), shape = other.shape(), dtype = other.dtype()](
-                      GradContext& c, const Tensor& g) {
-                    return std::array<Tensor, 2>{c.needs(0) ? tern::to(tern::mul(g, c[other_]), g.dtype()) : Tensor(),
-                                                 c.needs(1) ? reduce_to(tern::mul(g, c[before_]), shape, dtype) : Tensor()};
+                  [before_ = save(before), other_ = save(tracks_grad(*this) ? other : Tensor()),
+                   shape = other.shape(), dtype = other.dtype()](GradContext& c, const Tensor& g) {
+                    return std::array<Tensor, 2>{
+                        c.needs(0) ? tern::to(tern::mul(g, c[other_]), g.dtype()) : Tensor(),
+                        c.needs(1) ? reduce_to(tern::mul(g, c[before_]), shape, dtype) : Tensor()};
                   });
   return *this;
 }
@@ -101,7 +109,8 @@ Tensor& Tensor::mul_(const Tensor& other) {
 Tensor& Tensor::mul_(const Scalar& other) {
   check_in_place("mul_", *this);
   binary_in_place(BinaryOp::Mul, *this, other);
-  record_in_place("mul_", *this, {*this}, [other](GradContext&, const Tensor& g) { return tern::mul(g, other); });
+  record_in_place("mul_", *this, {*this},
+                  [other](GradContext&, const Tensor& g) { return tern::mul(g, other); });
   return *this;
 }
 
@@ -110,11 +119,15 @@ Tensor& Tensor::div_(const Tensor& other) {
   Tensor before = tracks_grad(other) ? tern::clone(detach()) : Tensor();
   binary_in_place(BinaryOp::Div, *this, other);
   record_in_place("div_", *this, {*this, other},
-                  [before_ = save(before), other_ = save(other), shape = other.shape(), dtype = other.dtype()](GradContext& c, const Tensor& g) {
+                  [before_ = save(before), other_ = save(other), shape = other.shape(),
+                   dtype = other.dtype()](GradContext& c, const Tensor& g) {
                     Tensor divisor = c[other_];
                     Tensor quotient = tern::div(g, divisor);
                     return std::array<Tensor, 2>{
-                        tern::to(quotient, g.dtype()), c.needs(1) ? reduce_to(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor))), shape, dtype) : Tensor()};
+                        tern::to(quotient, g.dtype()),
+                        c.needs(1) ? reduce_to(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor))),
+                                               shape, dtype)
+                                   : Tensor()};
                   });
   return *this;
 }
@@ -122,49 +135,63 @@ Tensor& Tensor::div_(const Tensor& other) {
 Tensor& Tensor::div_(const Scalar& other) {
   check_in_place("div_", *this);
   binary_in_place(BinaryOp::Div, *this, other);
-  record_in_place("div_", *this, {*this}, [other](GradContext&, const Tensor& g) { return tern::div(g, other); });
+  record_in_place("div_", *this, {*this},
+                  [other](GradContext&, const Tensor& g) { return tern::div(g, other); });
   return *this;
 }
 
 Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
   check_in_place("clamp_", *this);
   ClampRange range = clamp_range(*this, min, max);
-  TERN_CHECK(range.dtype == dtype(), DTypeError, "clamp_: result type {} can't be cast to the desired output type {}: use clamp()",
+  TERN_CHECK(range.dtype == dtype(), DTypeError,
+             "clamp_: result type {} can't be cast to the desired output type {}: use clamp()",
              name(range.dtype), name(dtype()));
   Tensor inside;
-  if (tracks_grad(*this)) inside = logical_and(ge(detach(), range.low.floating), le(detach(), range.high.floating));
+  if (tracks_grad(*this))
+    inside = logical_and(ge(detach(), range.low.floating), le(detach(), range.high.floating));
   unary_in_place(UnaryOp::Clamp, *this, range.low, range.high);
-  record_in_place("clamp_", *this, {*this}, [inside_ = save(inside)](GradContext& c, const Tensor& g) { return where(c[inside_], g, 0); });
+  record_in_place("clamp_", *this, {*this}, [inside_ = save(inside)](GradContext& c, const Tensor& g) {
+    return where(c[inside_], g, 0);
+  });
   return *this;
 }
 
 Tensor& Tensor::relu_() {
-  return apply_in_place("relu_", UnaryOp::Relu, *this, [](const Tensor& g, const Tensor& y) { return where(le(y, 0), 0, g); });
+  return apply_in_place("relu_", UnaryOp::Relu, *this,
+                        [](const Tensor& g, const Tensor& y) { return where(le(y, 0), 0, g); });
 }
 Tensor& Tensor::exp_() {
-  return apply_in_place("exp_", UnaryOp::Exp, *this, [](const Tensor& g, const Tensor& y) { return tern::mul(g, y); });
+  return apply_in_place("exp_", UnaryOp::Exp, *this,
+                        [](const Tensor& g, const Tensor& y) { return tern::mul(g, y); });
 }
 Tensor& Tensor::sqrt_() {
-  return apply_in_place("sqrt_", UnaryOp::Sqrt, *this, [](const Tensor& g, const Tensor& y) { return tern::div(g, tern::mul(y, 2)); });
+  return apply_in_place("sqrt_", UnaryOp::Sqrt, *this,
+                        [](const Tensor& g, const Tensor& y) { return tern::div(g, tern::mul(y, 2)); });
 }
 Tensor& Tensor::neg_() {
-  return apply_in_place("neg_", UnaryOp::Neg, *this, [](const Tensor& g, const Tensor&) { return tern::neg(g); });
+  return apply_in_place("neg_", UnaryOp::Neg, *this,
+                        [](const Tensor& g, const Tensor&) { return tern::neg(g); });
 }
 Tensor& Tensor::sigmoid_() {
-  return apply_in_place("sigmoid_", UnaryOp::Sigmoid, *this,
-                        [](const Tensor& g, const Tensor& y) { return tern::mul(g, tern::mul(y, rsub(y, 1))); });
+  return apply_in_place("sigmoid_", UnaryOp::Sigmoid, *this, [](const Tensor& g, const Tensor& y) {
+    return tern::mul(g, tern::mul(y, rsub(y, 1)));
+  });
 }
 Tensor& Tensor::tanh_() {
-  return apply_in_place("tanh_", UnaryOp::Tanh, *this, [](const Tensor& g, const Tensor& y) { return tern::mul(g, rsub(tern::square(y), 1)); });
+  return apply_in_place("tanh_", UnaryOp::Tanh, *this, [](const Tensor& g, const Tensor& y) {
+    return tern::mul(g, rsub(tern::square(y), 1));
+  });
 }
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) {
   check_in_place("masked_fill_", *this);
   Tensor filled_values = masked_fill(detach(), mask, value);
-  TERN_CHECK(filled_values.shape() == shape(), ShapeError, "masked_fill_: a mask of shape {} does not broadcast to the tensor's shape {}",
+  TERN_CHECK(filled_values.shape() == shape(), ShapeError,
+             "masked_fill_: a mask of shape {} does not broadcast to the tensor's shape {}",
              to_string(mask.shape()), to_string(shape()));
   copy_elements(*this, cast(filled_values, dtype()));
-  record_in_place("masked_fill_", *this, {*this}, [mask](GradContext&, const Tensor& g) { return masked_fill(g, mask, 0); });
+  record_in_place("masked_fill_", *this, {*this},
+                  [mask](GradContext&, const Tensor& g) { return masked_fill(g, mask, 0); });
   return *this;
 }
 

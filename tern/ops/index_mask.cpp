@@ -112,7 +112,8 @@ Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
 }
 
 std::vector<Tensor> where(const Tensor& condition) {
-  return nonzero_coordinates("where", condition.dim() == 0 ? reshape(condition, {1}) : condition, /*flat=*/false);
+  return nonzero_coordinates("where", condition.dim() == 0 ? reshape(condition, {1}) : condition,
+                             /*flat=*/false);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {

@@ -18,16 +18,19 @@ Tensor zeros_of(const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(
 
 /// A quotient or step function: its gradient is zero.
 Tensor record_zero(const char* name, Tensor y, const Tensor& x) {
-  if (tracks_grad(x) && is_floating_point(y.dtype())) record(name, y, {x}, [](GradContext&, const Tensor& g) { return zeros_of(g); });
+  if (tracks_grad(x) && is_floating_point(y.dtype()))
+    record(name, y, {x}, [](GradContext&, const Tensor& g) { return zeros_of(g); });
   return y;
 }
 
 Param check_alpha(const char* op, DType dtype, const Scalar& alpha) {
-  TERN_CHECK(is_bool(dtype) || !is_bool(alpha.kind()), DTypeError, "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0",
-             op, name(dtype));
+  TERN_CHECK(is_bool(dtype) || !is_bool(alpha.kind()), DTypeError,
+             "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op,
+             name(dtype));
   TERN_CHECK(is_floating_point(dtype) || !alpha.is_floating_point(), DTypeError,
-             "{}: For integral input tensors, argument alpha must not be a floating point number (alpha is {}, the tensors are {})", op,
-             alpha.to_double(), name(dtype));
+             "{}: For integral input tensors, argument alpha must not be a floating point number (alpha is "
+             "{}, the tensors are {})",
+             op, alpha.to_double(), name(dtype));
   return param_of(alpha);
 }
 
@@ -47,7 +50,8 @@ Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor y = binary(BinaryOp::Add, a, b, check_alpha("add", result_type(a, b), alpha));
   if (tracks_grad(a, b))
     record("add", y, {a, b}, [sa = Side(a), sb = Side(b), alpha](GradContext& c, const Tensor& g) {
-      return std::array<Tensor, 2>{c.needs(0) ? sa.of(g) : Tensor(), c.needs(1) ? sb.of(scaled(g, alpha)) : Tensor()};
+      return std::array<Tensor, 2>{c.needs(0) ? sa.of(g) : Tensor(),
+                                   c.needs(1) ? sb.of(scaled(g, alpha)) : Tensor()};
     });
   return y;
 }
@@ -63,7 +67,8 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   Tensor y = binary(BinaryOp::Sub, a, b, check_alpha("sub", result_type(a, b), alpha));
   if (tracks_grad(a, b))
     record("sub", y, {a, b}, [sa = Side(a), sb = Side(b), alpha](GradContext& c, const Tensor& g) {
-      return std::array<Tensor, 2>{c.needs(0) ? sa.of(g) : Tensor(), c.needs(1) ? sb.of(neg(scaled(g, alpha))) : Tensor()};
+      return std::array<Tensor, 2>{c.needs(0) ? sa.of(g) : Tensor(),
+                                   c.needs(1) ? sb.of(neg(scaled(g, alpha))) : Tensor()};
     });
   return y;
 }
@@ -86,9 +91,10 @@ Tensor mul(const Tensor& a, const Tensor& b) {
   Tensor y = binary(BinaryOp::Mul, a, b);
   if (tracks_grad(a, b))
     record("mul", y, {a, b},
-           [sa = Side(a), sb = Side(b), a_ = save(b.requires_grad() ? a : Tensor()), b_ = save(a.requires_grad() ? b : Tensor())](
-               GradContext& c, const Tensor& g) {
-             return std::array<Tensor, 2>{c.needs(0) ? sa.of(mul(g, c[b_])) : Tensor(), c.needs(1) ? sb.of(mul(g, c[a_])) : Tensor()};
+           [sa = Side(a), sb = Side(b), a_ = save(b.requires_grad() ? a : Tensor()),
+            b_ = save(a.requires_grad() ? b : Tensor())](GradContext& c, const Tensor& g) {
+             return std::array<Tensor, 2>{c.needs(0) ? sa.of(mul(g, c[b_])) : Tensor(),
+                                          c.needs(1) ? sb.of(mul(g, c[a_])) : Tensor()};
            });
   return y;
 }
@@ -102,12 +108,15 @@ Tensor mul(const Tensor& a, const Scalar& b) {
 Tensor div(const Tensor& a, const Tensor& b) {
   Tensor y = binary(BinaryOp::Div, a, b);
   if (tracks_grad(a, b))
-    record("div", y, {a, b}, [sa = Side(a), sb = Side(b), a_ = save(b.requires_grad() ? a : Tensor()), b_ = save(b)](GradContext& c, const Tensor& g) {
-      Tensor divisor = c[b_];
-      Tensor quotient = div(g, divisor);
-      return std::array<Tensor, 2>{c.needs(0) ? sa.of(quotient) : Tensor(),
-                                   c.needs(1) ? sb.of(neg(mul(quotient, div(c[a_], divisor)))) : Tensor()};
-    });
+    record("div", y, {a, b},
+           [sa = Side(a), sb = Side(b), a_ = save(b.requires_grad() ? a : Tensor()), b_ = save(b)](
+               GradContext& c, const Tensor& g) {
+             Tensor divisor = c[b_];
+             Tensor quotient = div(g, divisor);
+             return std::array<Tensor, 2>{
+                 c.needs(0) ? sa.of(quotient) : Tensor(),
+                 c.needs(1) ? sb.of(neg(mul(quotient, div(c[a_], divisor)))) : Tensor()};
+           });
   return y;
 }
 
@@ -119,7 +128,8 @@ Tensor div(const Tensor& a, const Scalar& b) {
 
 namespace {
 BinaryOp rounded_division(std::string_view mode) {
-  TERN_CHECK(mode == "floor" || mode == "trunc", ValueError, "div: expected rounding_mode to be 'trunc' or 'floor', got '{}'", mode);
+  TERN_CHECK(mode == "floor" || mode == "trunc", ValueError,
+             "div: expected rounding_mode to be 'trunc' or 'floor', got '{}'", mode);
   return mode == "floor" ? BinaryOp::DivFloor : BinaryOp::DivTrunc;
 }
 template <class B>
@@ -141,10 +151,14 @@ Tensor modulus(BinaryOp op, BinaryOp rounding, const Tensor& a, const B& b) {
   Tensor y = binary(op, a, b);
   if constexpr (std::is_same_v<B, Tensor>) {
     if (tracks_grad(a, b))
-      record(name(op), y, {a, b}, [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b), rounding](GradContext& c, const Tensor& g) {
-        return std::array<Tensor, 2>{c.needs(0) ? sa.of(g) : Tensor(),
-                                     c.needs(1) ? sb.of(neg(mul(g, binary(rounding, c[a_].detach(), c[b_].detach())))) : Tensor()};
-      });
+      record(
+          name(op), y, {a, b},
+          [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b), rounding](GradContext& c,
+                                                                             const Tensor& g) {
+            return std::array<Tensor, 2>{
+                c.needs(0) ? sa.of(g) : Tensor(),
+                c.needs(1) ? sb.of(neg(mul(g, binary(rounding, c[a_].detach(), c[b_].detach())))) : Tensor()};
+          });
   } else {
     if (tracks_grad(a)) record(name(op), y, {a}, [](GradContext&, const Tensor& g) { return g; });
   }
@@ -152,44 +166,58 @@ Tensor modulus(BinaryOp op, BinaryOp rounding, const Tensor& a, const B& b) {
 }
 }  // namespace
 
-Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) { return step_binary(rounded_division(rounding_mode), a, b); }
-Tensor div(const Tensor& a, const Scalar& b, std::string_view rounding_mode) { return step_binary(rounded_division(rounding_mode), a, b); }
+Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {
+  return step_binary(rounded_division(rounding_mode), a, b);
+}
+Tensor div(const Tensor& a, const Scalar& b, std::string_view rounding_mode) {
+  return step_binary(rounded_division(rounding_mode), a, b);
+}
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return step_binary(BinaryOp::DivFloor, a, b); }
 Tensor floor_divide(const Tensor& a, const Scalar& b) { return step_binary(BinaryOp::DivFloor, a, b); }
-Tensor remainder(const Tensor& a, const Tensor& b) { return modulus(BinaryOp::Remainder, BinaryOp::DivFloor, a, b); }
-Tensor remainder(const Tensor& a, const Scalar& b) { return modulus(BinaryOp::Remainder, BinaryOp::DivFloor, a, b); }
+Tensor remainder(const Tensor& a, const Tensor& b) {
+  return modulus(BinaryOp::Remainder, BinaryOp::DivFloor, a, b);
+}
+Tensor remainder(const Tensor& a, const Scalar& b) {
+  return modulus(BinaryOp::Remainder, BinaryOp::DivFloor, a, b);
+}
 Tensor fmod(const Tensor& a, const Tensor& b) { return modulus(BinaryOp::Fmod, BinaryOp::DivTrunc, a, b); }
 Tensor fmod(const Tensor& a, const Scalar& b) { return modulus(BinaryOp::Fmod, BinaryOp::DivTrunc, a, b); }
 
 namespace {
 void check_integer_exponent(DType dtype, const Scalar& exponent) {
-  TERN_CHECK(is_floating_point(dtype) || exponent.is_floating_point() || exponent.to_int() >= 0, ValueError,
-             "pow: Integers to negative integer powers are not allowed (exponent {}): convert the tensor to floats", exponent.to_int());
+  TERN_CHECK(
+      is_floating_point(dtype) || exponent.is_floating_point() || exponent.to_int() >= 0, ValueError,
+      "pow: Integers to negative integer powers are not allowed (exponent {}): convert the tensor to floats",
+      exponent.to_int());
 }
 }  // namespace
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   Tensor y = binary(BinaryOp::Pow, a, b);
   if (tracks_grad(a, b))
-    record("pow", y, {a, b}, [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) {
-      Tensor base = c[a_], exponent = c[b_];
-      Tensor ga, gb;
-      if (c.needs(0)) ga = sa.of(where(eq(exponent, 0), 0, mul(g, mul(exponent, pow(base, sub(exponent, 1))))));
-      if (c.needs(1)) {
-        // 0^b has slope 0 for b >= 0, where y * log(0) would be NaN.
-        Tensor flat = logical_and(eq(base, 0), ge(exponent, 0));
-        gb = sb.of(where(flat, 0, mul(g, mul(c[y_], log(to(base, g.dtype()))))));
-      }
-      return std::array<Tensor, 2>{ga, gb};
-    });
+    record("pow", y, {a, b},
+           [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b), y_ = save_output(y)](GradContext& c,
+                                                                                         const Tensor& g) {
+             Tensor base = c[a_], exponent = c[b_];
+             Tensor ga, gb;
+             if (c.needs(0))
+               ga = sa.of(where(eq(exponent, 0), 0, mul(g, mul(exponent, pow(base, sub(exponent, 1))))));
+             if (c.needs(1)) {
+               // 0^b has slope 0 for b >= 0, where y * log(0) would be NaN.
+               Tensor flat = logical_and(eq(base, 0), ge(exponent, 0));
+               gb = sb.of(where(flat, 0, mul(g, mul(c[y_], log(to(base, g.dtype()))))));
+             }
+             return std::array<Tensor, 2>{ga, gb};
+           });
   return y;
 }
 
 Tensor pow(const Tensor& a, const Scalar& b) {
   check_integer_exponent(a.dtype(), b);
-  Tensor y = b.to_double() == 2 && result_type(a, b) == a.dtype() && !is_bool(a.dtype()) ? unary(UnaryOp::Square, a)
-             : b.to_double() == 0.5 && is_floating_point(a.dtype())                  ? unary(UnaryOp::Sqrt, a)
-                                                                                     : binary(BinaryOp::Pow, a, b);
+  Tensor y = b.to_double() == 2 && result_type(a, b) == a.dtype() && !is_bool(a.dtype())
+                 ? unary(UnaryOp::Square, a)
+             : b.to_double() == 0.5 && is_floating_point(a.dtype()) ? unary(UnaryOp::Sqrt, a)
+                                                                    : binary(BinaryOp::Pow, a, b);
   if (tracks_grad(a))
     record("pow", y, {a}, [a_ = save(a), b](GradContext& c, const Tensor& g) {
       double exponent = b.to_double();
@@ -212,11 +240,12 @@ Tensor pow(const Scalar& a, const Tensor& b) {
 Tensor atan2(const Tensor& a, const Tensor& b) {
   Tensor y = binary(BinaryOp::Atan2, a, b);
   if (tracks_grad(a, b))
-    record("atan2", y, {a, b}, [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b)](GradContext& c, const Tensor& g) {
-      Tensor u = c[a_], v = c[b_];
-      Tensor scale = div(g, add(square(u), square(v)));
-      return std::array<Tensor, 2>{sa.of(mul(scale, v)), sb.of(neg(mul(scale, u)))};
-    });
+    record("atan2", y, {a, b},
+           [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b)](GradContext& c, const Tensor& g) {
+             Tensor u = c[a_], v = c[b_];
+             Tensor scale = div(g, add(square(u), square(v)));
+             return std::array<Tensor, 2>{sa.of(mul(scale, v)), sb.of(neg(mul(scale, u)))};
+           });
   return y;
 }
 
@@ -224,13 +253,14 @@ namespace {
 Tensor extremum(BinaryOp op, const Tensor& a, const Tensor& b) {
   Tensor y = binary(op, a, b);
   if (tracks_grad(a, b))
-    record(name(op), y, {a, b}, [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b), op](GradContext& c, const Tensor& g) {
-      Tensor u = c[a_].detach(), v = c[b_].detach();
-      Tensor half = where(eq(u, v), div(g, 2), g);
-      Tensor b_wins = op == BinaryOp::Maximum ? lt(u, v) : gt(u, v);
-      Tensor a_wins = op == BinaryOp::Maximum ? gt(u, v) : lt(u, v);
-      return std::array<Tensor, 2>{sa.of(where(b_wins, 0, half)), sb.of(where(a_wins, 0, half))};
-    });
+    record(name(op), y, {a, b},
+           [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b), op](GradContext& c, const Tensor& g) {
+             Tensor u = c[a_].detach(), v = c[b_].detach();
+             Tensor half = where(eq(u, v), div(g, 2), g);
+             Tensor b_wins = op == BinaryOp::Maximum ? lt(u, v) : gt(u, v);
+             Tensor a_wins = op == BinaryOp::Maximum ? gt(u, v) : lt(u, v);
+             return std::array<Tensor, 2>{sa.of(where(b_wins, 0, half)), sb.of(where(a_wins, 0, half))};
+           });
   return y;
 }
 }  // namespace
@@ -241,7 +271,9 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return extremum(BinaryOp::Min
 Tensor operator/(const Scalar& a, const Tensor& b) {
   Tensor y = binary(BinaryOp::Div, a, b);
   if (tracks_grad(b))
-    record("div", y, {b}, [b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) { return neg(div(mul(g, c[y_]), c[b_])); });
+    record("div", y, {b}, [b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) {
+      return neg(div(mul(g, c[y_]), c[b_]));
+    });
   return y;
 }
 
@@ -253,7 +285,8 @@ Tensor neg(const Tensor& x) {
 
 Tensor abs(const Tensor& x) {
   Tensor y = unary(UnaryOp::Abs, x);
-  if (tracks_grad(x)) record("abs", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, sign(c[x_])); });
+  if (tracks_grad(x))
+    record("abs", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, sign(c[x_])); });
   return y;
 }
 
@@ -269,51 +302,65 @@ Tensor trunc(const Tensor& x) { return record_zero("trunc", unary(UnaryOp::Trunc
 Tensor square(const Tensor& x) {
   if (is_bool(x.dtype())) return to(x, DType::Int64);  // bools square as the integers that they stand for
   Tensor y = unary(UnaryOp::Square, x);
-  if (tracks_grad(x)) record("square", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, mul(c[x_], 2)); });
+  if (tracks_grad(x))
+    record("square", y, {x},
+           [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, mul(c[x_], 2)); });
   return y;
 }
 
 Tensor exp(const Tensor& x) {
   Tensor y = unary(UnaryOp::Exp, x);
-  if (tracks_grad(x)) record("exp", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, c[y_]); });
+  if (tracks_grad(x))
+    record("exp", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, c[y_]); });
   return y;
 }
 
 Tensor expm1(const Tensor& x) {
   Tensor y = unary(UnaryOp::Expm1, x);
-  if (tracks_grad(x)) record("expm1", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, add(c[y_], 1)); });
+  if (tracks_grad(x))
+    record("expm1", y, {x},
+           [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, add(c[y_], 1)); });
   return y;
 }
 
 Tensor log(const Tensor& x) {
   Tensor y = unary(UnaryOp::Log, x);
-  if (tracks_grad(x)) record("log", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, c[x_]); });
+  if (tracks_grad(x))
+    record("log", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, c[x_]); });
   return y;
 }
 
 Tensor log1p(const Tensor& x) {
   Tensor y = unary(UnaryOp::Log1p, x);
-  if (tracks_grad(x)) record("log1p", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, add(c[x_], 1)); });
+  if (tracks_grad(x))
+    record("log1p", y, {x},
+           [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, add(c[x_], 1)); });
   return y;
 }
 
 Tensor log2(const Tensor& x) {
   Tensor y = unary(UnaryOp::Log2, x);
   if (tracks_grad(x))
-    record("log2", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, mul(c[x_], 0.69314718055994530942)); });
+    record("log2", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) {
+      return div(g, mul(c[x_], 0.69314718055994530942));
+    });
   return y;
 }
 
 Tensor log10(const Tensor& x) {
   Tensor y = unary(UnaryOp::Log10, x);
   if (tracks_grad(x))
-    record("log10", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, mul(c[x_], 2.30258509299404568402)); });
+    record("log10", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) {
+      return div(g, mul(c[x_], 2.30258509299404568402));
+    });
   return y;
 }
 
 Tensor sqrt(const Tensor& x) {
   Tensor y = unary(UnaryOp::Sqrt, x);
-  if (tracks_grad(x)) record("sqrt", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return div(g, mul(c[y_], 2)); });
+  if (tracks_grad(x))
+    record("sqrt", y, {x},
+           [y_ = save_output(y)](GradContext& c, const Tensor& g) { return div(g, mul(c[y_], 2)); });
   return y;
 }
 
@@ -329,25 +376,32 @@ Tensor rsqrt(const Tensor& x) {
 
 Tensor reciprocal(const Tensor& x) {
   Tensor y = unary(UnaryOp::Reciprocal, x);
-  if (tracks_grad(x)) record("reciprocal", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return neg(mul(g, square(c[y_]))); });
+  if (tracks_grad(x))
+    record("reciprocal", y, {x},
+           [y_ = save_output(y)](GradContext& c, const Tensor& g) { return neg(mul(g, square(c[y_]))); });
   return y;
 }
 
 Tensor sin(const Tensor& x) {
   Tensor y = unary(UnaryOp::Sin, x);
-  if (tracks_grad(x)) record("sin", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, cos(c[x_])); });
+  if (tracks_grad(x))
+    record("sin", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, cos(c[x_])); });
   return y;
 }
 
 Tensor cos(const Tensor& x) {
   Tensor y = unary(UnaryOp::Cos, x);
-  if (tracks_grad(x)) record("cos", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return neg(mul(g, sin(c[x_]))); });
+  if (tracks_grad(x))
+    record("cos", y, {x},
+           [x_ = save(x)](GradContext& c, const Tensor& g) { return neg(mul(g, sin(c[x_]))); });
   return y;
 }
 
 Tensor tan(const Tensor& x) {
   Tensor y = unary(UnaryOp::Tan, x);
-  if (tracks_grad(x)) record("tan", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, add(square(c[y_]), 1)); });
+  if (tracks_grad(x))
+    record("tan", y, {x},
+           [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, add(square(c[y_]), 1)); });
   return y;
 }
 
@@ -373,8 +427,10 @@ ClampRange clamp_range(const Tensor& x, const std::optional<Scalar>& min, const 
     // A bound outside the dtype's range bounds nothing.
     int bits = static_cast<int>(itemsize(range.dtype)) * 8;
     bool is_signed = range.dtype != DType::UInt8;
-    int64_t lowest = is_signed ? (bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1))) : 0;
-    int64_t highest = is_signed ? (bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - 1)) - 1) : 255;
+    int64_t lowest =
+        is_signed ? (bits == 64 ? std::numeric_limits<int64_t>::min() : -(int64_t{1} << (bits - 1))) : 0;
+    int64_t highest =
+        is_signed ? (bits == 64 ? std::numeric_limits<int64_t>::max() : (int64_t{1} << (bits - 1)) - 1) : 255;
     range.low.integer = std::min(std::max(range.low.integer, lowest), highest);
     range.high.integer = std::min(std::max(range.high.integer, lowest), highest);
   }

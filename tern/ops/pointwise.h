@@ -1,5 +1,5 @@
-// Pointwise arithmetic and elementary functions. Activations are in ops/activation.h, comparisons and logic in
-// ops/compare.h, the forms in place are methods of Tensor (ops/in_place.cpp).
+// Pointwise arithmetic and elementary functions. Activations are in ops/activation.h, comparisons and logic
+// in ops/compare.h, the forms in place are methods of Tensor (ops/in_place.cpp).
 #pragma once
 
 #include <optional>
@@ -9,8 +9,9 @@
 
 namespace tern {
 
-// Binary operators broadcast and promote as PyTorch's; either side may be a number. Throw ShapeError when the shapes
-// do not broadcast, DTypeError for a dtype that the operator does not take, DeviceError for tensors on two devices.
+// Binary operators broadcast and promote as PyTorch's; either side may be a number. Throw ShapeError when the
+// shapes do not broadcast, DTypeError for a dtype that the operator does not take, DeviceError for tensors on
+// two devices.
 
 /// a + alpha * b.
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
@@ -22,7 +23,8 @@ Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha = 1);
 Tensor rsub(const Tensor& a, const Scalar& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Scalar& b);
-/// a / b; integers give the default floating dtype. `rounding_mode`: "trunc" or "floor" for an integer-valued quotient.
+/// a / b; integers give the default floating dtype. `rounding_mode`: "trunc" or "floor" for an integer-valued
+/// quotient.
 Tensor div(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Scalar& b);
 Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode);

@@ -186,7 +186,8 @@ Tensor tile(const Tensor& x, IntArrayRef repeats) {
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t> dim) {
   TERN_CHECK(repeats >= 0, ValueError, "repeat_interleave: repeats must be non-negative, got {}", repeats);
   TERN_CHECK(!dim || x.dim() > 0, IndexError,
-             "repeat_interleave: Dimension specified as {} but tensor has no dimensions: leave dim out", *dim);
+             "repeat_interleave: Dimension specified as {} but tensor has no dimensions: leave dim out",
+             *dim);
   const Tensor base = dim ? x : reshape(x, {-1});
   size_t d = static_cast<size_t>(wrap_dim(dim.value_or(0), base.dim(), "repeat_interleave"));
   Shape result = base.shape();

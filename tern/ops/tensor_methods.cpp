@@ -1,7 +1,7 @@
 // Methods of Tensor that forward to the operators of the same name.
+#include "tern/autograd/arithmetic.h"
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
-#include "tern/autograd/arithmetic.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -53,8 +53,11 @@ Tensor Tensor::permute(IntArrayRef dims) const { return tern::permute(*this, dim
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const { return tern::transpose(*this, dim0, dim1); }
 Tensor Tensor::t() const { return tern::t(*this); }
 Tensor Tensor::expand(IntArrayRef shape) const { return tern::expand(*this, shape); }
-Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const { return tern::narrow(*this, dim, start, length); }
-Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const {
+Tensor Tensor::narrow(int64_t dim, int64_t start, int64_t length) const {
+  return tern::narrow(*this, dim, start, length);
+}
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                     int64_t step) const {
   return tern::slice(*this, dim, start, end, step);
 }
 Tensor Tensor::select(int64_t dim, int64_t index) const { return tern::select(*this, dim, index); }
@@ -62,9 +65,15 @@ Tensor Tensor::operator[](const Tensor& index) const { return tern::index(*this,
 Tensor Tensor::squeeze() const { return tern::squeeze(*this); }
 Tensor Tensor::squeeze(int64_t dim) const { return tern::squeeze(*this, dim); }
 Tensor Tensor::unsqueeze(int64_t dim) const { return tern::unsqueeze(*this, dim); }
-Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const { return tern::flatten(*this, start_dim, end_dim); }
-std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const { return tern::chunk(*this, chunks, dim); }
-std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const { return tern::split(*this, split_size, dim); }
+Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
+  return tern::flatten(*this, start_dim, end_dim);
+}
+std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
+  return tern::chunk(*this, chunks, dim);
+}
+std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const {
+  return tern::split(*this, split_size, dim);
+}
 
 Tensor Tensor::operator-() const { return neg(*this); }
 Tensor Tensor::abs() const { return tern::abs(*this); }
@@ -76,7 +85,9 @@ Tensor Tensor::pow(const Scalar& exponent) const { return tern::pow(*this, expon
 Tensor Tensor::sigmoid() const { return tern::sigmoid(*this); }
 Tensor Tensor::tanh() const { return tern::tanh(*this); }
 Tensor Tensor::relu() const { return tern::relu(*this); }
-Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const { return tern::clamp(*this, min, max); }
+Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const {
+  return tern::clamp(*this, min, max);
+}
 Tensor Tensor::eq(const Tensor& other) const { return tern::eq(*this, other); }
 Tensor Tensor::matmul(const Tensor& other) const { return tern::matmul(*this, other); }
 Tensor Tensor::softmax(int64_t dim) const { return tern::softmax(*this, dim); }
@@ -88,8 +99,12 @@ Tensor Tensor::mean() const { return tern::mean(*this); }
 Tensor Tensor::mean(IntArrayRef dims, bool keepdim) const { return tern::mean(*this, dims, keepdim); }
 Tensor Tensor::max() const { return tern::max(*this); }
 Tensor Tensor::min() const { return tern::min(*this); }
-std::pair<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim) const { return tern::max(*this, dim, keepdim); }
-std::pair<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const { return tern::min(*this, dim, keepdim); }
+std::pair<Tensor, Tensor> Tensor::max(int64_t dim, bool keepdim) const {
+  return tern::max(*this, dim, keepdim);
+}
+std::pair<Tensor, Tensor> Tensor::min(int64_t dim, bool keepdim) const {
+  return tern::min(*this, dim, keepdim);
+}
 Tensor Tensor::argmax() const { return tern::argmax(*this); }
 Tensor Tensor::argmax(int64_t dim, bool keepdim) const { return tern::argmax(*this, dim, keepdim); }
 Tensor Tensor::argmin() const { return tern::argmin(*this); }
@@ -100,7 +115,9 @@ Tensor Tensor::norm() const { return tern::norm(*this); }
 Tensor Tensor::var(bool unbiased) const { return tern::var(*this, unbiased); }
 Tensor Tensor::std(bool unbiased) const { return tern::std(*this, unbiased); }
 
-Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source) { return tern::index_add_(*this, dim, index, source); }
+Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source) {
+  return tern::index_add_(*this, dim, index, source);
+}
 Tensor& Tensor::uniform_(double low, double high) { return tern::uniform_(*this, low, high); }
 Tensor& Tensor::normal_(double mean, double std) { return tern::normal_(*this, mean, std); }
 

@@ -46,7 +46,9 @@ class Arguments {
   std::optional<int64_t> optional_integer(size_t i) const {
     return has(i) ? std::optional(integer(i)) : std::nullopt;
   }
-  std::optional<double> optional_real(size_t i) const { return has(i) ? std::optional(real(i)) : std::nullopt; }
+  std::optional<double> optional_real(size_t i) const {
+    return has(i) ? std::optional(real(i)) : std::nullopt;
+  }
   std::optional<DType> dtype(size_t i) const {
     return has(i) ? std::optional(values_[i].as_dtype()) : std::nullopt;
   }

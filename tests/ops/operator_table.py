@@ -23,7 +23,8 @@ NOT_ROWS = {
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "reduce_to"},               # parts of operators
     "tern/ops/elementwise.h": {"unary", "binary"},            # parts of operators
-    "tern/ops/creation.h": {"tensor_of"},                     # part of tensor()
+    "tern/ops/creation.h": {"tensor_of", "checked_scalar"},   # parts of tensor()
+    "tern/ops/creation_checks.h": {"make", "finish", "fits"}, # parts of operators
 }
 METHODS = {"copy_", "fill_", "zero_", "add_", "sub_", "mul_", "div_", "clamp_", "relu_", "exp_", "sqrt_", "neg_", "sigmoid_", "tanh_", "masked_fill_"}
 

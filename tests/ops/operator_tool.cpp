@@ -1,5 +1,6 @@
 // Runs the cases of operator_table.py on Tern: operator_tool REQUEST RESULTS. REQUEST is a file of torch.save
-// with a list of {"op", "args", "cotangents"}; RESULTS gets a list of {"outputs", "requires_grad", "grads"} or
+// with a list of {"op", "args", "cotangents"}; RESULTS gets a list of {"outputs", "requires_grad", "grads"}
+// or
 // {"error"}. One line of a table below stands for each operator.
 #include <cstdio>
 #include <map>
@@ -76,12 +77,24 @@ ConvPadding padding(A a, size_t i, bool is_text) {
 Reduction reduction(A a, size_t i) { return parse_reduction(a.text(i, "mean")); }
 
 const Table kPointwise = {
-    {"add", [](A a) { return a.is_tensor(1) ? add(a.tensor(0), a.tensor(1), a.number(2, 1)) : add(a.tensor(0), a.number(1), a.number(2, 1)); }},
-    {"sub", [](A a) { return a.is_tensor(1) ? sub(a.tensor(0), a.tensor(1), a.number(2, 1)) : sub(a.tensor(0), a.number(1), a.number(2, 1)); }},
+    {"add",
+     [](A a) {
+       return a.is_tensor(1) ? add(a.tensor(0), a.tensor(1), a.number(2, 1))
+                             : add(a.tensor(0), a.number(1), a.number(2, 1));
+     }},
+    {"sub",
+     [](A a) {
+       return a.is_tensor(1) ? sub(a.tensor(0), a.tensor(1), a.number(2, 1))
+                             : sub(a.tensor(0), a.number(1), a.number(2, 1));
+     }},
     {"rsub", [](A a) { return rsub(a.tensor(0), a.number(1)); }},
     {"mul", two(mul, mul)},
     {"div", two(div, div)},
-    {"div_rounded", [](A a) { return a.is_tensor(1) ? div(a.tensor(0), a.tensor(1), a.text(2)) : div(a.tensor(0), a.number(1), a.text(2)); }},
+    {"div_rounded",
+     [](A a) {
+       return a.is_tensor(1) ? div(a.tensor(0), a.tensor(1), a.text(2))
+                             : div(a.tensor(0), a.number(1), a.text(2));
+     }},
     {"number_div", [](A a) { return a.number(0) / a.tensor(1); }},
     {"floor_divide", two(floor_divide, floor_divide)},
     {"remainder", two(remainder, remainder)},
@@ -142,8 +155,12 @@ const Table kCompare = {
     {"isnan", one(isnan)},
     {"isinf", one(isinf)},
     {"isfinite", one(isfinite)},
-    {"isclose", [](A a) { return isclose(a.tensor(0), a.tensor(1), a.real(2, 1e-5), a.real(3, 1e-8), a.flag(4)); }},
-    {"allclose", [](A a) { return truth(allclose(a.tensor(0), a.tensor(1), a.real(2, 1e-5), a.real(3, 1e-8), a.flag(4))); }},
+    {"isclose",
+     [](A a) { return isclose(a.tensor(0), a.tensor(1), a.real(2, 1e-5), a.real(3, 1e-8), a.flag(4)); }},
+    {"allclose",
+     [](A a) {
+       return truth(allclose(a.tensor(0), a.tensor(1), a.real(2, 1e-5), a.real(3, 1e-8), a.flag(4)));
+     }},
     {"equal", [](A a) { return truth(equal(a.tensor(0), a.tensor(1))); }},
 };
 
@@ -151,8 +168,12 @@ const Table kInPlace = {
     {"copy_", in_place([](Tensor& x, A a) { copy_(x, a.tensor(1)); })},
     {"fill_", in_place([](Tensor& x, A a) { x.fill_(a.number(1)); })},
     {"zero_", in_place([](Tensor& x, A) { x.zero_(); })},
-    {"add_", in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.add_(a.tensor(1), a.number(2, 1)) : x.add_(a.number(1)); })},
-    {"sub_", in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.sub_(a.tensor(1), a.number(2, 1)) : x.sub_(a.number(1)); })},
+    {"add_", in_place([](Tensor& x, A a) {
+       a.is_tensor(1) ? x.add_(a.tensor(1), a.number(2, 1)) : x.add_(a.number(1));
+     })},
+    {"sub_", in_place([](Tensor& x, A a) {
+       a.is_tensor(1) ? x.sub_(a.tensor(1), a.number(2, 1)) : x.sub_(a.number(1));
+     })},
     {"mul_", in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.mul_(a.tensor(1)) : x.mul_(a.number(1)); })},
     {"div_", in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.div_(a.tensor(1)) : x.div_(a.number(1)); })},
     {"clamp_", in_place([](Tensor& x, A a) { x.clamp_(a.optional_number(1), a.optional_number(2)); })},
@@ -163,9 +184,14 @@ const Table kInPlace = {
     {"sigmoid_", in_place([](Tensor& x, A) { x.sigmoid_(); })},
     {"tanh_", in_place([](Tensor& x, A) { x.tanh_(); })},
     {"masked_fill_", in_place([](Tensor& x, A a) { x.masked_fill_(a.tensor(1), a.number(2)); })},
-    {"scatter_", in_place([](Tensor& x, A a) { a.is_tensor(3) ? scatter_(x, a.integer(1), a.tensor(2), a.tensor(3)) : scatter_(x, a.integer(1), a.tensor(2), a.number(3)); })},
-    {"scatter_add_", in_place([](Tensor& x, A a) { scatter_add_(x, a.integer(1), a.tensor(2), a.tensor(3)); })},
-    {"index_add_", in_place([](Tensor& x, A a) { index_add_(x, a.integer(1), a.tensor(2), a.tensor(3), a.number(4, 1)); })},
+    {"scatter_", in_place([](Tensor& x, A a) {
+       a.is_tensor(3) ? scatter_(x, a.integer(1), a.tensor(2), a.tensor(3))
+                      : scatter_(x, a.integer(1), a.tensor(2), a.number(3));
+     })},
+    {"scatter_add_",
+     in_place([](Tensor& x, A a) { scatter_add_(x, a.integer(1), a.tensor(2), a.tensor(3)); })},
+    {"index_add_",
+     in_place([](Tensor& x, A a) { index_add_(x, a.integer(1), a.tensor(2), a.tensor(3), a.number(4, 1)); })},
     {"index_copy_", in_place([](Tensor& x, A a) { index_copy_(x, a.integer(1), a.tensor(2), a.tensor(3)); })},
     {"index_fill_", in_place([](Tensor& x, A a) { index_fill_(x, a.integer(1), a.tensor(2), a.number(3)); })},
     {"index_put_", in_place([](Tensor& x, A a) { index_put_(x, a.tensors(1), a.tensor(2), a.flag(3)); })},
@@ -173,20 +199,42 @@ const Table kInPlace = {
     {"normal_", in_place([](Tensor& x, A a) { normal_(x, a.real(1), a.real(2, 1)); })},
     {"exponential_", in_place([](Tensor& x, A a) { exponential_(x, a.real(1, 1)); })},
     {"bernoulli_", in_place([](Tensor& x, A a) { bernoulli_(x, a.real(1, 0.5)); })},
-    {"random_", in_place([](Tensor& x, A a) { a.has(1) ? random_(x, a.integer(1), a.integer(2)) : random_(x); })},
+    {"random_",
+     in_place([](Tensor& x, A a) { a.has(1) ? random_(x, a.integer(1), a.integer(2)) : random_(x); })},
 };
 
 const Table kReduce = {
-    {"sum", [](A a) { return a.has(1) ? sum(a.tensor(0), a.integers(1), a.flag(2), a.dtype(3)) : sum(a.tensor(0), a.dtype(3)); }},
-    {"mean", [](A a) { return a.has(1) ? mean(a.tensor(0), a.integers(1), a.flag(2), a.dtype(3)) : mean(a.tensor(0), a.dtype(3)); }},
-    {"prod", [](A a) { return a.has(1) ? prod(a.tensor(0), a.integer(1), a.flag(2), a.dtype(3)) : prod(a.tensor(0), a.dtype(3)); }},
-    {"max", [](A a) { return a.has(1) ? Results(max(a.tensor(0), a.integer(1), a.flag(2))) : Results(max(a.tensor(0))); }},
-    {"min", [](A a) { return a.has(1) ? Results(min(a.tensor(0), a.integer(1), a.flag(2))) : Results(min(a.tensor(0))); }},
+    {"sum",
+     [](A a) {
+       return a.has(1) ? sum(a.tensor(0), a.integers(1), a.flag(2), a.dtype(3))
+                       : sum(a.tensor(0), a.dtype(3));
+     }},
+    {"mean",
+     [](A a) {
+       return a.has(1) ? mean(a.tensor(0), a.integers(1), a.flag(2), a.dtype(3))
+                       : mean(a.tensor(0), a.dtype(3));
+     }},
+    {"prod",
+     [](A a) {
+       return a.has(1) ? prod(a.tensor(0), a.integer(1), a.flag(2), a.dtype(3))
+                       : prod(a.tensor(0), a.dtype(3));
+     }},
+    {"max",
+     [](A a) {
+       return a.has(1) ? Results(max(a.tensor(0), a.integer(1), a.flag(2))) : Results(max(a.tensor(0)));
+     }},
+    {"min",
+     [](A a) {
+       return a.has(1) ? Results(min(a.tensor(0), a.integer(1), a.flag(2))) : Results(min(a.tensor(0)));
+     }},
     {"amax", [](A a) { return amax(a.tensor(0), a.integers(1), a.flag(2)); }},
     {"amin", [](A a) { return amin(a.tensor(0), a.integers(1), a.flag(2)); }},
-    {"aminmax", [](A a) { return a.has(1) ? aminmax(a.tensor(0), a.integer(1), a.flag(2)) : aminmax(a.tensor(0)); }},
-    {"argmax", [](A a) { return a.has(1) ? argmax(a.tensor(0), a.integer(1), a.flag(2)) : argmax(a.tensor(0)); }},
-    {"argmin", [](A a) { return a.has(1) ? argmin(a.tensor(0), a.integer(1), a.flag(2)) : argmin(a.tensor(0)); }},
+    {"aminmax",
+     [](A a) { return a.has(1) ? aminmax(a.tensor(0), a.integer(1), a.flag(2)) : aminmax(a.tensor(0)); }},
+    {"argmax",
+     [](A a) { return a.has(1) ? argmax(a.tensor(0), a.integer(1), a.flag(2)) : argmax(a.tensor(0)); }},
+    {"argmin",
+     [](A a) { return a.has(1) ? argmin(a.tensor(0), a.integer(1), a.flag(2)) : argmin(a.tensor(0)); }},
     {"any", [](A a) { return a.has(1) ? any(a.tensor(0), a.integers(1), a.flag(2)) : any(a.tensor(0)); }},
     {"all", [](A a) { return a.has(1) ? all(a.tensor(0), a.integers(1), a.flag(2)) : all(a.tensor(0)); }},
     {"count_nonzero", [](A a) { return count_nonzero(a.tensor(0), a.integers(1)); }},
@@ -194,7 +242,11 @@ const Table kReduce = {
     {"std", [](A a) { return std(a.tensor(0), a.integers(1), a.real(2, 1), a.flag(3)); }},
     {"var_mean", [](A a) { return var_mean(a.tensor(0), a.integers(1), a.real(2, 1), a.flag(3)); }},
     {"std_mean", [](A a) { return std_mean(a.tensor(0), a.integers(1), a.real(2, 1), a.flag(3)); }},
-    {"norm", [](A a) { return a.has(2) ? norm(a.tensor(0), a.real(1, 2), a.integers(2), a.flag(3), a.dtype(4)) : norm(a.tensor(0), a.real(1, 2)); }},
+    {"norm",
+     [](A a) {
+       return a.has(2) ? norm(a.tensor(0), a.real(1, 2), a.integers(2), a.flag(3), a.dtype(4))
+                       : norm(a.tensor(0), a.real(1, 2));
+     }},
     {"cumsum", [](A a) { return cumsum(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"cumprod", [](A a) { return cumprod(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"softmax", [](A a) { return softmax(a.tensor(0), a.integer(1), a.dtype(2)); }},
@@ -202,8 +254,12 @@ const Table kReduce = {
     {"logsumexp", [](A a) { return logsumexp(a.tensor(0), a.integers(1), a.flag(2)); }},
     {"sort", [](A a) { return sort(a.tensor(0), a.integer(1, -1), a.flag(2)); }},
     {"argsort", [](A a) { return argsort(a.tensor(0), a.integer(1, -1), a.flag(2)); }},
-    {"topk", [](A a) { return topk(a.tensor(0), a.integer(1), a.integer(2, -1), a.flag(3, true), a.flag(4, true)); }},
-    {"median", [](A a) { return a.has(1) ? Results(median(a.tensor(0), a.integer(1), a.flag(2))) : Results(median(a.tensor(0))); }},
+    {"topk",
+     [](A a) { return topk(a.tensor(0), a.integer(1), a.integer(2, -1), a.flag(3, true), a.flag(4, true)); }},
+    {"median",
+     [](A a) {
+       return a.has(1) ? Results(median(a.tensor(0), a.integer(1), a.flag(2))) : Results(median(a.tensor(0)));
+     }},
 };
 
 const Table kShape = {
@@ -228,7 +284,10 @@ const Table kShape = {
     {"broadcast_tensors", [](A a) { return broadcast_tensors(a.tensors(0)); }},
     {"meshgrid", [](A a) { return meshgrid(a.tensors(0), a.text(1, "ij").c_str()); }},
     {"narrow", [](A a) { return narrow(a.tensor(0), a.integer(1), a.integer(2), a.integer(3)); }},
-    {"slice", [](A a) { return slice(a.tensor(0), a.integer(1), a.optional_integer(2), a.optional_integer(3), a.integer(4, 1)); }},
+    {"slice",
+     [](A a) {
+       return slice(a.tensor(0), a.integer(1), a.optional_integer(2), a.optional_integer(3), a.integer(4, 1));
+     }},
     {"select", [](A a) { return select(a.tensor(0), a.integer(1), a.integer(2)); }},
     {"unbind", [](A a) { return unbind(a.tensor(0), a.integer(1)); }},
     {"chunk", [](A a) { return chunk(a.tensor(0), a.integer(1), a.integer(2)); }},
@@ -236,41 +295,60 @@ const Table kShape = {
     {"split_sizes", [](A a) { return split(a.tensor(0), IntArrayRef(a.integers(1)), a.integer(2)); }},
     {"diagonal", [](A a) { return diagonal(a.tensor(0), a.integer(1), a.integer(2), a.integer(3, 1)); }},
     {"unfold", [](A a) { return unfold(a.tensor(0), a.integer(1), a.integer(2), a.integer(3)); }},
-    {"as_strided", [](A a) { return as_strided(a.tensor(0), a.integers(1), a.integers(2), a.optional_integer(3)); }},
+    {"as_strided",
+     [](A a) { return as_strided(a.tensor(0), a.integers(1), a.integers(2), a.optional_integer(3)); }},
     {"cat", [](A a) { return cat(a.tensors(0), a.integer(1)); }},
     {"stack", [](A a) { return stack(a.tensors(0), a.integer(1)); }},
     {"hstack", [](A a) { return hstack(a.tensors(0)); }},
     {"vstack", [](A a) { return vstack(a.tensors(0)); }},
     {"repeat", [](A a) { return repeat(a.tensor(0), a.integers(1)); }},
     {"tile", [](A a) { return tile(a.tensor(0), a.integers(1)); }},
-    {"repeat_interleave", [](A a) { return repeat_interleave(a.tensor(0), a.integer(1), a.optional_integer(2)); }},
+    {"repeat_interleave",
+     [](A a) { return repeat_interleave(a.tensor(0), a.integer(1), a.optional_integer(2)); }},
     {"roll", [](A a) { return roll(a.tensor(0), a.integers(1), a.integers(2)); }},
     {"flip", [](A a) { return flip(a.tensor(0), a.integers(1)); }},
     {"to", [](A a) { return to(a.tensor(0), *a.dtype(1)); }},
     {"contiguous", one(contiguous)},
     {"clone", one(clone)},
-    {"item", [](A a) { const Scalar value = item(a.tensor(0)); return full({}, value, {.dtype = value.kind(), .device = {}}); }},
+    {"item",
+     [](A a) {
+       const Scalar value = item(a.tensor(0));
+       return full({}, value, {.dtype = value.kind(), .device = {}});
+     }},
 };
 
 const Table kIndex = {
     {"gather", [](A a) { return gather(a.tensor(0), a.integer(1), a.tensor(2)); }},
-    {"scatter", [](A a) { return a.is_tensor(3) ? scatter(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3)) : scatter(a.tensor(0), a.integer(1), a.tensor(2), a.number(3)); }},
+    {"scatter",
+     [](A a) {
+       return a.is_tensor(3) ? scatter(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3))
+                             : scatter(a.tensor(0), a.integer(1), a.tensor(2), a.number(3));
+     }},
     {"scatter_add", [](A a) { return scatter_add(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3)); }},
     {"take_along_dim", [](A a) { return take_along_dim(a.tensor(0), a.tensor(1), a.optional_integer(2)); }},
     {"take", two(take)},
     {"index_select", [](A a) { return index_select(a.tensor(0), a.integer(1), a.tensor(2)); }},
-    {"index_add", [](A a) { return index_add(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3), a.number(4, 1)); }},
+    {"index_add",
+     [](A a) { return index_add(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3), a.number(4, 1)); }},
     {"index_copy", [](A a) { return index_copy(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3)); }},
     {"index_fill", [](A a) { return index_fill(a.tensor(0), a.integer(1), a.tensor(2), a.number(3)); }},
     {"index", [](A a) { return index(a.tensor(0), a.tensors(1)); }},
     {"index_put", [](A a) { return index_put(a.tensor(0), a.tensors(1), a.tensor(2), a.flag(3)); }},
-    {"where", [](A a) {
+    {"where",
+     [](A a) {
        const Tensor condition = a.tensor(0);
        if (!a.has(1)) return Results(where(condition));
-       if (a.is_tensor(1)) return Results(a.is_tensor(2) ? where(condition, a.tensor(1), a.tensor(2)) : where(condition, a.tensor(1), a.number(2)));
-       return Results(a.is_tensor(2) ? where(condition, a.number(1), a.tensor(2)) : where(condition, a.number(1), a.number(2)));
+       if (a.is_tensor(1))
+         return Results(a.is_tensor(2) ? where(condition, a.tensor(1), a.tensor(2))
+                                       : where(condition, a.tensor(1), a.number(2)));
+       return Results(a.is_tensor(2) ? where(condition, a.number(1), a.tensor(2))
+                                     : where(condition, a.number(1), a.number(2)));
      }},
-    {"masked_fill", [](A a) { return a.is_tensor(2) ? masked_fill(a.tensor(0), a.tensor(1), a.tensor(2)) : masked_fill(a.tensor(0), a.tensor(1), a.number(2)); }},
+    {"masked_fill",
+     [](A a) {
+       return a.is_tensor(2) ? masked_fill(a.tensor(0), a.tensor(1), a.tensor(2))
+                             : masked_fill(a.tensor(0), a.tensor(1), a.number(2));
+     }},
     {"masked_select", two(masked_select)},
     {"masked_scatter", [](A a) { return masked_scatter(a.tensor(0), a.tensor(1), a.tensor(2)); }},
     {"nonzero", one(nonzero)},
@@ -287,43 +365,99 @@ const Table kNetwork = {
     {"mv", two(mv)},
     {"dot", two(dot)},
     {"outer", two(outer)},
-    {"addmm", [](A a) { return addmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
-    {"baddbmm", [](A a) { return baddbmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
+    {"addmm",
+     [](A a) { return addmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
+    {"baddbmm",
+     [](A a) { return baddbmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
     {"linear", [](A a) { return linear(a.tensor(0), a.tensor(1), a.tensor(2)); }},
     {"einsum", [](A a) { return einsum(a.text(0), a.tensors(1)); }},
-    {"conv2d", [](A a) { return conv2d(a.tensor(0), a.tensor(1), a.tensor(2), {size2(a, 3, 1), padding(a, 4, a.flag(7)), size2(a, 5, 1), a.integer(6, 1)}); }},
-    {"conv1d", [](A a) { return conv1d(a.tensor(0), a.tensor(1), a.tensor(2), {a.integer(3, 1), padding(a, 4, a.flag(7)), a.integer(5, 1), a.integer(6, 1)}); }},
-    {"conv_transpose2d", [](A a) { return conv_transpose2d(a.tensor(0), a.tensor(1), a.tensor(2), {size2(a, 3, 1), size2(a, 4, 0), size2(a, 5, 0), a.integer(6, 1), size2(a, 7, 1)}); }},
-    {"max_pool2d", [](A a) { return max_pool2d(a.tensor(0), {size2(a, 1, 0), optional_size2(a, 2), size2(a, 3, 0), size2(a, 4, 1), a.flag(5)}); }},
-    {"max_pool2d_with_indices", [](A a) { return max_pool2d_with_indices(a.tensor(0), {size2(a, 1, 0), optional_size2(a, 2), size2(a, 3, 0), size2(a, 4, 1), a.flag(5)}); }},
-    {"avg_pool2d", [](A a) { return avg_pool2d(a.tensor(0), {size2(a, 1, 0), optional_size2(a, 2), size2(a, 3, 0), a.flag(4), a.flag(5, true), a.optional_integer(6)}); }},
+    {"conv2d",
+     [](A a) {
+       return conv2d(a.tensor(0), a.tensor(1), a.tensor(2),
+                     {size2(a, 3, 1), padding(a, 4, a.flag(7)), size2(a, 5, 1), a.integer(6, 1)});
+     }},
+    {"conv1d",
+     [](A a) {
+       return conv1d(a.tensor(0), a.tensor(1), a.tensor(2),
+                     {a.integer(3, 1), padding(a, 4, a.flag(7)), a.integer(5, 1), a.integer(6, 1)});
+     }},
+    {"conv_transpose2d",
+     [](A a) {
+       return conv_transpose2d(
+           a.tensor(0), a.tensor(1), a.tensor(2),
+           {size2(a, 3, 1), size2(a, 4, 0), size2(a, 5, 0), a.integer(6, 1), size2(a, 7, 1)});
+     }},
+    {"max_pool2d",
+     [](A a) {
+       return max_pool2d(a.tensor(0),
+                         {size2(a, 1, 0), optional_size2(a, 2), size2(a, 3, 0), size2(a, 4, 1), a.flag(5)});
+     }},
+    {"max_pool2d_with_indices",
+     [](A a) {
+       return max_pool2d_with_indices(
+           a.tensor(0), {size2(a, 1, 0), optional_size2(a, 2), size2(a, 3, 0), size2(a, 4, 1), a.flag(5)});
+     }},
+    {"avg_pool2d",
+     [](A a) {
+       return avg_pool2d(a.tensor(0), {size2(a, 1, 0), optional_size2(a, 2), size2(a, 3, 0), a.flag(4),
+                                       a.flag(5, true), a.optional_integer(6)});
+     }},
     {"adaptive_avg_pool2d", [](A a) { return adaptive_avg_pool2d(a.tensor(0), size2(a, 1, 1)); }},
     {"adaptive_max_pool2d", [](A a) { return adaptive_max_pool2d(a.tensor(0), size2(a, 1, 1)); }},
-    {"adaptive_max_pool2d_with_indices", [](A a) { return adaptive_max_pool2d_with_indices(a.tensor(0), size2(a, 1, 1)); }},
-    {"max_pool1d", [](A a) { return max_pool1d(a.tensor(0), {a.integer(1), a.optional_integer(2), a.integer(3), a.integer(4, 1), a.flag(5)}); }},
-    {"avg_pool1d", [](A a) { return avg_pool1d(a.tensor(0), {a.integer(1), a.optional_integer(2), a.integer(3), a.flag(4), a.flag(5, true)}); }},
+    {"adaptive_max_pool2d_with_indices",
+     [](A a) { return adaptive_max_pool2d_with_indices(a.tensor(0), size2(a, 1, 1)); }},
+    {"max_pool1d",
+     [](A a) {
+       return max_pool1d(a.tensor(0),
+                         {a.integer(1), a.optional_integer(2), a.integer(3), a.integer(4, 1), a.flag(5)});
+     }},
+    {"avg_pool1d",
+     [](A a) {
+       return avg_pool1d(a.tensor(0),
+                         {a.integer(1), a.optional_integer(2), a.integer(3), a.flag(4), a.flag(5, true)});
+     }},
     {"adaptive_avg_pool1d", [](A a) { return adaptive_avg_pool1d(a.tensor(0), a.integer(1)); }},
     {"adaptive_max_pool1d", [](A a) { return adaptive_max_pool1d(a.tensor(0), a.integer(1)); }},
-    {"batch_norm", [](A a) {
+    {"batch_norm",
+     [](A a) {
        // The running statistics, which are changed, are results too.
        Tensor mean = a.has(1) ? clone(a.tensor(1)) : Tensor(), var = a.has(2) ? clone(a.tensor(2)) : Tensor();
-       std::vector<Tensor> all = {batch_norm(a.tensor(0), mean, var, a.tensor(3), a.tensor(4), a.flag(5), a.real(6, 0.1), a.real(7, 1e-5))};
+       std::vector<Tensor> all = {batch_norm(a.tensor(0), mean, var, a.tensor(3), a.tensor(4), a.flag(5),
+                                             a.real(6, 0.1), a.real(7, 1e-5))};
        if (mean.defined()) all.push_back(mean);
        if (var.defined()) all.push_back(var);
        return all;
      }},
-    {"layer_norm", [](A a) { return layer_norm(a.tensor(0), a.integers(1), a.tensor(2), a.tensor(3), a.real(4, 1e-5)); }},
-    {"group_norm", [](A a) { return group_norm(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3), a.real(4, 1e-5)); }},
+    {"layer_norm",
+     [](A a) { return layer_norm(a.tensor(0), a.integers(1), a.tensor(2), a.tensor(3), a.real(4, 1e-5)); }},
+    {"group_norm",
+     [](A a) { return group_norm(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3), a.real(4, 1e-5)); }},
     {"rms_norm", [](A a) { return rms_norm(a.tensor(0), a.integers(1), a.tensor(2), a.optional_real(3)); }},
-    {"cross_entropy", [](A a) { return cross_entropy(a.tensor(0), a.tensor(1), {a.tensor(2), a.integer(3, -100), reduction(a, 4), a.real(5)}); }},
-    {"nll_loss", [](A a) { return nll_loss(a.tensor(0), a.tensor(1), {a.tensor(2), a.integer(3, -100), reduction(a, 4)}); }},
+    {"cross_entropy",
+     [](A a) {
+       return cross_entropy(a.tensor(0), a.tensor(1),
+                            {a.tensor(2), a.integer(3, -100), reduction(a, 4), a.real(5)});
+     }},
+    {"nll_loss",
+     [](A a) {
+       return nll_loss(a.tensor(0), a.tensor(1), {a.tensor(2), a.integer(3, -100), reduction(a, 4)});
+     }},
     {"mse_loss", [](A a) { return mse_loss(a.tensor(0), a.tensor(1), reduction(a, 2)); }},
     {"l1_loss", [](A a) { return l1_loss(a.tensor(0), a.tensor(1), reduction(a, 2)); }},
-    {"smooth_l1_loss", [](A a) { return smooth_l1_loss(a.tensor(0), a.tensor(1), reduction(a, 2), a.real(3, 1)); }},
+    {"smooth_l1_loss",
+     [](A a) { return smooth_l1_loss(a.tensor(0), a.tensor(1), reduction(a, 2), a.real(3, 1)); }},
     {"huber_loss", [](A a) { return huber_loss(a.tensor(0), a.tensor(1), reduction(a, 2), a.real(3, 1)); }},
-    {"binary_cross_entropy", [](A a) { return binary_cross_entropy(a.tensor(0), a.tensor(1), a.tensor(2), reduction(a, 3)); }},
-    {"binary_cross_entropy_with_logits", [](A a) { return binary_cross_entropy_with_logits(a.tensor(0), a.tensor(1), {a.tensor(2), a.tensor(3), reduction(a, 4)}); }},
-    {"kl_div", [](A a) { return kl_div(a.tensor(0), a.tensor(1), {reduction(a, 2), a.flag(3)}); }},
+    {"binary_cross_entropy",
+     [](A a) { return binary_cross_entropy(a.tensor(0), a.tensor(1), a.tensor(2), reduction(a, 3)); }},
+    {"binary_cross_entropy_with_logits",
+     [](A a) {
+       return binary_cross_entropy_with_logits(a.tensor(0), a.tensor(1),
+                                               {a.tensor(2), a.tensor(3), reduction(a, 4)});
+     }},
+    {"kl_div",
+     [](A a) {
+       return kl_div(a.tensor(0), a.tensor(1), {reduction(a, 2), a.flag(3)});
+     }},
 };
 
 const Table kCreation = {
@@ -336,11 +470,19 @@ const Table kCreation = {
     {"ones_like", [](A a) { return ones_like(a.tensor(0), a.options(1)); }},
     {"full_like", [](A a) { return full_like(a.tensor(0), a.number(1), a.options(2)); }},
     {"tensor", [](A a) { return tensor(a.tensor(0).to_vector<double>(), a.options(1)); }},
-    {"from_blob", [](A a) { const Tensor x = contiguous(a.tensor(0)); return clone(from_blob(x.data_ptr(), x.shape(), x.dtype(), [x] {})); }},
+    {"from_blob",
+     [](A a) {
+       const Tensor x = contiguous(a.tensor(0));
+       return clone(from_blob(x.data_ptr(), x.shape(), x.dtype(), [x] {}));
+     }},
     {"arange", [](A a) { return arange(a.number(0), a.number(1), a.number(2, 1), a.options(3)); }},
     {"linspace", [](A a) { return linspace(a.number(0), a.number(1), a.integer(2), a.options(3)); }},
-    {"logspace", [](A a) { return logspace(a.number(0), a.number(1), a.integer(2), a.real(3, 10), a.options(4)); }},
-    {"eye", [](A a) { return a.has(1) ? eye(a.integer(0), a.integer(1), a.options(2)) : eye(a.integer(0), a.options(2)); }},
+    {"logspace",
+     [](A a) { return logspace(a.number(0), a.number(1), a.integer(2), a.real(3, 10), a.options(4)); }},
+    {"eye",
+     [](A a) {
+       return a.has(1) ? eye(a.integer(0), a.integer(1), a.options(2)) : eye(a.integer(0), a.options(2));
+     }},
     {"tril", [](A a) { return tril(a.tensor(0), a.integer(1)); }},
     {"triu", [](A a) { return triu(a.tensor(0), a.integer(1)); }},
     {"one_hot", [](A a) { return one_hot(a.tensor(0), a.integer(1, -1)); }},
@@ -358,13 +500,14 @@ const Table kCreation = {
 };
 
 const Operator& find_operator(const std::string& name) {
-  for (const Table* table : {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kNetwork, &kCreation})
+  for (const Table* table :
+       {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kNetwork, &kCreation})
     if (auto row = table->find(name); row != table->end()) return row->second;
   throw IndexError("operator_tool: there is no row for '" + name + "'");
 }
 
-/// One case: the results, and the gradients of what wants one for the cotangents given (one for each result, None
-/// for those without a gradient).
+/// One case: the results, and the gradients of what wants one for the cotangents given (one for each result,
+/// None for those without a gradient).
 Value run_case(const Value& request) {
   const Arguments arguments(request["args"]);
   const std::vector<Tensor> results = find_operator(request["op"].as_str())(arguments).tensors();
@@ -380,12 +523,15 @@ Value run_case(const Value& request) {
   }
   std::vector<Value> grads;
   if (!outputs.empty())
-    for (const Tensor& gradient : grad(outputs, arguments.wanting_gradients(), weights, {.allow_unused = true}))
+    for (const Tensor& gradient :
+         grad(outputs, arguments.wanting_gradients(), weights, {.allow_unused = true}))
       grads.push_back(gradient.defined() ? Value(gradient) : Value());
 
   std::vector<Value> detached;
   for (const Tensor& result : results) detached.emplace_back(result.detach());
-  return {{"outputs", Value::list(detached)}, {"requires_grad", Value::list(requires_grad)}, {"grads", Value::list(grads)}};
+  return {{"outputs", Value::list(detached)},
+          {"requires_grad", Value::list(requires_grad)},
+          {"grads", Value::list(grads)}};
 }
 
 /// Tern's own errors are results; any other exception ends the run.

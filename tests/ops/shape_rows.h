@@ -1,4 +1,5 @@
-// The table of view, join and repetition operators: each on 0, 1, 2, ... with the text that PyTorch prints for the result.
+// The table of view, join and repetition operators: each on 0, 1, 2, ... with the text that PyTorch prints
+// for the result.
 #pragma once
 
 #include "tern/ops/creation.h"

@@ -1,5 +1,6 @@
-// The CPU backend: memory from the system, kernels run at once on the calling thread and its helpers. The kernels are
-// in kernels/, compiled once for each instruction set; the best one that the processor has is chosen here.
+// The CPU backend: memory from the system, kernels run at once on the calling thread and its helpers. The
+// kernels are in kernels/, compiled once for each instruction set; the best one that the processor has is
+// chosen here.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -48,23 +49,26 @@ class SystemMemory final : public MemorySource {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const KernelTable& table) : Backend(table.kernels, /*runs_at_once=*/true), variant_(table.variant) {}
+  explicit CpuBackend(const KernelTable& table)
+      : Backend(table.kernels, /*runs_at_once=*/true), variant_(table.variant) {}
 
   std::string_view name() const override { return "cpu"; }
   DeviceType type() const override { return DeviceType::CPU; }
   DeviceProperties properties(int) override {
-    return {processor_name() + " (" + variant_ + " kernels)", physical_memory(), num_threads(), /*simulated=*/false};
+    return {processor_name() + " (" + variant_ + " kernels)", physical_memory(), num_threads(),
+            /*simulated=*/false};
   }
 
   Storage allocate(size_t nbytes, Device) override {
 #if defined(__SANITIZE_ADDRESS__)
-    // AddressSanitizer sees overflows and uses after free only when every storage is an allocation of its own.
-    void* data = ::operator new(std::max<size_t>(nbytes, 1), std::align_val_t{64}, std::nothrow);
+    // AddressSanitizer sees overflows and uses after free only when every storage is an allocation of its
+    // own.
+    void* data = ::operator new (std::max<size_t>(nbytes, 1), std::align_val_t{64}, std::nothrow);
     TERN_CHECK(data != nullptr, OutOfMemoryError, "out of memory on cpu: tried to allocate {} bytes", nbytes);
     return Storage(new StorageImpl(
         data, nbytes, kCPU,
         [](StorageImpl* self) noexcept {
-          ::operator delete(self->data(), std::align_val_t{64});
+          ::operator delete (self->data(), std::align_val_t{64});
           delete self;
         },
         nullptr));
@@ -83,7 +87,9 @@ class CpuBackend final : public Backend {
   MemoryStats memory_stats(int) override { return allocator_.stats(); }
   void empty_cache(int) override { allocator_.empty_cache(); }
   void synchronize(Stream) override {}
-  void enqueue(Stream stream, KernelFn kernel, const void* args, size_t) override { kernel(LaunchContext{stream}, args); }
+  void enqueue(Stream stream, KernelFn kernel, const void* args, size_t) override {
+    kernel(LaunchContext{stream}, args);
+  }
 
  private:
   SystemMemory memory_;
@@ -109,7 +115,8 @@ void register_cpu_backend() {
   const cpu::KernelTable* table = cpu::choose_table();
   // Without a table the first use of the CPU says that it has no backend.
   if (table == nullptr) return;
-  static auto* backend = new cpu::CpuBackend(*table);  // never destroyed: tensors of static duration outlive it
+  static auto* backend =
+      new cpu::CpuBackend(*table);  // never destroyed: tensors of static duration outlive it
   register_backend(backend);
 }
 

@@ -5,8 +5,8 @@
 
 namespace tern::cpu {
 
-#define TERN_DECLARE_TABLE(variant) \
-  namespace variant {               \
+#define TERN_DECLARE_TABLE(variant)                    \
+  namespace variant {                                  \
   extern const KernelFn kernel_table[kernels::kCount]; \
   }
 TERN_CPU_FOR_EACH_VARIANT(TERN_DECLARE_TABLE)
@@ -17,11 +17,13 @@ namespace {
 [[maybe_unused]] bool generic_supported() { return true; }
 #if defined(__x86_64__)
 [[maybe_unused]] bool v3_supported() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("f16c");
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+         __builtin_cpu_supports("f16c");
 }
 [[maybe_unused]] bool v4_supported() {
   return v3_supported() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512cd");
 }
 #endif
 

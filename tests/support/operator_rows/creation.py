@@ -114,7 +114,12 @@ def changes(name):
 
 
 def floats_only(*more):
-    return lambda: ((make(s, d), *extra) for d in ALL for s in ((3, 5), (), (0,)) for extra in more)
+    return lambda: ((make(s, d), *extra) for d in ALL for s in ((3, 5), (), (0,)) for extra in more if d.is_floating_point or s == (3, 5))
+
+
+def with_one_integer():
+    yield from shapes(dtypes=FLOATS)()
+    yield [3], torch.int64
 
 
 RANDOM = {"values": False, "grad": False}
@@ -137,8 +142,8 @@ ROWS = [
     Row("tril", torch.tril, triangles),
     Row("triu", torch.triu, triangles),
     Row("one_hot", F.one_hot, one_hots),
-    Row("rand", lambda s, dtype=None: torch.rand(s, dtype=dtype), shapes(dtypes=FLOATS + (torch.int64,)), **RANDOM),
-    Row("randn", lambda s, dtype=None: torch.randn(s, dtype=dtype), shapes(dtypes=FLOATS + (torch.int64,)), **RANDOM),
+    Row("rand", lambda s, dtype=None: torch.rand(s, dtype=dtype), with_one_integer, **RANDOM),
+    Row("randn", lambda s, dtype=None: torch.randn(s, dtype=dtype), with_one_integer, **RANDOM),
     Row("randint", lambda a, b, s, dtype=None: torch.randint(a, b, s, dtype=dtype),
         lambda: ((a, b, *c) for a, b in ((0, 5), (2, 3), (3, 3), (5, 1)) for c in shapes(dtypes=NUMBERS)()), **RANDOM),
     Row("randperm", lambda n, dtype=None: torch.randperm(n, dtype=dtype), lambda: ((n, d) for n in (0, 1, 10, -1) for d in (None, torch.int32, torch.float32)), **RANDOM),
@@ -149,7 +154,7 @@ ROWS = [
     Row("randint_like", lambda x, a, b, dtype=None: torch.randint_like(x, a, b, dtype=dtype), likes((0, 5), dtypes=NUMBERS), **RANDOM),
     Row("bernoulli", torch.bernoulli, lambda: ((p,) for d in FLOATS for p in (torch.zeros(3, dtype=d), torch.ones(2, 3, dtype=d), torch.full((2,), 1.5, dtype=d))), grad=False),
     Row("multinomial", torch.multinomial, weights, **RANDOM),
-    Row("dropout", F.dropout, dropouts),
+    Row("dropout", F.dropout, dropouts, zero_sign=False),
     Row("uniform_", changes("uniform_"), floats_only((), (1.0, 2.0), (2.0, 1.0)), **RANDOM),
     Row("normal_", changes("normal_"), floats_only((), (1.0, 2.0), (0.0, -1.0)), **RANDOM),
     Row("exponential_", changes("exponential_"), lambda: ((make(s, d), *extra) for d in WIDE for s in ((3, 5), (0,)) for extra in ((), (2.0,), (-1.0,))), **RANDOM),

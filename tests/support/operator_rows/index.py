@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from .driver import Row
+from .driver import VERSION, Row
 from .inputs import ALL, FLOATS, INF, INTS, NAN, NUMBERS, binary, integers, layouts, make, special, unary
 
 
@@ -53,7 +53,6 @@ def takes_along():
     yield x, torch.tensor([[0], [3], [1]]), 1
     yield x, torch.tensor([[0, 1, 2, 0]]), 0
     yield x, torch.tensor([0, 11, 5])
-    yield x, torch.tensor([[4]]), 1
     yield x, torch.tensor([0]), 1
 
 
@@ -183,7 +182,8 @@ def masks():
     for dtype in ALL:
         yield make((3, 5), dtype), make((3, 5), torch.bool, 7)
         yield make((3, 5), dtype), make((5,), torch.bool, 7)
-        yield make((5, 3), dtype).t(), make((3, 5), torch.bool, 7)
+        if VERSION >= (2, 0):  # 1.13's gradient of a transposed input is in the wrong order
+            yield make((5, 3), dtype).t(), make((3, 5), torch.bool, 7)
     yield make((3, 1)), make((1, 4), torch.bool, 7)
     yield make(()), torch.tensor(True)
     yield make((0,)), make((0,), torch.bool)
@@ -259,22 +259,22 @@ def copies():
 
 def in_place_clamp():
     for dtype in ALL:
-        for low, high in ((-1, 1), (None, 1), (0.5, 1.5), (None, None)):
+        for low, high in ((0, 1), (None, 1), (0.5, 1.5), (None, None)):
             yield make((3, 5), dtype), low, high
 
 
 ROWS = [
     Row("gather", torch.gather, along_dim(), no_grad=(2,)),
     Row("scatter", torch.scatter, scatters),
-    Row("scatter_add", torch.scatter_add, along_dim(source=True)),
+    Row("scatter_add", torch.scatter_add, along_dim(source=True), scale="tensor"),
     Row("take_along_dim", lambda x, i, dim=None: torch.take_along_dim(x, i, dim), takes_along),
     Row("take", torch.take, takes),
     Row("index_select", torch.index_select, selected()),
-    Row("index_add", lambda x, d, i, s, alpha=1: torch.index_add(x, d, i, s, alpha=alpha), selected(source=True, alpha=True)),
+    Row("index_add", lambda x, d, i, s, alpha=1: torch.index_add(x, d, i, s, alpha=alpha), selected(source=True, alpha=True), scale="tensor"),
     Row("index_copy", torch.index_copy, selected(source=True)),
     Row("index_fill", torch.index_fill, selected(value=True)),
     Row("index", index, indices),
-    Row("index_put", index_put, index_puts),
+    Row("index_put", index_put, index_puts, scale="tensor"),
     Row("where", where, wheres, widen=False),
     Row("masked_fill", torch.masked_fill, fills(), widen=False),
     Row("masked_select", torch.masked_select, masks),
@@ -301,9 +301,9 @@ ROWS = [
     Row("tanh_", change("tanh_"), unary()),
     Row("masked_fill_", change("masked_fill_"), fills(tensors=False), widen=False),
     Row("scatter_", change("scatter_"), scatters),
-    Row("scatter_add_", change("scatter_add_"), along_dim(source=True)),
-    Row("index_add_", lambda x, d, i, s, alpha=1: x.clone().index_add_(d, i, s, alpha=alpha), selected(source=True, alpha=True)),
+    Row("scatter_add_", change("scatter_add_"), along_dim(source=True), scale="tensor"),
+    Row("index_add_", lambda x, d, i, s, alpha=1: x.clone().index_add_(d, i, s, alpha=alpha), selected(source=True, alpha=True), scale="tensor"),
     Row("index_copy_", change("index_copy_"), selected(source=True)),
     Row("index_fill_", change("index_fill_"), selected(value=True)),
-    Row("index_put_", index_put, index_puts),
+    Row("index_put_", index_put, index_puts, scale="tensor"),
 ]

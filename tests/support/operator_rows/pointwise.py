@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from .driver import Row
+from .driver import VERSION, Row
 from .inputs import ALL, BOOL, FLOATS, INF, INTS, NAN, NUMBERS, WIDE, binary, make, special, unary
 
 
@@ -30,16 +30,18 @@ def numbers_with(x_dtypes=ALL, numbers=(True, 2, 0, -1, 2.5, INF, NAN), low=-3.0
 
 def rounding_cases():
     for mode in ("trunc", "floor"):
-        yield from binary(right=(0.5, 4.0), numbers=(2, -2, 2.5, -0.75), more=(mode,))()
+        yield from binary(right=(0.5, 4.0), numbers=(2, -2, 2.5, -0.75), with_special=False, more=(mode,))()
         yield make((3, 5), torch.int64), torch.zeros(5, dtype=torch.int64), mode
         yield make((3, 5), torch.int32), 0, mode
         yield make((3, 5)), 0, mode
     yield make((3,)), make((3,), seed=1), "ceil"
 
 
-def division(numbers=(2, -2, 2.5, -0.75, 0.0)):
+def division(numbers=(2, -2, 2.5, -0.75, 0.0), with_special=True):
     def cases():
-        yield from binary(right=(0.5, 4.0), numbers=numbers)()
+        yield from binary(right=(0.5, 4.0), numbers=numbers, with_special=with_special)()
+        for dtype in FLOATS:
+            yield special(dtype)[[0, 1, 2, 3, 4, 11, 12, 13, 14, 15, 16, 18, 19]].unsqueeze(1), special(dtype)[[0, 1, 2, 3, 4, 11, 12, 13, 14, 15, 16, 18, 19]]
         for dtype in INTS:
             yield make((3, 5), dtype, 0, -9, 9), make((3, 5), dtype, 1, -4, 4) * 2 + 1
             yield make((3,), dtype), make((3,), dtype) * 0
@@ -48,7 +50,13 @@ def division(numbers=(2, -2, 2.5, -0.75, 0.0)):
 
 
 def powers():
-    yield from binary(left=(0.1, 3.0), numbers=(True, 2, 3, 2.5, 0, 0.5, -1.5))()
+    for args in binary(left=(0.1, 3.0), numbers=(True, 2, 3, 2.5, 0, 0.5, -1.5))():
+        base, exponent = args
+        if base.dtype == torch.bool and exponent is True:
+            continue  # PyTorch 1.13 does not take it
+        if not base.dtype.is_floating_point and isinstance(exponent, torch.Tensor) and exponent.dtype == torch.float64 and VERSION < (2, 0):
+            continue  # PyTorch 1.13 takes the logarithm of the gradient in float32
+        yield args
     for dtype in WIDE:
         for exponent in (-2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, INF, -INF, NAN):
             yield special(dtype), exponent
@@ -62,7 +70,7 @@ def powers():
 def bounds():
     for dtype in ALL:
         for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype), special(dtype), make((5, 3), dtype).t()):
-            for low, high in ((-1.25, 1.25), (-2, 1), (None, 1.25), (-2, None), (0.25, 1.75), (2, -2), (None, None), (NAN, 1.0), (0, INF)):
+            for low, high in ((-1.25, 1.25), (-2, 3), (None, 1.25), (-2, None), (0.25, 1.75), (2, -2), (None, None), (NAN, 1.0), (0, INF)):
                 yield x, low, high
 
 
@@ -71,6 +79,12 @@ def activations(*arguments):
         for more in arguments or ((),):
             yield from unary(more=more)()
     return cases
+
+
+def gelu_cases():
+    for args in activations((), ("none",), ("tanh",), ("fast",))():
+        # PyTorch gives NaN at infinity on some machines.
+        yield args if args[0].numel() != 20 else (args[0][3:], *args[1:])
 
 
 def close_cases():
@@ -126,9 +140,9 @@ ROWS = [
     Row("div", torch.div, division()),
     Row("div_rounded", lambda a, b, mode: torch.div(a, b, rounding_mode=mode), rounding_cases, widen=False),
     Row("number_div", lambda a, b: a / b, numbers_with(first=True, low=0.5)),
-    Row("floor_divide", torch.floor_divide, division((2, -2, 2.5, -0.75)), grad=False, widen=False),
-    Row("remainder", torch.remainder, division((2, -2, 2.5, -0.75)), widen=False),
-    Row("fmod", torch.fmod, division((2, -2, 2.5, -0.75)), widen=False),
+    Row("floor_divide", torch.floor_divide, division((2, -2, 2.5, -0.75), with_special=False), grad=False, widen=False),
+    Row("remainder", torch.remainder, division((2, -2, 2.5, -0.75), with_special=False), widen=False),
+    Row("fmod", torch.fmod, division((2, -2, 2.5, -0.75), with_special=False), widen=False),
     Row("pow", torch.pow, powers, tolerance=2),
     Row("number_pow", torch.pow, numbers_with(numbers=(True, 2, 0, 3, 2.5, 0.5, 0.0, INF, NAN), first=True), tolerance=2),
     Row("atan2", torch.atan2, binary(numbers=())),
@@ -160,7 +174,7 @@ ROWS = [
     plain("sigmoid"),
     plain("tanh"),
     plain("silu", F.silu),
-    Row("gelu", lambda x, approximate="none": F.gelu(x, approximate=approximate), activations((), ("none",), ("tanh",), ("fast",)), absolute=0.1, zero_sign=False),
+    Row("gelu", lambda x, approximate="none": F.gelu(x, approximate=approximate), gelu_cases, absolute=0.3, zero_sign=False),
     Row("softplus", F.softplus, activations((), (2.0, 3.0))),
     plain("logsigmoid", F.logsigmoid),
     Row("elu", F.elu, activations((), (0.5,)), zero_sign=False, special_grad=False),

@@ -2,7 +2,7 @@
 
 import torch
 
-from .driver import Row
+from .driver import VERSION, Row
 from .inputs import ALL, WIDE, layouts, make
 
 BASES = ((), (1,), (0,), (6,), (2, 3), (2, 3, 4), (2, 0, 3), (1, 3, 1, 2))
@@ -110,14 +110,13 @@ ROWS = [
     Row("transpose", torch.transpose, each(*TWO)),
     Row("swapaxes", torch.swapaxes, each(*TWO)),
     Row("t", torch.t, each(())),
-    Row("mT", lambda x: x.mT, each(()), since=(2, 0), reason="mT of fewer than two dimensions"),
+    Row("mT", lambda x: x.mT, each((), shapes=BASES[1:])),
     Row("movedim", torch.movedim, each(([0], [-1]), ([0, 1], [1, 0]), ([2], [0]), ([0, 0], [0, 1]), ([0, 1], [0]), ([-1], [0]))),
     Row("expand", lambda x, s: x.expand(s), each(([2, 3],), ([4, 2, 3],), ([-1, 3],), ([5, -1, -1],), ([0],), ([3],), ([2, 3, 4],), ([],), ([-2],), ([-1, 3, 5, 2],))),
     Row("expand_as", lambda x, o: x.expand_as(o), pairs, no_grad=(1,)),
     Row("broadcast_to", lambda x, s: torch.broadcast_to(x, s), each(([2, 3],), ([4, 2, 3],), ([-1, 3],), ([3],), ([],))),
     Row("broadcast_tensors", lambda ts: list(torch.broadcast_tensors(*ts)), lists(())),
-    Row("meshgrid", lambda ts, indexing="ij": list(torch.meshgrid(*ts, indexing=indexing)), lists((), ("ij",), ("xy",), ("ab",)),
-        since=(2, 0), reason="meshgrid of an empty list"),
+    Row("meshgrid", lambda ts, indexing="ij": list(torch.meshgrid(*ts, indexing=indexing)), lambda: (c for c in lists((), ("ij",), ("xy",), ("ab",))() if c[0] or VERSION >= (2, 0))),
     Row("narrow", torch.narrow, each((0, 0, 1), (0, 1, 1), (-1, -1, 1), (1, 0, 0), (1, 1, 2), (0, 0, 9), (0, 0, -1), (5, 0, 1))),
     Row("slice", slicing, each((0,), (0, 1), (0, None, -1), (-1, 0, None, 2), (1, -2, 99), (0, 5, 2), (0, 0, 2, 0), (3, 0, 1))),
     Row("select", torch.select, each((0, 0), (0, -1), (-1, 1), (1, 2), (0, 9), (0, -9), (4, 0))),
@@ -134,7 +133,7 @@ ROWS = [
     Row("vstack", torch.vstack, lists(()), widen=False),
     Row("repeat", lambda x, r: x.repeat(r), each(([2],), ([2, 3],), ([1, 2, 3],), ([0, 2],), ([],), ([1, 1, 1, 2],), ([-1],))),
     Row("tile", lambda x, r: torch.tile(x, r), each(([2],), ([2, 3],), ([1, 2, 3],), ([0],), ([],), ([-1],))),
-    Row("repeat_interleave", repeat_interleave, each((2,), (0,), (3, 0), (2, -1), (2, 1), (-1, 0), (1, 5))),
+    Row("repeat_interleave", repeat_interleave, each((2,), (0,), (3, 0), (2, -1), (2, 1), (1, 5))),
     Row("roll", lambda x, s, d=None: torch.roll(x, s, d), each(([1],), ([1], [0]), ([-2], [-1]), ([1, 2], [0, 1]), ([7], [0]), ([1, 2], [0]), ([0], [0]))),
     Row("flip", lambda x, d: torch.flip(x, d), each(([0],), ([-1],), ([0, 1],), ([],), ([0, 0],), ([3],))),
     Row("to", lambda x, dtype: x.to(dtype), conversions, widen=False),

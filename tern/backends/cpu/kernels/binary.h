@@ -1,4 +1,5 @@
-// The dispatch of the binary kernel, shared by the files that instantiate its loops (split to keep builds short).
+// The dispatch of the binary kernel, shared by the files that instantiate its loops (split to keep builds
+// short).
 #pragma once
 
 #include "tern/backends/cpu/kernels/walk.h"
@@ -12,30 +13,55 @@ template <template <class> class Functor, ResultKind kind, class T>
 void run_binary(const BinaryArgs& args) {
   using Out = std::conditional_t<kind == ResultKind::Bool, bool, T>;
   using C = Compute<T>;
-  map2(args.geometry, static_cast<Out*>(args.out), static_cast<const T*>(args.a), static_cast<const T*>(args.b),
-       functors::from_param<C>(args.scalar), Functor<C>(args.param));
+  map2(args.geometry, static_cast<Out*>(args.out), static_cast<const T*>(args.a),
+       static_cast<const T*>(args.b), functors::from_param<C>(args.scalar), Functor<C>(args.param));
 }
 
 /// Which dtypes an operator computes on.
-constexpr bool takes_floats(BinaryOp op) { return op != BinaryOp::BitwiseAnd && op != BinaryOp::BitwiseOr && op != BinaryOp::BitwiseXor; }
-constexpr bool takes_bool(BinaryOp op, ResultKind kind) { return kind == ResultKind::Bool || !takes_floats(op); }
+constexpr bool takes_floats(BinaryOp op) {
+  return op != BinaryOp::BitwiseAnd && op != BinaryOp::BitwiseOr && op != BinaryOp::BitwiseXor;
+}
+constexpr bool takes_bool(BinaryOp op, ResultKind kind) {
+  return kind == ResultKind::Bool || !takes_floats(op);
+}
 
 template <template <class> class Functor, ResultKind kind, BinaryOp op>
 void dispatch_binary(const BinaryArgs& args) {
   constexpr bool floats = takes_floats(op);
   constexpr bool integers = kind != ResultKind::Float;
   switch (args.dtype) {
-    case DType::Float32: if constexpr (floats) return run_binary<Functor, kind, float>(args); break;
-    case DType::Float64: if constexpr (floats) return run_binary<Functor, kind, double>(args); break;
-    case DType::Float16: if constexpr (floats) return run_binary<Functor, kind, Half>(args); break;
-    case DType::BFloat16: if constexpr (floats) return run_binary<Functor, kind, BFloat16>(args); break;
-    case DType::Int64: if constexpr (integers) return run_binary<Functor, kind, int64_t>(args); break;
-    case DType::Int32: if constexpr (integers) return run_binary<Functor, kind, int32_t>(args); break;
-    case DType::Int16: if constexpr (integers) return run_binary<Functor, kind, int16_t>(args); break;
-    case DType::Int8: if constexpr (integers) return run_binary<Functor, kind, int8_t>(args); break;
-    case DType::UInt8: if constexpr (integers) return run_binary<Functor, kind, uint8_t>(args); break;
-    case DType::Bool: if constexpr (takes_bool(op, kind)) return run_binary<Functor, kind, bool>(args); break;
-    default: break;
+    case DType::Float32:
+      if constexpr (floats) return run_binary<Functor, kind, float>(args);
+      break;
+    case DType::Float64:
+      if constexpr (floats) return run_binary<Functor, kind, double>(args);
+      break;
+    case DType::Float16:
+      if constexpr (floats) return run_binary<Functor, kind, Half>(args);
+      break;
+    case DType::BFloat16:
+      if constexpr (floats) return run_binary<Functor, kind, BFloat16>(args);
+      break;
+    case DType::Int64:
+      if constexpr (integers) return run_binary<Functor, kind, int64_t>(args);
+      break;
+    case DType::Int32:
+      if constexpr (integers) return run_binary<Functor, kind, int32_t>(args);
+      break;
+    case DType::Int16:
+      if constexpr (integers) return run_binary<Functor, kind, int16_t>(args);
+      break;
+    case DType::Int8:
+      if constexpr (integers) return run_binary<Functor, kind, int8_t>(args);
+      break;
+    case DType::UInt8:
+      if constexpr (integers) return run_binary<Functor, kind, uint8_t>(args);
+      break;
+    case DType::Bool:
+      if constexpr (takes_bool(op, kind)) return run_binary<Functor, kind, bool>(args);
+      break;
+    default:
+      break;
   }
   throw_not_computable(args.dtype);
 }

@@ -4,7 +4,8 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-/// Integer division by zero has no result: looked for before any loop, since a loop may run on several threads.
+/// Integer division by zero has no result: looked for before any loop, since a loop may run on several
+/// threads.
 void refuse_zero_divisors(const BinaryArgs& args) {
   if (is_floating_point(args.dtype)) return;
   bool zero = args.b == nullptr && args.scalar.integer == 0;
@@ -19,30 +20,44 @@ void refuse_zero_divisors(const BinaryArgs& args) {
       }
     });
   }
-  TERN_CHECK(!zero, ValueError, "{}: ZeroDivisionError: an integer divisor is 0: use floats, or clamp the divisor", name(args.op));
+  TERN_CHECK(!zero, ValueError,
+             "{}: ZeroDivisionError: an integer divisor is 0: use floats, or clamp the divisor",
+             name(args.op));
 }
 
 }  // namespace
 
-
 void binary_arithmetic(const BinaryArgs& args) {
-  const bool divides = args.op == BinaryOp::DivFloor || args.op == BinaryOp::DivTrunc || args.op == BinaryOp::Remainder ||
-                       args.op == BinaryOp::Fmod;
+  const bool divides = args.op == BinaryOp::DivFloor || args.op == BinaryOp::DivTrunc ||
+                       args.op == BinaryOp::Remainder || args.op == BinaryOp::Fmod;
   if (divides) refuse_zero_divisors(args);
   switch (args.op) {
-    case BinaryOp::Add: return dispatch_binary<functors::Add, ResultKind::Same, BinaryOp::Add>(args);
-    case BinaryOp::Sub: return dispatch_binary<functors::Sub, ResultKind::Same, BinaryOp::Sub>(args);
-    case BinaryOp::Mul: return dispatch_binary<functors::Mul, ResultKind::Same, BinaryOp::Mul>(args);
-    case BinaryOp::Div: return dispatch_binary<functors::Div, ResultKind::Float, BinaryOp::Div>(args);
-    case BinaryOp::DivFloor: return dispatch_binary<functors::DivFloor, ResultKind::Same, BinaryOp::DivFloor>(args);
-    case BinaryOp::DivTrunc: return dispatch_binary<functors::DivTrunc, ResultKind::Same, BinaryOp::DivTrunc>(args);
-    case BinaryOp::Remainder: return dispatch_binary<functors::Remainder, ResultKind::Same, BinaryOp::Remainder>(args);
-    case BinaryOp::Fmod: return dispatch_binary<functors::Fmod, ResultKind::Same, BinaryOp::Fmod>(args);
-    case BinaryOp::Pow: return dispatch_binary<functors::Pow, ResultKind::Same, BinaryOp::Pow>(args);
-    case BinaryOp::Atan2: return dispatch_binary<functors::Atan2, ResultKind::Float, BinaryOp::Atan2>(args);
-    case BinaryOp::Maximum: return dispatch_binary<functors::Maximum, ResultKind::Same, BinaryOp::Maximum>(args);
-    case BinaryOp::Minimum: return dispatch_binary<functors::Minimum, ResultKind::Same, BinaryOp::Minimum>(args);
-    default: break;
+    case BinaryOp::Add:
+      return dispatch_binary<functors::Add, ResultKind::Same, BinaryOp::Add>(args);
+    case BinaryOp::Sub:
+      return dispatch_binary<functors::Sub, ResultKind::Same, BinaryOp::Sub>(args);
+    case BinaryOp::Mul:
+      return dispatch_binary<functors::Mul, ResultKind::Same, BinaryOp::Mul>(args);
+    case BinaryOp::Div:
+      return dispatch_binary<functors::Div, ResultKind::Float, BinaryOp::Div>(args);
+    case BinaryOp::DivFloor:
+      return dispatch_binary<functors::DivFloor, ResultKind::Same, BinaryOp::DivFloor>(args);
+    case BinaryOp::DivTrunc:
+      return dispatch_binary<functors::DivTrunc, ResultKind::Same, BinaryOp::DivTrunc>(args);
+    case BinaryOp::Remainder:
+      return dispatch_binary<functors::Remainder, ResultKind::Same, BinaryOp::Remainder>(args);
+    case BinaryOp::Fmod:
+      return dispatch_binary<functors::Fmod, ResultKind::Same, BinaryOp::Fmod>(args);
+    case BinaryOp::Pow:
+      return dispatch_binary<functors::Pow, ResultKind::Same, BinaryOp::Pow>(args);
+    case BinaryOp::Atan2:
+      return dispatch_binary<functors::Atan2, ResultKind::Float, BinaryOp::Atan2>(args);
+    case BinaryOp::Maximum:
+      return dispatch_binary<functors::Maximum, ResultKind::Same, BinaryOp::Maximum>(args);
+    case BinaryOp::Minimum:
+      return dispatch_binary<functors::Minimum, ResultKind::Same, BinaryOp::Minimum>(args);
+    default:
+      break;
   }
 }
 

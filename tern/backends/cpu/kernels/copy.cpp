@@ -9,7 +9,8 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-/// C++'s conversion made total: NaN and floats out of range become what x86 and PyTorch give (cut through int64).
+/// C++'s conversion made total: NaN and floats out of range become what x86 and PyTorch give (cut through
+/// int64).
 template <class Out, class In>
 [[gnu::always_inline]] inline Compute<Out> convert(In x) {
   using O = Compute<Out>;
@@ -24,8 +25,8 @@ template <class Out, class In>
   }
 }
 
-/// A conversion in two steps through int64 or double, which hold every element exactly: ten loops in and twenty out, where
-/// direct ones would be a hundred.
+/// A conversion in two steps through int64 or double, which hold every element exactly: ten loops in and
+/// twenty out, where direct ones would be a hundred.
 struct Conversion {
   void (*load)(void* wide, const void* in, int64_t n);
   void (*store)(void* out, const void* wide, int64_t n);
@@ -33,7 +34,8 @@ struct Conversion {
 
 template <class Wide, class T>
 void load_wide(void* wide, const void* in, int64_t n) {
-  row1(static_cast<Wide*>(wide), static_cast<const T*>(in), n, [](Compute<T> x) { return static_cast<Wide>(x); });
+  row1(static_cast<Wide*>(wide), static_cast<const T*>(in), n,
+       [](Compute<T> x) { return static_cast<Wide>(x); });
 }
 template <class T, class Wide>
 void store_wide(void* out, const void* wide, int64_t n) {
@@ -43,7 +45,9 @@ void store_wide(void* out, const void* wide, int64_t n) {
 Conversion conversion(DType out, DType in) {
   return visit_dtype(in, [&]<class In>() {
     using Wide = std::conditional_t<std::is_integral_v<In>, int64_t, double>;
-    return visit_dtype(out, [&]<class Out>() { return Conversion{&load_wide<Wide, In>, &store_wide<Out, Wide>}; });
+    return visit_dtype(out, [&]<class Out>() {
+      return Conversion{&load_wide<Wide, In>, &store_wide<Out, Wide>};
+    });
   });
 }
 
@@ -64,28 +68,38 @@ void convert_row_of(void* out, const void* in, int64_t n, const void* functor) {
 }
 
 Row1 convert_row_for(size_t out_item, size_t in_item) {
-  constexpr Row1 table[4][4] = {{convert_row_of<1, 1>, convert_row_of<1, 2>, convert_row_of<1, 4>, convert_row_of<1, 8>},
-                                {convert_row_of<2, 1>, convert_row_of<2, 2>, convert_row_of<2, 4>, convert_row_of<2, 8>},
-                                {convert_row_of<4, 1>, convert_row_of<4, 2>, convert_row_of<4, 4>, convert_row_of<4, 8>},
-                                {convert_row_of<8, 1>, convert_row_of<8, 2>, convert_row_of<8, 4>, convert_row_of<8, 8>}};
+  constexpr Row1 table[4][4] = {
+      {convert_row_of<1, 1>, convert_row_of<1, 2>, convert_row_of<1, 4>, convert_row_of<1, 8>},
+      {convert_row_of<2, 1>, convert_row_of<2, 2>, convert_row_of<2, 4>, convert_row_of<2, 8>},
+      {convert_row_of<4, 1>, convert_row_of<4, 2>, convert_row_of<4, 4>, convert_row_of<4, 8>},
+      {convert_row_of<8, 1>, convert_row_of<8, 2>, convert_row_of<8, 4>, convert_row_of<8, 8>}};
   return table[std::countr_zero(out_item)][std::countr_zero(in_item)];
 }
 
 /// The conversions that training spends time in, in one step. False when the pair is none of them.
 template <class Out, class In>
 void convert_directly(const CopyArgs& args) {
-  map1(args.geometry, static_cast<Out*>(args.out), static_cast<const In*>(args.in), [](Compute<In> x) { return convert<Out>(x); });
+  map1(args.geometry, static_cast<Out*>(args.out), static_cast<const In*>(args.in),
+       [](Compute<In> x) { return convert<Out>(x); });
 }
 bool convert_common(const CopyArgs& args) {
   auto is = [&](DType out, DType in) { return args.out_dtype == out && args.in_dtype == in; };
-  if (is(DType::Float32, DType::UInt8)) convert_directly<float, uint8_t>(args);
-  else if (is(DType::Float32, DType::Bool)) convert_directly<float, bool>(args);
-  else if (is(DType::Float32, DType::Int64)) convert_directly<float, int64_t>(args);
-  else if (is(DType::Float32, DType::Float16)) convert_directly<float, Half>(args);
-  else if (is(DType::Float32, DType::BFloat16)) convert_directly<float, BFloat16>(args);
-  else if (is(DType::Float16, DType::Float32)) convert_directly<Half, float>(args);
-  else if (is(DType::BFloat16, DType::Float32)) convert_directly<BFloat16, float>(args);
-  else return false;
+  if (is(DType::Float32, DType::UInt8))
+    convert_directly<float, uint8_t>(args);
+  else if (is(DType::Float32, DType::Bool))
+    convert_directly<float, bool>(args);
+  else if (is(DType::Float32, DType::Int64))
+    convert_directly<float, int64_t>(args);
+  else if (is(DType::Float32, DType::Float16))
+    convert_directly<float, Half>(args);
+  else if (is(DType::Float32, DType::BFloat16))
+    convert_directly<float, BFloat16>(args);
+  else if (is(DType::Float16, DType::Float32))
+    convert_directly<Half, float>(args);
+  else if (is(DType::BFloat16, DType::Float32))
+    convert_directly<BFloat16, float>(args);
+  else
+    return false;
   return true;
 }
 
@@ -98,19 +112,21 @@ void transpose_blocks(const CopyArgs& args) {
   const int r = g.ndim - 2, c = g.ndim - 1;
   const int64_t rows = g.sizes[r], cols = g.sizes[c];
   const int64_t row_blocks = (rows + kBlock - 1) / kBlock;
-  parallel_for(planes * row_blocks, std::max<int64_t>(1, kPointwiseGrain / (kBlock * cols)), [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t plane = task / row_blocks, i0 = task % row_blocks * kBlock;
-      T* out = static_cast<T*>(args.out) + (g.ndim == 3 ? plane * g.strides[0][0] : 0);
-      const T* in = static_cast<const T*>(args.in) + (g.ndim == 3 ? plane * g.strides[1][0] : 0);
-      const int64_t i1 = std::min(rows, i0 + kBlock);
-      for (int64_t j0 = 0; j0 < cols; j0 += kBlock) {
-        const int64_t j1 = std::min(cols, j0 + kBlock);
-        for (int64_t i = i0; i < i1; ++i)
-          for (int64_t j = j0; j < j1; ++j) out[i * g.strides[0][r] + j] = in[i + j * g.strides[1][c]];
-      }
-    }
-  });
+  parallel_for(planes * row_blocks, std::max<int64_t>(1, kPointwiseGrain / (kBlock * cols)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t plane = task / row_blocks, i0 = task % row_blocks * kBlock;
+                   T* out = static_cast<T*>(args.out) + (g.ndim == 3 ? plane * g.strides[0][0] : 0);
+                   const T* in = static_cast<const T*>(args.in) + (g.ndim == 3 ? plane * g.strides[1][0] : 0);
+                   const int64_t i1 = std::min(rows, i0 + kBlock);
+                   for (int64_t j0 = 0; j0 < cols; j0 += kBlock) {
+                     const int64_t j1 = std::min(cols, j0 + kBlock);
+                     for (int64_t i = i0; i < i1; ++i)
+                       for (int64_t j = j0; j < j1; ++j)
+                         out[i * g.strides[0][r] + j] = in[i + j * g.strides[1][c]];
+                   }
+                 }
+               });
 }
 
 template <class T>
@@ -122,18 +138,25 @@ bool is_transposition(const Geometry<2>& g) {
 /// Elements of one dtype are moved as bits of their size.
 void copy_bits(const CopyArgs& args) {
   auto move = [&]<class T>() {
-    if (is_transposition<T>(args.geometry)) transpose_blocks<T>(args);
-    else map1(args.geometry, static_cast<T*>(args.out), static_cast<const T*>(args.in), [](T x) { return x; });
+    if (is_transposition<T>(args.geometry))
+      transpose_blocks<T>(args);
+    else
+      map1(args.geometry, static_cast<T*>(args.out), static_cast<const T*>(args.in), [](T x) { return x; });
   };
   struct Wide {
     uint64_t low, high;
   };
   switch (itemsize(args.out_dtype)) {
-    case 1: return move.template operator()<uint8_t>();
-    case 2: return move.template operator()<uint16_t>();
-    case 4: return move.template operator()<uint32_t>();
-    case 8: return move.template operator()<uint64_t>();
-    default: return move.template operator()<Wide>();
+    case 1:
+      return move.template operator()<uint8_t>();
+    case 2:
+      return move.template operator()<uint16_t>();
+    case 4:
+      return move.template operator()<uint32_t>();
+    case 8:
+      return move.template operator()<uint64_t>();
+    default:
+      return move.template operator()<Wide>();
   }
 }
 
@@ -143,8 +166,10 @@ void fill(const LaunchContext&, const FillArgs& args) {
   const Geometry<1>& g = args.geometry;
   visit_dtype(args.dtype, [&]<class T>() {
     T value;
-    if constexpr (std::is_same_v<Compute<T>, float>) value = T(static_cast<float>(args.value.floating));
-    else value = functors::from_param<T>(args.value);
+    if constexpr (std::is_same_v<Compute<T>, float>)
+      value = T(static_cast<float>(args.value.floating));
+    else
+      value = functors::from_param<T>(args.value);
     T* out = static_cast<T*>(args.out);
     if (g.flat()) {
       for_each_block(out, g.numel, [&](T* to, int64_t, int64_t n) { std::fill_n(to, n, value); });
@@ -173,8 +198,10 @@ void where(const LaunchContext&, const WhereArgs& args) {
     T scalars[2];
     const Param* params[2] = {&args.a_scalar, &args.b_scalar};
     for (int i = 0; i < 2; ++i) {
-      if constexpr (std::is_same_v<Compute<T>, float>) scalars[i] = T(static_cast<float>(params[i]->floating));
-      else scalars[i] = functors::from_param<T>(*params[i]);
+      if constexpr (std::is_same_v<Compute<T>, float>)
+        scalars[i] = T(static_cast<float>(params[i]->floating));
+      else
+        scalars[i] = functors::from_param<T>(*params[i]);
     }
     const int inner = g.ndim - 1;
     const bool* condition = static_cast<const bool*>(args.condition);

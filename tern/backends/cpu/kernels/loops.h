@@ -1,5 +1,5 @@
-// Loops over contiguous rows for pointwise kernels, written so that the compiler vectorises them; large results go past
-// the cache. Walking of strided operands is in walk.h.
+// Loops over contiguous rows for pointwise kernels, written so that the compiler vectorises them; large
+// results go past the cache. Walking of strided operands is in walk.h.
 #pragma once
 
 #include <algorithm>
@@ -40,19 +40,21 @@ inline constexpr int64_t kStreamBytes = int64_t{24} << 20;
 #if defined(__AVX512F__)
   auto* t = static_cast<char*>(to);
   auto* f = static_cast<const char*>(from);
-  for (int64_t i = 0; i < nbytes; i += 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(t + i), _mm512_load_si512(f + i));
+  for (int64_t i = 0; i < nbytes; i += 64)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(t + i), _mm512_load_si512(f + i));
 #elif defined(__AVX__)
   auto* t = static_cast<char*>(to);
   auto* f = static_cast<const char*>(from);
   for (int64_t i = 0; i < nbytes; i += 32)
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(t + i), _mm256_load_si256(reinterpret_cast<const __m256i*>(f + i)));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(t + i),
+                        _mm256_load_si256(reinterpret_cast<const __m256i*>(f + i)));
 #else
   std::memcpy(to, from, static_cast<size_t>(nbytes));
 #endif
 }
 
-/// Calls `block(Out* to, int64_t first, int64_t count)` for pieces of [0, n) of a contiguous result, in parallel. `to` is the
-/// result itself, or for large results a buffer whose content then goes past the cache.
+/// Calls `block(Out* to, int64_t first, int64_t count)` for pieces of [0, n) of a contiguous result, in
+/// parallel. `to` is the result itself, or for large results a buffer whose content then goes past the cache.
 template <class Out, class Block>
 void for_each_block(Out* out, int64_t n, Block&& block) {
   if (n <= kPointwiseGrain) {
@@ -80,8 +82,8 @@ void for_each_block(Out* out, int64_t n, Block&& block) {
   });
 }
 
-/// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one vectorised copy of
-/// each loop serves every way of walking (builds stay short).
+/// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one
+/// vectorised copy of each loop serves every way of walking (builds stay short).
 template <class Out, class In, class F>
 [[gnu::noinline]] void row1(Out* out, const In* in, int64_t n, const F& functor) {
   const F f = functor;  // a local copy can not be changed through `out`
@@ -93,7 +95,8 @@ template <class Out, class A, class B, class F>
 [[gnu::noinline]] void row2(Out* out, const A* a, const B* b, int64_t n, const F& functor) {
   const F f = functor;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<Compute<A>>(a[i]), static_cast<Compute<B>>(b[i])));
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = static_cast<Out>(f(static_cast<Compute<A>>(a[i]), static_cast<Compute<B>>(b[i])));
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

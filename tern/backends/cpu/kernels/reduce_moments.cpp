@@ -96,10 +96,12 @@ class MomentsReduction {
     const T* x = in_ + wide::offset_of(args_.kept, k);
     const C sum = wide::reduce_row(wide::Sum<T>{}, x, args_.reduced, begin, end);
     const C shift = sum / static_cast<C>(end - begin);
-    wide::Register<C> shifts = wide::Register<C>{} + shift;
-    return corrected(shift, wide::reduce_row(wide::SumDeviations<T>(&shifts), x, args_.reduced, begin, end),
-                     wide::reduce_row(wide::SumSquaredDeviations<T>(&shifts), x, args_.reduced, begin, end),
-                     end - begin);
+    Block<C> shifts;
+    wide::splat(shifts, shift);
+    return corrected(
+        shift, wide::reduce_row(wide::SumDeviations<T>(shifts.part), x, args_.reduced, begin, end),
+        wide::reduce_row(wide::SumSquaredDeviations<T>(shifts.part), x, args_.reduced, begin, end),
+        end - begin);
   }
 
   void columns(int64_t group, int64_t begin, int64_t end, Moments* values) const {

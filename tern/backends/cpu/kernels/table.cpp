@@ -1,4 +1,5 @@
-// The table of this variant: every kernel of kernels/list.h, in its order. A kernel that is missing fails the link.
+// The table of this variant: every kernel of kernels/list.h, in its order. A kernel that is missing fails the
+// link.
 #include "tern/kernels/list.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {

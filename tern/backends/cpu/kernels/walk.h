@@ -1,5 +1,5 @@
-// Walking of the operands of a pointwise kernel, written once for all element types: rows are handed to a vectorised
-// loop over contiguous elements, strided ones by way of small buffers.
+// Walking of the operands of a pointwise kernel, written once for all element types: rows are handed to a
+// vectorised loop over contiguous elements, strided ones by way of small buffers.
 #pragma once
 
 #include "tern/backends/cpu/kernels/loops.h"
@@ -10,7 +10,8 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 using Row1 = void (*)(void* out, const void* in, int64_t n, const void* functor);
 using Row2 = void (*)(void* out, const void* a, const void* b, int64_t n, const void* functor);
 
-/// The loops of one binary functor and element type. In the fixed forms that operand is one number of the compute type.
+/// The loops of one binary functor and element type. In the fixed forms that operand is one number of the
+/// compute type.
 struct BinaryRows {
   Row2 dense;
   Row2 a_fixed;
@@ -19,11 +20,12 @@ struct BinaryRows {
 };
 
 /// out = f(in); item sizes in bytes.
-void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, size_t in_item, Row1 row, const void* functor);
+void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, size_t in_item, Row1 row,
+           const void* functor);
 
 /// out = f(a, b). Null `a` or `b` stands for `scalar`, a number of the compute type.
-void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, const void* b, size_t in_item, const void* scalar,
-           const BinaryRows& rows, const void* functor);
+void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
+           const void* scalar, const BinaryRows& rows, const void* functor);
 
 /// out = f(in) for typed operands.
 template <class Out, class In, class F>
@@ -42,7 +44,8 @@ void map2(const Geometry<3>& g, Out* out, const T* a, const T* b, Compute<T> sca
   using C = Compute<T>;
   static constexpr BinaryRows rows = {
       [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
-        row2(static_cast<Out*>(o), static_cast<const T*>(x), static_cast<const T*>(y), n, *static_cast<const F*>(functor));
+        row2(static_cast<Out*>(o), static_cast<const T*>(x), static_cast<const T*>(y), n,
+             *static_cast<const F*>(functor));
       },
       [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
         C fixed = *static_cast<const C*>(x);
@@ -54,7 +57,9 @@ void map2(const Geometry<3>& g, Out* out, const T* a, const T* b, Compute<T> sca
         row1(static_cast<Out*>(o), static_cast<const T*>(x), n,
              [fixed, g_ = *static_cast<const F*>(functor)](C v) { return g_(v, fixed); });
       },
-      [](const void* element, void* compute) { *static_cast<C*>(compute) = static_cast<C>(*static_cast<const T*>(element)); }};
+      [](const void* element, void* compute) {
+        *static_cast<C*>(compute) = static_cast<C>(*static_cast<const T*>(element));
+      }};
   walk2(g, out, sizeof(Out), a, b, sizeof(T), &scalar, rows, &f);
 }
 
