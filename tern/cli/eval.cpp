@@ -5,11 +5,14 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "tern/base/check.h"
 #include "tern/cli/command.h"
 #include "tern/cli/model_file.h"
 #include "tern/cli/usage.h"
+#include "tern/io/serialize.h"
+#include "tern/ops/shape.h"
 #include "tern/train/progress.h"
 #include "tern/train/trainer.h"
 
@@ -33,6 +36,7 @@ struct Arguments {
   std::string split = "test";
   int64_t limit = 0;
   int64_t batch_size = 256;
+  std::string save_outputs;
   bool json = false;
   CommonOptions common;
 };
@@ -155,6 +159,9 @@ void add_eval(CLI::App& app, Action& action) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
+  command
+      ->add_option("--save-outputs", a->save_outputs, "Write {'outputs', 'targets'}, which torch.load opens")
+      ->type_name("FILE");
   a->common.add_to(*command);
   command->add_flag("--json", a->json, "Print one JSON object instead of text");
   command->footer(kFooter);

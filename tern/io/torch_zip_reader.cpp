@@ -23,6 +23,9 @@ constexpr uint64_t kMaxRecordBytes = 1 << 16;
 /// What compressed entries may grow to in all: so many times the file, and a fixed part.
 constexpr uint64_t kMaxExpansion = 4;
 constexpr uint64_t kFreeExpansion = uint64_t{64} << 20;
+/// Threads take storages in groups of this work.
+constexpr uint64_t kGroupWork = uint64_t{2} << 20;
+constexpr uint64_t kEntryWork = 8192;
 
 class ZipHost final : public TorchHost {
  public:
@@ -154,14 +157,21 @@ class ZipHost final : public TorchHost {
     std::sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
       return a.entry->header_offset < b.entry->header_offset;
     });
+    // Groups of about the same work, counted in bytes and a share for each entry.
+    std::vector<size_t> ends;
+    uint64_t work = 0;
+    for (size_t i = 0; i < pending_.size(); ++i) {
+      work += pending_[i].entry->size + kEntryWork;
+      if (work < kGroupWork && i + 1 < pending_.size()) continue;
+      ends.push_back(i + 1);
+      work = 0;
+    }
     std::atomic<size_t> next{0};
-    constexpr size_t kTogether = 16;
-    parallel_for(std::min<int64_t>(num_threads(), static_cast<int64_t>(pending_.size())), 1,
-                 [&](int64_t, int64_t) {
-                   for (size_t first; (first = next.fetch_add(kTogether)) < pending_.size();)
-                     for (size_t i = first; i < std::min(first + kTogether, pending_.size()); ++i)
-                       read_storage(pending_[i]);
-                 });
+    auto threads = std::min<int64_t>(num_threads(), static_cast<int64_t>(ends.size()));
+    parallel_for(threads, 1, [&](int64_t, int64_t) {
+      for (size_t group; (group = next.fetch_add(1)) < ends.size();)
+        for (size_t i = group == 0 ? 0 : ends[group - 1]; i < ends[group]; ++i) read_storage(pending_[i]);
+    });
   }
 
   void read_storage(const Pending& pending) {

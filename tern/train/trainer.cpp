@@ -320,6 +320,7 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
     }
     const Tensor output = net.forward(input);
     averages.add(loss(output, target), count_correct(output, target), input.dim() > 0 ? input.size(0) : 1);
+    if (options.on_output) options.on_output(output, target);
     if (options.confusion && is_classification(output, target)) result.confusion.add(output, target);
     if (++done % 64 == 0) averages.sums();  // so that its tensors do not pile up
     if (options.on_batch) options.on_batch({1, 1, done, loader.size(), 0, averages});

@@ -119,6 +119,7 @@ struct EvaluateOptions {
   bool confusion = false;  ///< fill in Evaluation::confusion; waits for the device after every batch
   std::function<bool()> stop = {};
   std::function<void(const Position&)> on_batch = {};
+  std::function<void(const Tensor& output, const Tensor& target)> on_output = {};  ///< of every batch
 };
 
 struct Evaluation {
