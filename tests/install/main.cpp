@@ -7,7 +7,7 @@
 
 int main() {
   tern::Tensor x = tern::ones({2, 3});
-  x.set_requires_grad(true);
+  x.requires_grad_();
   tern::Tensor y = (x * x).sum();
   y.backward();
   std::printf("sum %g, gradient %g\n", y.item<double>(), x.grad().sum().item<double>());
