@@ -94,7 +94,7 @@ Tensor& Tensor::sub_(const Scalar& other) {
 
 Tensor& Tensor::mul_(const Tensor& other) {
   check_in_place("mul_", *this);
-  Tensor before = tracks_grad(other) ? tern::clone(detach()) : Tensor();
+  Tensor before = tracks_grad(other) ? tern::clone(*this) : Tensor();
   binary_in_place(BinaryOp::Mul, *this, other);
   record_in_place("mul_", *this, {*this, other},
                   [before_ = save(before), other_ = save(tracks_grad(*this) ? other : Tensor()),
@@ -116,7 +116,7 @@ Tensor& Tensor::mul_(const Scalar& other) {
 
 Tensor& Tensor::div_(const Tensor& other) {
   check_in_place("div_", *this);
-  Tensor before = tracks_grad(other) ? tern::clone(detach()) : Tensor();
+  Tensor before = tracks_grad(other) ? tern::clone(*this) : Tensor();
   binary_in_place(BinaryOp::Div, *this, other);
   record_in_place("div_", *this, {*this, other},
                   [before_ = save(before), other_ = save(other), shape = other.shape(),
