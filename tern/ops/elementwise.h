@@ -39,5 +39,7 @@ struct ClampRange {
 };
 /// Throws ValueError when neither bound is given.
 ClampRange clamp_range(const Tensor& x, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
+/// Where clamp has slope 1: strictly between the bounds, as in PyTorch 2.15 (1 at the bounds before).
+Tensor clamp_inside(const Tensor& x, const std::optional<Scalar>& min, const std::optional<Scalar>& max);
 
 }  // namespace tern

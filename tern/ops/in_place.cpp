@@ -147,8 +147,7 @@ Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
              "clamp_: result type {} can't be cast to the desired output type {}: use clamp()",
              name(range.dtype), name(dtype()));
   Tensor inside;
-  if (tracks_grad(*this))
-    inside = logical_and(ge(detach(), range.low.floating), le(detach(), range.high.floating));
+  if (tracks_grad(*this)) inside = clamp_inside(detach(), min, max);
   unary_in_place(UnaryOp::Clamp, *this, range.low, range.high);
   record_in_place("clamp_", *this, {*this}, [inside_ = save(inside)](GradContext& c, const Tensor& g) {
     return where(c[inside_], g, 0);

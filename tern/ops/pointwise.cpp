@@ -216,8 +216,9 @@ Tensor pow(const Tensor& a, const Scalar& b) {
   check_integer_exponent(a.dtype(), b);
   Tensor y = b.to_double() == 2 && result_type(a, b) == a.dtype() && !is_bool(a.dtype())
                  ? unary(UnaryOp::Square, a)
-             : b.to_double() == 0.5 && is_floating_point(a.dtype()) ? unary(UnaryOp::Sqrt, a)
-                                                                    : binary(BinaryOp::Pow, a, b);
+             : b.to_double() == 0.5 && is_floating_point(a.dtype())  ? unary(UnaryOp::Sqrt, a)
+             : b.to_double() == -0.5 && is_floating_point(a.dtype()) ? unary(UnaryOp::Rsqrt, a)
+                                                                     : binary(BinaryOp::Pow, a, b);
   if (tracks_grad(a))
     record("pow", y, {a}, [a_ = save(a), b](GradContext& c, const Tensor& g) {
       double exponent = b.to_double();
@@ -437,13 +438,18 @@ ClampRange clamp_range(const Tensor& x, const std::optional<Scalar>& min, const 
   return range;
 }
 
+Tensor clamp_inside(const Tensor& x, const std::optional<Scalar>& min, const std::optional<Scalar>& max) {
+  if (!max) return gt(x, min->to_double());
+  Tensor below = lt(x, max->to_double());
+  return min ? logical_and(gt(x, min->to_double()), below) : below;
+}
+
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
   ClampRange range = clamp_range(x, min, max);
   Tensor y = unary(UnaryOp::Clamp, cast(x, range.dtype), range.low, range.high);
   if (tracks_grad(x))
-    record("clamp", y, {x}, [x_ = save(x), range](GradContext& c, const Tensor& g) {
-      Tensor v = c[x_].detach();
-      return where(logical_and(ge(v, range.low.floating), le(v, range.high.floating)), g, 0);
+    record("clamp", y, {x}, [x_ = save(x), min, max](GradContext& c, const Tensor& g) {
+      return where(clamp_inside(c[x_].detach(), min, max), g, 0);
     });
   return y;
 }

@@ -208,6 +208,7 @@ Tensor roll(const Tensor& x, IntArrayRef shifts, IntArrayRef dims) {
   TERN_CHECK(shifts.size() == dims.size(), ShapeError,
              "roll: `shifts` and `dims` must align. shifts: {}, dims: {}", to_string(shifts),
              to_string(dims));
+  if (x.numel() == 0) return clone(x);  // whatever the dims: PyTorch does not look at them
   TERN_CHECK(x.dim() > 0, IndexError,
              "roll: Dimension specified as {} but tensor has no dimensions: leave dims out", dims[0]);
   Tensor y = x;

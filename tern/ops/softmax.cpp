@@ -104,10 +104,18 @@ Tensor logsumexp(const Tensor& input, IntArrayRef dims, bool keepdim) {
     run_softmax(SoftmaxOp::LogSumExp, rows, y, {numel, size, 1});
   }
   if (tracks_grad(x))
-    record("logsumexp", y, {x}, [x_ = save(x), y_ = save_output(y), mask](GradContext& c, const Tensor& g) {
-      const Tensor v = c[x_];
-      return mul(restore_dims(g, v.shape(), mask), exp(sub(v, restore_dims(c[y_], v.shape(), mask))));
-    });
+    record("logsumexp", y, {x},
+           [x_ = save(x), y_ = save_output(y), mask, axes = Shape(dims.begin(), dims.end())](
+               GradContext& c, const Tensor& g) {
+             Tensor v = c[x_], total = c[y_];
+             const DType dtype = v.dtype();
+             if (itemsize(dtype) == 2) {  // the 16-bit result is too coarse for exp(x - y)
+               v = to(v, DType::Float32);
+               total = logsumexp(v, axes);
+             }
+             Tensor share = exp(sub(v, restore_dims(total, v.shape(), mask)));
+             return to(mul(restore_dims(to(g, v.dtype()), v.shape(), mask), share), dtype);
+           });
   return y;
 }
 

@@ -1,6 +1,6 @@
 // Variance and mean. Each piece of the data is passed over three times while it is in the cache: its mean,
 // what the mean lost in rounding, its squared deviations. Pieces are merged by Chan, Golub and LeVeque's
-// formula (1979).
+// formula (1979). A piece whose squares leave the range of float is passed over again in double.
 #include "tern/backends/cpu/kernels/reduce_ops.h"
 #include "tern/device/backend.h"
 #include "tern/kernels/reduce.h"
@@ -44,8 +44,17 @@ template <class C>
 Moments corrected(C shift, C deviations, C squares, int64_t n) {
   const double rest = static_cast<double>(deviations);
   const double count = static_cast<double>(n);
-  const double sum = static_cast<double>(squares) - rest * rest / count;
+  double sum = static_cast<double>(squares);
+  if (!std::isinf(sum)) sum -= rest * rest / count;
   return {static_cast<double>(shift) + rest / count, sum < 0 ? 0 : sum};
+}
+
+/// Whether squares summed in float may have overflowed, or lost digits below the smallest normal number.
+template <class C>
+bool left_range(double squares) {
+  if constexpr (std::is_same_v<C, double>) return false;
+  constexpr double kSmallest = 0x1p-100, kLargest = std::numeric_limits<float>::max();
+  return !(squares >= kSmallest && squares <= kLargest);
 }
 
 template <class T>
@@ -98,10 +107,27 @@ class MomentsReduction {
     const C shift = sum / static_cast<C>(end - begin);
     Block<C> shifts;
     wide::splat(shifts, shift);
-    return corrected(
-        shift, wide::reduce_row(wide::SumDeviations<T>(shifts.part), x, args_.reduced, begin, end),
-        wide::reduce_row(wide::SumSquaredDeviations<T>(shifts.part), x, args_.reduced, begin, end),
-        end - begin);
+    const Moments fast =
+        corrected(shift, wide::reduce_row(wide::SumDeviations<T>(shifts.part), x, args_.reduced, begin, end),
+                  wide::reduce_row(wide::SumSquaredDeviations<T>(shifts.part), x, args_.reduced, begin, end),
+                  end - begin);
+    return left_range<C>(fast.squares) ? in_double(x, begin, end) : fast;
+  }
+
+  /// The moments of the elements [begin, end) of the walk from x, all steps in double.
+  Moments in_double(const T* x, int64_t begin, int64_t end) const {
+    auto sum_over = [&](auto term) {
+      double sum = 0;
+      walk_rows(args_.reduced, begin, end, [&](const int64_t(&offset)[1], int64_t count) {
+        const int64_t step = args_.reduced.strides[0][args_.reduced.ndim - 1];
+        for (int64_t i = 0; i < count; ++i)
+          sum += term(static_cast<double>(static_cast<C>(x[offset[0] + i * step])));
+      });
+      return sum;
+    };
+    const double mean = sum_over([](double value) { return value; }) / static_cast<double>(end - begin);
+    if (!std::isfinite(mean)) return {std::nan(""), std::nan("")};
+    return {mean, sum_over([&](double value) { return (value - mean) * (value - mean); })};
   }
 
   void columns(int64_t group, int64_t begin, int64_t end, Moments* values) const {
@@ -127,6 +153,7 @@ class MomentsReduction {
         std::memcpy(square, &squares[j / kLanes<C>], sizeof square);
       }
       values[j] = corrected(mean[lane], rest[lane], square[lane], end - begin);
+      if (left_range<C>(values[j].squares)) values[j] = in_double(x + j, begin, end);
     }
   }
 
