@@ -67,11 +67,26 @@ def powers():
             yield make((3, 5), dtype), exponent
 
 
+def angles():
+    for args in binary(numbers=())():
+        # PyTorch's gradient negates the integers in their own dtype: uint8 wraps, bool raises.
+        if [a.dtype for a in args if not a.dtype.is_floating_point] not in ([torch.uint8], [torch.bool]):
+            yield args
+
+
 def bounds():
     for dtype in ALL:
         for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype), special(dtype), make((5, 3), dtype).t()):
             for low, high in ((-1.25, 1.25), (-2, 3), (None, 1.25), (-2, None), (0.25, 1.75), (2, -2), (None, None), (NAN, 1.0), (0, INF)):
+                if dtype == torch.uint8 and any(b is not None and b < 0 for b in (low, high)):
+                    continue  # PyTorch wraps the bounds
+                if (low, high) == (0, INF) and VERSION < (2, 15):
+                    continue  # the gradient at a bound was 1 before
                 yield x, low, high
+    if VERSION >= (2, 15):
+        for dtype in FLOATS:
+            for low, high in ((-1, 1), (None, 1.0), (-1.0, None), (1, 1), (-INF, INF)):
+                yield special(dtype), low, high
 
 
 def activations(*arguments):
@@ -145,7 +160,7 @@ ROWS = [
     Row("fmod", torch.fmod, division((2, -2, 2.5, -0.75), with_special=False), widen=False),
     Row("pow", torch.pow, powers, tolerance=2),
     Row("number_pow", torch.pow, numbers_with(numbers=(True, 2, 0, 3, 2.5, 0.5, 0.0, INF, NAN), first=True), tolerance=2),
-    Row("atan2", torch.atan2, binary(numbers=())),
+    Row("atan2", torch.atan2, angles),
     Row("maximum", torch.maximum, binary(numbers=(), with_special=True)),
     Row("minimum", torch.minimum, binary(numbers=(), with_special=True)),
     plain("neg"),
@@ -177,7 +192,8 @@ ROWS = [
     Row("gelu", lambda x, approximate="none": F.gelu(x, approximate=approximate), gelu_cases, absolute=0.3, zero_sign=False),
     Row("softplus", F.softplus, activations((), (2.0, 3.0))),
     plain("logsigmoid", F.logsigmoid),
-    Row("elu", F.elu, activations((), (0.5,)), zero_sign=False, special_grad=False),
+    # PyTorch 1.13 computes exp(x) - 1; at NaN its gradient depends on the dtype.
+    Row("elu", F.elu, activations((), (0.5,)), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),
     Row("leaky_relu", F.leaky_relu, activations((), (0.2,))),
     predicate("eq"),
     predicate("ne"),
