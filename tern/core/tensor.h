@@ -211,7 +211,7 @@ class Tensor {
   Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max) const;
   Tensor eq(const Tensor& other) const;
   Tensor matmul(const Tensor& other) const;
-  Tensor mm(const Tensor& other) const { return matmul(other); }
+  Tensor mm(const Tensor& other) const;
   Tensor softmax(int64_t dim) const;
   Tensor log_softmax(int64_t dim) const;
 

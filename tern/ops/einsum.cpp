@@ -159,7 +159,7 @@ Tensor contract(Tensor a, Tensor b, const std::vector<bool>& summed) {
   for (const auto* group : {&both, &left, &right}) {
     for (int64_t dim : *group) {
       result_order.push_back(dim);
-      result_shape.push_back(std::max(a.size(dim), b.size(dim)));
+      result_shape.push_back(a.size(dim) != 1 ? a.size(dim) : b.size(dim));
       used[static_cast<size_t>(dim)] = true;
     }
   }

@@ -169,6 +169,11 @@ void check_select_source(const char* op, const Tensor& x, int64_t dim, const Ten
              op, to_string(x.shape()), to_string(source.shape()));
 }
 
+/// What index_copy writes: to a 0-d tensor also the element of a source of shape [1].
+Tensor copy_source(const Tensor& x, const Tensor& source) {
+  return x.dim() == 0 && source.dim() == 1 && source.numel() == 1 ? reshape(source, {}) : source;
+}
+
 /// The indices of index_put, whose values must broadcast to what they address.
 Access put_access(const char* op, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values) {
   check_same_device(op, {{"x", x}, {"values", values}});
@@ -259,7 +264,8 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   return put("index_add", x, select_access("index_add", x, dim, index), IndexPutMode::Add,
              scaled(source, alpha), {});
 }
-Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& given) {
+  const Tensor source = copy_source(x, given);
   check_select_source("index_copy", x, dim, index, source);
   return put("index_copy", x, select_access("index_copy", x, dim, index), IndexPutMode::Set, source, {});
 }
@@ -273,7 +279,8 @@ Tensor& index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor&
   const Access access = select_access("index_add_", self, dim, index);
   return put_in_place("index_add_", self, access, IndexPutMode::Add, scaled(source, alpha), {});
 }
-Tensor& index_copy_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+Tensor& index_copy_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& given) {
+  const Tensor source = copy_source(self, given);
   check_select_source("index_copy_", self, dim, index, source);
   return put_in_place("index_copy_", self, select_access("index_copy_", self, dim, index), IndexPutMode::Set,
                       source, {});

@@ -90,6 +90,7 @@ Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const
 }
 Tensor Tensor::eq(const Tensor& other) const { return tern::eq(*this, other); }
 Tensor Tensor::matmul(const Tensor& other) const { return tern::matmul(*this, other); }
+Tensor Tensor::mm(const Tensor& other) const { return tern::mm(*this, other); }
 Tensor Tensor::softmax(int64_t dim) const { return tern::softmax(*this, dim); }
 Tensor Tensor::log_softmax(int64_t dim) const { return tern::log_softmax(*this, dim); }
 

@@ -39,7 +39,7 @@ TERN_FN C at_least(C x, C low) {
 }
 
 TERN_PAIR_LOSS(Mse, (x - y) * (x - y), C(2) * (x - y));
-TERN_PAIR_LOSS(L1, absolute(x - y), sign(x - y));
+TERN_PAIR_LOSS(L1, absolute(x - y), C(x > y) - C(x < y));
 TERN_PAIR_LOSS(SmoothL1,
                absolute(x - y) < parameter ? C(0.5) * (x - y) * (x - y) / parameter
                                            : absolute(x - y) - C(0.5) * parameter,
