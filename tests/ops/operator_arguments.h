@@ -2,6 +2,8 @@
 // are listed in operator_tool.cpp, the cases in operator_table.py.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -94,5 +96,9 @@ class Results {
  private:
   std::vector<Tensor> tensors_;
 };
+
+/// The operators of tests/support/operator_rows/ by name.
+using Operator = std::function<Results(const Arguments&)>;
+using Table = std::map<std::string, Operator, std::less<>>;
 
 }  // namespace tern::testing

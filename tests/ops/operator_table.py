@@ -14,9 +14,9 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from operator_rows import creation, driver, index, network, pointwise, reduce, shape  # noqa: E402
+from operator_rows import creation, driver, index, method, network, pointwise, reduce, shape  # noqa: E402
 
-FAMILIES = (pointwise, reduce, shape, index, network, creation)
+FAMILIES = (pointwise, reduce, shape, index, network, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
@@ -26,12 +26,20 @@ NOT_ROWS = {
     "tern/ops/creation.h": {"tensor_of", "checked_scalar"},   # parts of tensor()
     "tern/ops/creation_checks.h": {"make", "finish", "fits"}, # parts of operators
 }
-METHODS = {"copy_", "fill_", "zero_", "add_", "sub_", "mul_", "div_", "clamp_", "relu_", "exp_", "sqrt_", "neg_", "sigmoid_", "tanh_", "masked_fill_"}
+
+
+def methods():
+    """Rows of the methods that tensor.h declares for operators: under the plain name those that change the tensor."""
+    text = (HERE.parent.parent / "tern" / "core" / "tensor.h").read_text()
+    text = text[text.index("---- conversions and copies (ops)"):text.index(" private:\n", text.index("---- in place (ops)"))]
+    found = re.findall(r"^  (?:Tensor&?|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", text, re.MULTILINE)
+    assert {"clone", "sum", "add_"} <= set(found)
+    return {name if name.endswith("_") else f"Tensor.{name}" for name in found if name != "cuda"}
 
 
 def public_operators():
-    """Names of the operators that the headers of tern/ops declare, and the changes in place of Tensor."""
-    names = set(METHODS)
+    """Names of the operators that the headers of tern/ops declare, and the methods of Tensor."""
+    names = methods()
     declaration = re.compile(r"^(?:inline )?(?:Tensor&?|bool|Scalar|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", re.MULTILINE)
     for header in sorted((HERE.parent.parent / "tern" / "ops").glob("*.h")):
         if not (header.stem.endswith("_plan") or header.stem.endswith("_geometry")):

@@ -3,7 +3,6 @@
 // or
 // {"error"}. One line of a table below stands for each operator.
 #include <cstdio>
-#include <map>
 #include <string>
 #include <string_view>
 
@@ -29,13 +28,12 @@
 #include "tern/ops/softmax.h"
 #include "tern/ops/sort.h"
 #include "tests/ops/operator_arguments.h"
+#include "tests/ops/operator_methods.h"
 
 namespace tern::testing {
 namespace {
 
 using A = const Arguments&;
-using Operator = std::function<Results(A)>;
-using Table = std::map<std::string, Operator, std::less<>>;
 using Unary = Tensor (*)(const Tensor&);
 using Binary = Tensor (*)(const Tensor&, const Tensor&);
 using BinaryNumber = Tensor (*)(const Tensor&, const Scalar&);
@@ -52,11 +50,13 @@ Operator two(Binary f) {
 Operator two(Binary f, BinaryNumber g) {
   return [f, g](A a) { return a.is_tensor(1) ? f(a.tensor(0), a.tensor(1)) : g(a.tensor(0), a.number(1)); };
 }
-/// A method that changes a copy of x in place.
+/// A method that changes a copy of x in place; of a strided x, a strided view.
 template <class Change>
 Operator in_place(Change change) {
   return [change](A a) {
-    Tensor x = clone(a.tensor(0));
+    const Tensor source = a.tensor(0);
+    Tensor x = source.is_contiguous() || source.dim() < 2 ? clone(source)
+                                                          : transpose(clone(transpose(source, 0, -1)), 0, -1);
     change(x, a);
     return x;
   };
@@ -165,7 +165,7 @@ const Table kCompare = {
 };
 
 const Table kInPlace = {
-    {"copy_", in_place([](Tensor& x, A a) { copy_(x, a.tensor(1)); })},
+    {"copy_", in_place([](Tensor& x, A a) { x.copy_(a.tensor(1)); })},
     {"fill_", in_place([](Tensor& x, A a) { x.fill_(a.number(1)); })},
     {"zero_", in_place([](Tensor& x, A) { x.zero_(); })},
     {"add_", in_place([](Tensor& x, A a) {
@@ -195,8 +195,8 @@ const Table kInPlace = {
     {"index_copy_", in_place([](Tensor& x, A a) { index_copy_(x, a.integer(1), a.tensor(2), a.tensor(3)); })},
     {"index_fill_", in_place([](Tensor& x, A a) { index_fill_(x, a.integer(1), a.tensor(2), a.number(3)); })},
     {"index_put_", in_place([](Tensor& x, A a) { index_put_(x, a.tensors(1), a.tensor(2), a.flag(3)); })},
-    {"uniform_", in_place([](Tensor& x, A a) { uniform_(x, a.real(1), a.real(2, 1)); })},
-    {"normal_", in_place([](Tensor& x, A a) { normal_(x, a.real(1), a.real(2, 1)); })},
+    {"uniform_", in_place([](Tensor& x, A a) { x.uniform_(a.real(1), a.real(2, 1)); })},
+    {"normal_", in_place([](Tensor& x, A a) { x.normal_(a.real(1), a.real(2, 1)); })},
     {"exponential_", in_place([](Tensor& x, A a) { exponential_(x, a.real(1, 1)); })},
     {"bernoulli_", in_place([](Tensor& x, A a) { bernoulli_(x, a.real(1, 0.5)); })},
     {"random_",
@@ -501,7 +501,7 @@ const Table kCreation = {
 
 const Operator& find_operator(const std::string& name) {
   for (const Table* table :
-       {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kNetwork, &kCreation})
+       {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kNetwork, &kCreation, &kMethods})
     if (auto row = table->find(name); row != table->end()) return row->second;
   throw IndexError("operator_tool: there is no row for '" + name + "'");
 }

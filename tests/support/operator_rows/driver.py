@@ -209,6 +209,8 @@ def difference(actual, expected, tolerance, scale, absolute, zero_sign):
 def verdict(case, result):
     """None when Tern agrees, else what is wrong."""
     row = case.row
+    if result.get("error", "").startswith("operator_tool:"):
+        return result["error"]
     if case.error is not None:
         return None if "error" in result else f"no error, PyTorch raises {case.error}"
     if "error" in result:

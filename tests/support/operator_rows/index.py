@@ -20,6 +20,12 @@ def along_dim(source=False, value=False):
                 last = () if not (source or value) else (make(shape, dtype, 1),) if source else (2,)
                 yield (x, dim, index, *last)
         last = () if not (source or value) else (make((3,), seed=1),) if source else (1.5,)
+        for dtype in FLOATS:
+            x, index = special(dtype), torch.tensor([0, 5, 3, 1, 9])
+            yield (x, 0, index, *(() if not (source or value) else (special(dtype)[3:8],) if source else (NAN,)))
+        x, index = make((300, 70)), torch.argsort(make((300, 70), seed=2), 0)
+        yield (x, 0, index, *(() if not (source or value) else (make((300, 70), seed=1),) if source else (1.5,)))
+        yield (make((1,)), 0, torch.tensor([0]), *(() if not (source or value) else (make((1,), seed=1),) if source else (1.5,)))
         yield (make((5,)), 0, torch.tensor([4, 0, 2]), *last)
         yield (make((5, 4)).t(), 0, torch.tensor([[3, 0, 1]]), *(() if not (source or value) else (make((1, 3)),) if source else (1.5,)))
         yield (make((5,)), 0, torch.tensor([5, 0, 2]), *last)
@@ -48,8 +54,18 @@ def takes():
 
 
 def takes_along():
+    for dtype in ALL:
+        yield make((3, 4), dtype), torch.argsort(make((3, 4), seed=2), 1), 1
+        yield make((4, 3), dtype).t(), torch.argsort(make((3, 4), seed=2), 0), 0
     x = make((3, 4))
-    yield x, torch.argsort(x, 1), 1
+    yield x, torch.argsort(x, 1), -1
+    yield x, torch.zeros((3, 0), dtype=torch.int64), 1
+    yield x, torch.zeros((0,), dtype=torch.int64)
+    yield special(torch.float32), torch.tensor([3, 0, 19])
+    yield make(()), torch.tensor([0])
+    yield x, torch.tensor([[0.5]]), 1
+    if VERSION < (2, 15):  # PyTorch 2.15 takes any index modulo the size
+        yield x, torch.tensor([[4]]), 1
     yield x, torch.tensor([[0], [3], [1]]), 1
     yield x, torch.tensor([[0, 1, 2, 0]]), 0
     yield x, torch.tensor([0, 11, 5])
@@ -68,6 +84,14 @@ def selected(source=False, value=False, alpha=False):
                 yield (x, dim, torch.tensor(index, dtype=torch.int64), *last)
                 if alpha and dtype != torch.bool:
                     yield (x, dim, torch.tensor(index, dtype=torch.int64), *last, 3)
+        last = lambda *size: (make(size, seed=1),) if source else (NAN,) if value else ()
+        yield (make((5, 4)).t(), 1, torch.tensor([3, 0]), *last(4, 2))
+        yield (special(torch.float32), 0, torch.tensor([0, 5, 3]), *last(3))
+        yield (make((2, 0, 3)), 0, torch.tensor([1]), *last(1, 0, 3))
+        yield (make(()), 0, torch.tensor([0]), *last())
+        if source and not alpha:
+            yield make(()), 0, torch.tensor([0]), make((1,), seed=1)
+        yield (make((300, 70)), 0, torch.argsort(make((300,), seed=2))[:200], *last(200, 70))
         if source or value or alpha:
             yield make((4, 5)), 0, torch.tensor([1, 9]), *((make((2, 5)),) if source else (2,))
             yield make((4, 5)), 0, torch.tensor([1, 2]), *((make((2, 4)),) if source else (2,))
@@ -117,7 +141,7 @@ def index(x, index_list):
 
 
 def index_puts():
-    for x, index_list in indices((torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16)):
+    for x, index_list in indices():
         try:
             shape = index(x, index_list).shape
         except (IndexError, RuntimeError):
@@ -196,6 +220,11 @@ def mask_scatters():
     for dtype in ALL:
         yield make((3, 5), dtype), make((3, 5), torch.bool, 7), make((20,), dtype, 1)
         yield make((3, 5), dtype), make((5,), torch.bool, 7), make((4, 5), dtype, 1)
+    yield make((5, 3)).t(), make((3, 5), torch.bool, 7), make((4, 5), seed=1).t()
+    yield make((0,)), make((0,), torch.bool), make((0,))
+    yield make(()), torch.tensor(True), make((1,), seed=1)
+    yield make((70001,)), make((70001,), torch.bool, 7), make((70001,), seed=1)
+    yield special(torch.float32), make((20,), torch.bool, 7), special(torch.float32).flip(0)
     yield make((3, 5)), make((3, 5), torch.bool, 7), make((2,))
     yield make((3, 5)), make((3, 5), torch.bool, 7), make((20,), torch.float64)
 
@@ -207,6 +236,10 @@ def sequences():
             yield torch.sort(make((3, 7), dtype)).values, make((3, 5), dtype, 1), right
             yield torch.tensor([1, 2, 2, 2, 5], dtype=dtype), torch.tensor([2, 0, 5, 6], dtype=dtype), right
     yield torch.arange(5.0), torch.tensor([NAN, INF, -INF])
+    yield torch.sort(make((7, 3)), 0).values.t(), make((5, 3), seed=1).t()
+    yield torch.arange(10.0)[::2], make((4, 5))[:, ::2]
+    yield torch.arange(1.0), make((1,))
+    yield torch.sort(make((3000,))).values, make((3000,), seed=1)
     yield torch.arange(5.0), make(())
     yield torch.arange(0.0), make((3,))
     yield make((2, 3)), make((3, 3))
@@ -220,6 +253,8 @@ def embeddings():
     yield torch.tensor(1), make((5, 3))
     yield torch.tensor([], dtype=torch.int64), make((5, 3))
     yield integers((40, 30), 0, 50), make((50, 17))
+    yield torch.tensor([[0, 2], [4, 1]]).t(), make((3, 5)).t()
+    yield torch.tensor([0, 1]), special(torch.float32).reshape(4, 5)
     yield torch.tensor([5]), make((5, 3))
     yield torch.tensor([-1]), make((5, 3))
     yield torch.tensor([1.0]), make((5, 3))
@@ -243,7 +278,7 @@ def with_alpha(name):
 def fill_cases():
     for dtype in ALL:
         for value in (0, 1, 2.5, -1, True, INF, NAN):
-            for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype)):
+            for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype), layouts(dtype)[0]):
                 if dtype.is_floating_point or value not in (INF, -1, 2.5) and value == value:
                     yield x, value
 
@@ -253,6 +288,11 @@ def copies():
         for b in ALL:
             yield make((3, 5), a), make((5,), b, 1, 0.0, 3.0)
     yield make((3, 5)), make((5, 3), seed=1).t()
+    yield make((5, 3)).t(), make((3, 5), seed=1)
+    yield special(torch.float64), special(torch.float32)
+    yield make((0,)), make((1,))
+    yield make((1,)), make(())
+    yield make((70001,)), make((70001,), seed=1)
     yield make((3, 5)), make((), seed=1)
     yield make((5,)), make((3, 5))
     yield make((5,)), make((4,))
@@ -261,7 +301,10 @@ def copies():
 def in_place_clamp():
     for dtype in ALL:
         for low, high in ((0, 1), (None, 1), (0.5, 1.5), (None, None)):
-            yield make((3, 5), dtype), low, high
+            for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype), layouts(dtype)[0]):
+                yield x, low, high
+            if VERSION >= (2, 15):  # the gradient at a bound was 1 before
+                yield special(dtype), low, high
 
 
 ROWS = [

@@ -52,6 +52,9 @@ def adds(batched):
         yield make(shapes[2]), make(shapes[1]), make(shapes[1])
         yield make(shapes[2]), make(shapes[0], torch.float64), make(shapes[1])
         yield make(shapes[2]), make(shapes[0][:-1] + (0,)), make(shapes[1][:-2] + (0, 4))
+        flip = lambda t: t.transpose(-1, -2)
+        yield flip(make(flip(make(shapes[2])).shape)), flip(make(flip(make(shapes[0])).shape, seed=1)), flip(make(flip(make(shapes[1])).shape, seed=2))
+        yield make((5, 70, 60)[not batched:]), make((5, 70, 50)[not batched:], seed=1), make((5, 50, 60)[not batched:], seed=2)
     return cases
 
 
@@ -68,12 +71,18 @@ def linears():
 
 
 def sums_of_products():
-    for dtype in (torch.float32, torch.float64, torch.bfloat16):
+    for dtype in FLOATS:
         a, b, c = make((2, 3, 4), dtype), make((2, 4, 5), dtype, 1), make((3, 3), dtype, 2)
         for equation, tensors in (("bij,bjk->bik", [a, b]), ("bij,bjk", [a, b]), ("ii->i", [c]), ("ii", [c]), ("ij->ji", [c]), ("...ij->...ji", [a]),
                                   ("i,j->ij", [c[0], c[1]]), ("bij,bjk->", [a, b]), ("bij,ij,bik->jk", [a, a[0], a]), ("ij,ij->", [c, c]), ("b...,b...->...", [a, a]),
                                   ("bij,bjk,bkl->bil", [a, b, make((2, 5, 3), dtype, 3)]), ("ij", [c]), ("ba", [c])):
             yield equation, tensors
+    yield "bij,bkj->bik", [make((3, 2, 4)).transpose(0, 1), make((2, 4, 5), seed=1).transpose(1, 2)]
+    yield "ij,jk", [make((0, 3)), make((3, 4))]
+    yield "ij,jk", [make((3, 0)), make((0, 4))]
+    yield ",i", [make(()), make((3,))]
+    yield "ij,jk", [make((130, 70)), make((70, 60), seed=1)]
+    yield "ij,jk", [make((2, 3), torch.int64), make((3, 4), torch.int64, 1)]
     for equation, tensors in (("ij,jk->ik", [make((2, 3)), make((4, 5))]), ("ij->k", [make((2, 3))]), ("ij", [make((2,))]), ("i,j->ij", [make((2,))]),
                               ("ij->ii", [make((2, 2))]), ("i-j", [make((2, 2))])):
         yield equation, tensors
@@ -104,6 +113,8 @@ def convolutions(rank):
             yield make((2, 9, 12, 3)).permute(0, 3, 1, 2), weight, None, 1, 1, 1, 1
             yield make((2, 3, 4)), make((5, 3, 2)), None, 1, 0, 1, 1
         yield make((0, 3, *square[0])), weight, None, 1, 0, 1, 1
+        yield make((3, 2, *square[0])).transpose(0, 1), make((3, 5, *square[1]), seed=1).transpose(0, 1), make((10,), seed=2)[::2], 1, 0, 1, 1
+        yield make((1, 1, *square[1])), make((1, 1, *square[1]), seed=1), make((1,), seed=2), 1, 0, 1, 1
         yield x, make((5, 2, *square[1])), None, 1, 0, 1, 1
         yield x, weight, make((4,)), 1, 0, 1, 1
         yield x, weight, None, 0, 0, 1, 1
@@ -126,6 +137,8 @@ def transposed():
                     yield (x, weight, bias, *options)
                 yield (x, weight, None, 2, 0, 0, groups, 1)
     x, weight = make((2, 4, 5, 6)), make((4, 3, 3, 2), seed=1)
+    yield make((4, 2, 5, 6)).transpose(0, 1), make((3, 4, 3, 2), seed=1).transpose(0, 1), None, 2, 0, 0, 1, 1
+    yield make((1, 16, 13, 14)), make((16, 8, 3, 3), seed=1), make((8,), seed=2), 2, 1, 1, 1, 1
     yield x, weight, make((4,)), 1, 0, 0, 1, 1
     yield x, make((3, 3, 3, 2)), None, 1, 0, 0, 1, 1
     yield x, weight, None, 1, 0, 1, 1, 1
@@ -157,6 +170,8 @@ def windows(rank, dilations=True, averages=False):
             spoiled.view(-1)[::7] = NAN
             yield spoiled, 3, 2, 0, 1, False
             yield torch.full((1, 1, *sizes), -INF), 2, None, 0, 1, False
+        yield distinct((3, 2, *sizes)).transpose(0, 1), 2, None, 0, *((1, False) if not averages else (False, True))
+        yield distinct((5, 16, 31, 33)[:rank + 2]), 3, 2, 1, *((1, False) if not averages else (False, True))
         yield x[:0], 2, None, 0, *((1, False) if not averages else (False, True))
         yield x, 20, None, 0, *((1, False) if not averages else (False, True))
         yield x, 0, None, 0, *((1, False) if not averages else (False, True))
@@ -177,6 +192,10 @@ def adaptive(rank):
         if rank == 2:
             yield distinct((2, 3, *sizes)), [4, 2]
             yield distinct((2, 3, *sizes)).transpose(2, 3), [1, 1]
+        yield distinct((3, 2, *sizes)).transpose(0, 1), 3
+        yield distinct((5, 16, 31, 33)[:rank + 2]), 7
+        yield distinct((1, 1, *(1 for _ in sizes))), 1
+        yield make((0, 3, *sizes)), 2
         yield make((4,)), 2
         yield make((2, 3, *sizes)), -2
     return cases
@@ -208,6 +227,8 @@ def batches():
     yield make((2, 4, 5, 3)).permute(0, 3, 1, 2), make((3,), seed=1), make((3,), seed=2, low=0.5, high=2.0), make((3,), seed=3), make((3,), seed=4), True
     yield make((64, 17, 9, 9)), None, None, make((17,), seed=3), make((17,), seed=4), True
     yield x, None, None, None, None, False
+    yield make((2, 6)).t()[:, :2], None, None, None, None, True
+    yield make((2, 3, 2)) * 0 + 7, None, None, make((3,)), None, True, 0.1, 1.0
     yield make((1, 3)), None, None, None, None, True
     yield x, make((4,)), make((4,)), None, None, False
     yield x, None, None, make((2,)), None, True
@@ -228,6 +249,11 @@ def layers():
             yield x, normal, None, None, 1e-3
             yield x, normal, weight
     yield make((5, 4)).t(), [5], make((5,)), make((5,), seed=1)
+    yield make((70, 300)), [300], make((300,), seed=1), make((300,), seed=2)
+    yield make((3, 1)), [1], make((1,)), None, 1.0
+    yield make((3, 4)) * 0 + 7, [4], make((4,)), None, 1.0
+    yield torch.tensor([[1.0, NAN, 2.0], [INF, 1.0, 2.0], [1.0, 2.0, 3.0]]), [3]
+    yield make(()), [1]
     yield make((4, 5)), [4]
     yield make((4, 5)), [5], make((4,))
     yield make((4, 5)), []
@@ -238,6 +264,9 @@ def groups():
         for shape, count in (((2, 6, 3, 4), 3), ((2, 6, 5), 2), ((3, 6), 1), ((3, 6, 2), 6)):
             yield make(shape, dtype), count, make((6,), dtype, 1), make((6,), dtype, 2)
             yield make(shape, dtype), count, None, None, 1e-3
+    yield make((6, 2, 3)).transpose(0, 1), 3, make((12,), seed=1)[::2], make((6,), seed=2)
+    yield make((0, 6, 3)), 3
+    yield make((3, 16, 9, 9)), 4, make((16,), seed=1), make((16,), seed=2)
     yield make((2, 6, 3)), 4
     yield make((2, 6, 3)), 0
     yield make((2, 6, 3)), 2, make((5,))
@@ -248,6 +277,9 @@ def root_mean_squares():
         for shape, normal in (((4, 5), [5]), ((2, 3, 4), [3, 4]), ((2, 70), [70])):
             yield make(shape, dtype), normal, make(tuple(normal), dtype, 1)
             yield make(shape, dtype), normal, None, 1e-3
+    yield make((5, 4)).t(), [5], make((5,), seed=1)
+    yield make((0, 5)), [5], make((5,), seed=1)
+    yield make((70, 300)), [300], make((300,), seed=1)
     yield make((4, 5)), [4]
 
 
@@ -307,8 +339,14 @@ def pairs(*parameters):
                     for parameter in parameters or (None,):
                         yield (make(a, dtype), make(b, dtype, 1), reduction) + (() if parameter is None else (parameter,))
         yield make((5, 3)).t(), make((3, 5), seed=1)
-        if VERSION >= (2, 0):
-            yield make((3, 5)), make((3, 5), torch.float64, 1)
+        if VERSION >= (2, 0):  # PyTorch 1.13 raises in the gradient
+            for a in FLOATS:
+                for b in FLOATS:
+                    if a != b:
+                        yield make((3, 5), a), make((3, 5), b, 1)
+                        yield make((3, 5), a), make((3, 5), b, 1), "none"
+        yield make((1,)), make((1,), seed=1)
+        yield torch.tensor([1.0, NAN, INF, -INF, INF]), torch.tensor([1.0, 2.0, 3.0, 4.0, INF]), "none"
         yield make((40000,)), make((40000,), seed=1)
         yield make((3,)), make((4,))
         yield make((3,)), make((3,)), "average"
@@ -335,6 +373,9 @@ def probabilities(logits):
             yield torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 0.0])
             yield torch.tensor([1.5]), torch.tensor([1.0])
             yield torch.tensor([-0.5]), torch.tensor([1.0])
+        yield make((5, 3), low=0.1, high=0.9).t(), make((3, 5), low=0.1, high=0.9)
+        yield make((40000,), low=0.1, high=0.9), make((40000,), seed=1, low=0.1, high=0.9)
+        yield make((1,), low=0.1, high=0.9), make((1,), seed=1, low=0.1, high=0.9)
         yield make((3,), low=0.1, high=0.9), make((4,), low=0.1, high=0.9)
     return cases
 
@@ -355,7 +396,11 @@ def divergences():
             for reduction in (*REDUCTIONS, "batchmean"):
                 yield x, t, reduction
                 yield x, torch.log(t.double()).to(dtype), reduction, True
-    yield torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0])
+    yield torch.tensor(-0.5), torch.tensor(0.25)
+    yield make((0, 5)), make((0, 5)), "sum"
+    yield make((5, 3)).t(), make((3, 5), seed=1, low=0.0)
+    yield make((40000,)), make((40000,), seed=1, low=0.0)
+    yield make((3,)), make((3,), seed=1, low=0.0), "average"
 
 
 def kl_div(x, t, reduction="mean", log_target=False):
@@ -391,13 +436,15 @@ ROWS = [
     Row("layer_norm", F.layer_norm, layers, **SUM),
     Row("group_norm", F.group_norm, groups, **SUM),
     Row("rms_norm", rms_norm, root_mean_squares, **SUM),
-    Row("cross_entropy", cross_entropy, classes(False), no_grad=(1, 2), **SUM),
+    Row("cross_entropy", cross_entropy, classes(False), no_grad=(2,), **SUM),
     Row("nll_loss", nll, classes(True), no_grad=(1, 2), **SUM),
     Row("mse_loss", lambda a, b, reduction="mean": F.mse_loss(a, b, reduction=reduction), pairs(), **SUM),
     Row("l1_loss", lambda a, b, reduction="mean": F.l1_loss(a, b, reduction=reduction), pairs(), **SUM),
     Row("smooth_l1_loss", lambda a, b, reduction="mean", beta=1.0: F.smooth_l1_loss(a, b, reduction=reduction, beta=beta), pairs(1.0, 0.5, 0.0), **SUM),
     Row("huber_loss", lambda a, b, reduction="mean", delta=1.0: F.huber_loss(a, b, reduction=reduction, delta=delta), pairs(1.0, 0.5), **SUM),
-    Row("binary_cross_entropy", bce, probabilities(False), no_grad=(1, 2), **SUM),
-    Row("binary_cross_entropy_with_logits", bce_with_logits, probabilities(True), no_grad=(1, 2, 3), **SUM),
-    Row("kl_div", kl_div, divergences, no_grad=(1,), **SUM),
+    Row("binary_cross_entropy", bce, probabilities(False), no_grad=(2,), **SUM),
+    Row("binary_cross_entropy_with_logits", bce_with_logits, probabilities(True), no_grad=(2, 3), **SUM),
+    Row("kl_div", kl_div, divergences, **SUM),
+    # PyTorch's gradient of a target of 0 is NaN.
+    Row("kl_div", kl_div, lambda: ((torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0]), r) for r in REDUCTIONS), no_grad=(1,), **SUM),
 ]

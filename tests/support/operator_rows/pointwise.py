@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from .driver import VERSION, Row
-from .inputs import ALL, BOOL, FLOATS, INF, INTS, NAN, NUMBERS, WIDE, binary, make, special, unary
+from .inputs import ALL, BOOL, FLOATS, INF, INTS, NAN, NUMBERS, WIDE, binary, layouts, make, special, unary
 
 
 def scaled(function):
@@ -22,15 +22,19 @@ def with_alpha():
 def numbers_with(x_dtypes=ALL, numbers=(True, 2, 0, -1, 2.5, INF, NAN), low=-3.0, high=3.0, first=False):
     def cases():
         for dtype in x_dtypes:
-            for x in (make((3, 5), dtype, 0, low, high), make((), dtype, 0, low, high), make((0,), dtype, 0, low, high)):
+            for x in (make((3, 5), dtype, 0, low, high), make((), dtype, 0, low, high), make((0,), dtype, 0, low, high), layouts(dtype, 0, low, high)[0],
+                      *((special(dtype),) if dtype in WIDE else ())):
                 for number in numbers:
                     yield (number, x) if first else (x, number)
+        x = make((70001,), x_dtypes[0], 0, low, high)
+        yield (2.5, x) if first else (x, 2.5)
     return cases
 
 
 def rounding_cases():
     for mode in ("trunc", "floor"):
-        yield from binary(right=(0.5, 4.0), numbers=(2, -2, 2.5, -0.75), with_special=False, more=(mode,))()
+        # Where the quotient overflows, the floor of PyTorch 1.13 is NaN.
+        yield from binary(right=(0.5, 4.0), numbers=(2, -2, 2.5, -0.75), with_special=mode == "trunc" or VERSION >= (2, 0), more=(mode,))()
         yield make((3, 5), torch.int64), torch.zeros(5, dtype=torch.int64), mode
         yield make((3, 5), torch.int32), 0, mode
         yield make((3, 5)), 0, mode
@@ -87,6 +91,8 @@ def bounds():
         for dtype in FLOATS:
             for low, high in ((-1, 1), (None, 1.0), (-1.0, None), (1, 1), (-INF, INF)):
                 yield special(dtype), low, high
+    for shape in ((1,), (70001,)):
+        yield make(shape), -1.25, 1.25
 
 
 def activations(*arguments):
@@ -112,6 +118,11 @@ def close_cases():
     for dtype in FLOATS:
         for equal_nan in (False, True):
             yield special(dtype).expand(20, 20).t().contiguous(), special(dtype).expand(20, 20).contiguous(), 1e-5, 1e-8, equal_nan
+    for shape in ((), (1,), (0,), (2, 0, 3), (70001,)):
+        yield make(shape), make(shape, seed=1), 1.0
+        yield make(shape), make(shape)
+    yield make((5, 3)).t(), make((3, 5)), 1.0
+    yield make((3, 1)), make((1, 5)), 1.0
     yield make((3,)), make((3,), torch.float64)
     yield make((3,)), make((2,))
     yield make((3,)), make((3,)), -1.0
@@ -127,6 +138,9 @@ def equal_cases():
         yield a[:, :0], a[:, :0]
     yield special(torch.float32), special(torch.float32)
     yield torch.tensor([0.0]), torch.tensor([-0.0])
+    yield torch.tensor(1.0), torch.tensor(1.0)
+    yield torch.tensor(1.0), torch.tensor([1.0])
+    yield make((70001,)), make((70001,)).clone()
 
 
 def plain(name, function=None, **options):
@@ -154,7 +168,8 @@ ROWS = [
     Row("mul", torch.mul, binary()),
     Row("div", torch.div, division()),
     Row("div_rounded", lambda a, b, mode: torch.div(a, b, rounding_mode=mode), rounding_cases, widen=False),
-    Row("number_div", lambda a, b: a / b, numbers_with(first=True, low=0.5)),
+    # torch.div, since a / b multiplies by the reciprocal: 0 / 1e-40 gives NaN.
+    Row("number_div", lambda a, b: torch.div(torch.tensor(a), b.unsqueeze(0)).squeeze(0), numbers_with(first=True, low=0.5)),
     Row("floor_divide", torch.floor_divide, division((2, -2, 2.5, -0.75), with_special=False), grad=False, widen=False),
     Row("remainder", torch.remainder, division((2, -2, 2.5, -0.75), with_special=False), widen=False),
     Row("fmod", torch.fmod, division((2, -2, 2.5, -0.75), with_special=False), widen=False),

@@ -173,6 +173,10 @@ def topk_cases():
     for x in (torch.tensor(3.0), distinct((2000,)), distinct((3, 300))):
         yield x, 1, -1, True, True
         yield x, min(50, x.numel()), -1, False, True
+    for shape in ((1,), (0,), (0, 3), (3, 0)):
+        yield make(shape), 0, -1, True, True
+        yield make(shape), 1, -1, True, True
+    yield distinct((70001,)), 3, -1, True, True
     yield special_rows(torch.float32)[:3, :2], 1, 1, True, True
     yield make((3, 5)), 6, -1, True, True
     yield make((3, 5)), -1, -1, True, True

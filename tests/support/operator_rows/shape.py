@@ -26,6 +26,10 @@ def pairs():
     for a in BASES + ((3, 2), (24,), (4, 6)):
         for b in BASES + ((3, 2), (24,), (4, 6)):
             yield make(a), make(b, torch.float64, 1)
+    for dtype in ALL:
+        for x in layouts(dtype)[:2]:
+            for shape in ((15,), (5, 3), (2, 3, 5), (4,)):
+                yield x, make(shape)
 
 
 def lists(*arguments):
@@ -88,7 +92,12 @@ def conversions():
 def strided_cases():
     for shape, strides, offset in (((3, 2), (1, 3), None), ((2, 2), (2, 1), 1), ((2, 2), (1, 1), 0), ((), (), 3), ((0, 3), (3, 1), 0), ((4, 4), (4, 1), 0),
                                    ((3,), (-1,), 2), ((2,), (1, 1), 0), ((2, 3), (0, 1), 2)):
-        yield make((2, 5)), list(shape), list(strides), *(() if offset is None else (offset,))
+        for dtype in ALL:
+            yield make((2, 5), dtype), list(shape), list(strides), *(() if offset is None else (offset,))
+        yield make((5, 4)).t()[1:], list(shape), list(strides), *(() if offset is None else (offset,))
+    yield make(()), [], []
+    yield make((1,)), [2], [0]
+    yield make((0,)), [0], [1]
 
 
 def repeat_interleave(x, repeats, dim=None):

@@ -1,0 +1,93 @@
+# Rows of the methods of Tensor and of C++'s operators. They forward to the functions of the same name, so a part of the
+# cases of those is enough. Methods that change the tensor in place have their rows in index.py and creation.py.
+
+import dataclasses
+import operator
+
+import torch
+
+from . import index, network, pointwise, reduce, shape
+from .driver import Row
+from .inputs import make
+
+FUNCTIONS = {row.name: row for family in (pointwise, reduce, shape, index, network) for row in family.ROWS}
+COUNT = 24
+
+
+def part(cases, fits):
+    """COUNT of the cases that fit, spread over all of them; none that are large."""
+    def chosen():
+        small = [args for args in cases() if fits(args) and all(not isinstance(a, torch.Tensor) or a.numel() < 1000 for a in args)]
+        yield from small[::max(1, len(small) // COUNT)]
+    return chosen
+
+
+def of(function, name=None, fits=lambda args: True, torch_function=None):
+    """The row of a function under the name of the method, with those arguments that the method takes."""
+    row = FUNCTIONS[function]
+    return dataclasses.replace(row, name=name or f"Tensor.{function}", torch=torch_function or row.torch, cases=part(row.cases, fits))
+
+
+def infix(function, symbol, apply):
+    return of(function, f"a {symbol} b", lambda args: len(args) == 2, apply)
+
+
+def number_first(function, symbol, apply):
+    """The cases x, number of a function, the other way round."""
+    row = of(function, f"number {symbol} b", lambda args: len(args) == 2 and not isinstance(args[1], torch.Tensor), apply)
+    cases = row.cases
+    return dataclasses.replace(row, cases=lambda: (args[::-1] for args in cases()))
+
+
+def one(args):
+    return len(args) == 1
+
+
+def two(args):
+    return len(args) == 2
+
+
+def few(args):
+    return len(args) <= 3
+
+
+ROWS = [
+    infix("add", "+", operator.add),
+    infix("sub", "-", operator.sub),
+    infix("mul", "*", operator.mul),
+    infix("div", "/", operator.truediv),
+    number_first("add", "+", operator.add),
+    number_first("rsub", "-", operator.sub),
+    number_first("mul", "*", operator.mul),
+    infix("eq", "==", operator.eq),
+    infix("ne", "!=", operator.ne),
+    infix("lt", "<", operator.lt),
+    infix("le", "<=", operator.le),
+    infix("gt", ">", operator.gt),
+    infix("ge", ">=", operator.ge),
+    infix("bitwise_and", "&", operator.and_),
+    infix("bitwise_or", "|", operator.or_),
+    infix("bitwise_xor", "^", operator.xor),
+    of("bitwise_not", "~a"),
+    of("neg", "-a"),
+    Row("a[i]", lambda x, i: x[i], lambda: ((make(s), i) for s in ((4,), (3, 5), (0,), ()) for i in (0, -1, 2, 4, -5))),
+    Row("a[b]", lambda x, i: x[i], lambda: ((make((3, 5)), i) for i in (torch.tensor([2, 0, -1]), torch.tensor([[1], [0]]), torch.tensor(1), torch.tensor([3]),
+                                                                        torch.tensor([True, False, True]), make((3, 5), torch.bool, 7), torch.tensor([], dtype=torch.int64)))),
+    of("to"),
+    of("clone", "Tensor.cpu"),
+    *(of(name) for name in ("contiguous", "clone", "view", "reshape", "permute", "transpose", "t", "expand", "narrow", "slice", "select", "unsqueeze", "flatten",
+                            "chunk", "split")),
+    of("squeeze_dim", "Tensor.squeeze"),
+    of("squeeze", "Tensor.squeeze", one),
+    *(of(name) for name in ("abs", "exp", "log", "sqrt", "square", "sigmoid", "tanh", "relu", "clamp", "matmul")),
+    of("pow", fits=lambda args: not isinstance(args[1], torch.Tensor)),
+    of("eq", fits=lambda args: isinstance(args[1], torch.Tensor)),
+    of("mm"),
+    of("softmax", fits=two),
+    of("log_softmax", fits=two),
+    *(of(name, fits=few) for name in ("sum", "mean", "max", "min", "argmax", "argmin")),
+    *(of(name, fits=one) for name in ("any", "all")),
+    of("norm", fits=lambda args: two(args) and args[1] == 2, torch_function=lambda x, p: torch.linalg.vector_norm(x)),
+    *(of(name, fits=lambda args: two(args[:2]) and args[1] is None and args[2] != 2, torch_function=lambda x, dim, c, name=name: getattr(x, name)(unbiased=c == 1))
+      for name in ("var", "std")),
+]
