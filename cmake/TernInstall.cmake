@@ -16,5 +16,5 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in" 
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/ternConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/ternConfig.cmake" "${PROJECT_BINARY_DIR}/ternConfigVersion.cmake" DESTINATION ${package_dir})
 if(NOT BUILD_SHARED_LIBS)
-  install(FILES cmake/FindISAL.cmake cmake/FindOneDNN.cmake cmake/FindOpenBLAS.cmake DESTINATION ${package_dir})
+  install(FILES cmake/FindISAL.cmake DESTINATION ${package_dir})
 endif()

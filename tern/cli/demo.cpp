@@ -59,9 +59,12 @@ double test_file(const std::string& path, Device device) {
   return train::evaluate(model.net, loader).accuracy;
 }
 
-/// The middle of a picture at half its size, so that several fit in a row.
-data::Image thumbnail(const data::Image& image) {
-  return data::resize(image, 14, 14, data::Interpolation::kArea);
+constexpr int kThumbnail = 14;
+
+/// The middle of a picture, where the ink is, made so small that several fit in a row.
+data::Image thumbnail(const Tensor& picture) {
+  const Tensor middle = picture.narrow(1, 4, 20).narrow(2, 4, 20).contiguous();
+  return data::resize(data::tensor_to_image(middle), kThumbnail, kThumbnail, data::Interpolation::kArea);
 }
 
 /// Some digits with the answers, a few of them wrong ones if there are any.
@@ -99,7 +102,7 @@ void show_answers(const std::string& path, Device device) {
     for (int64_t i = 0; i < kRow; ++i) {
       const auto index = static_cast<size_t>(shown[static_cast<size_t>(row * kRow + i)]);
       blocks.push_back(
-          draw(thumbnail(data::tensor_to_image(digits.images()[static_cast<int64_t>(index)])), terminal));
+          draw(thumbnail(digits.images()[static_cast<int64_t>(index)]), terminal));
       const bool right = answers[index] == targets[index];
       const std::string text = right
                                    ? fmt::format("{} ({:.1f} %)", answers[index], probabilities[index] * 100)

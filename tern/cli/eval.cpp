@@ -123,9 +123,18 @@ int run_eval(const Arguments& a) {
     if (bar.is_due())
       bar.draw(at.averages.count(), fmt::format("acc {:.2f} %", at.averages.accuracy() * 100));
   };
-  const train::Evaluation result =
-      train::evaluate(model.net, loader, {.confusion = true, .on_batch = on_batch});
+  std::vector<Tensor> outputs, targets;
+  train::EvaluateOptions options{.confusion = true, .on_batch = on_batch};
+  if (!a.save_outputs.empty()) {
+    options.on_output = [&](const Tensor& output, const Tensor& target) {
+      outputs.push_back(output.to(kCPU));
+      targets.push_back(target.to(kCPU));
+    };
+  }
+  const train::Evaluation result = train::evaluate(model.net, loader, options);
   bar.clear();
+  if (!a.save_outputs.empty())
+    save(StateDict{{"outputs", cat(outputs)}, {"targets", cat(targets)}}, a.save_outputs);
   if (a.json) {
     fmt::print("{}\n", to_json(a, model, result).dump());
     return 0;

@@ -18,17 +18,16 @@ namespace tern::math {
 TERN_FN float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
 TERN_FN uint32_t as_bits(float x) { return std::bit_cast<uint32_t>(x); }
 
-/// e^x. Cody-Waite reduction and a degree-6 polynomial; overflow to inf, gradual underflow, NaN kept.
-TERN_FN float exp(float x) {
-#if defined(__CUDA_ARCH__)
-  return ::expf(x);
-#else
-  float clipped = x < -104.0f ? -104.0f : x;
-  clipped = clipped > 89.0f ? 89.0f : clipped;
-  float n = clipped * 1.44269504088896341f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer
+/// e^x as significand * 2^exponent, by Cody-Waite reduction and a degree-6 polynomial; for |x| < 127.
+struct ExpParts {
+  float significand;
+  int32_t exponent;
+};
+TERN_FN ExpParts exp_parts(float x) {
+  float n = x * 1.44269504088896341f + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer
   int32_t k = static_cast<int32_t>(as_bits(n)) - 0x4b400000;
   n -= 12582912.0f;
-  float r = clipped - n * 0.693145751953125f;
+  float r = x - n * 0.693145751953125f;
   r -= n * 1.428606765330187e-06f;
   float p = 1.9875691500e-4f;
   p = p * r + 1.3981999507e-3f;
@@ -36,12 +35,21 @@ TERN_FN float exp(float x) {
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
-  p = p * r * r + r + 1.0f;
+  return {p * r * r + r + 1.0f, k};
+}
+TERN_FN float power_of_two(int32_t exponent) { return as_float(static_cast<uint32_t>(exponent + 127) << 23); }
+
+/// e^x; overflow to inf, gradual underflow, NaN kept.
+TERN_FN float exp(float x) {
+#if defined(__CUDA_ARCH__)
+  return ::expf(x);
+#else
+  float clipped = x < -104.0f ? -104.0f : x;
+  clipped = clipped > 89.0f ? 89.0f : clipped;
+  ExpParts parts = exp_parts(clipped);
   // 2^k in two factors, so that results below the normal range come out right.
-  int32_t half = k >> 1;
-  float low = as_float(static_cast<uint32_t>(half + 127) << 23);
-  float high = as_float(static_cast<uint32_t>(k - half + 127) << 23);
-  float result = p * low * high;
+  int32_t half = parts.exponent >> 1;
+  float result = parts.significand * power_of_two(half) * power_of_two(parts.exponent - half);
   return x != x ? x : result;
 #endif
 }
@@ -126,38 +134,33 @@ TERN_FN float tanh(float x) {
 #endif
 }
 
-/// Error function, within 3 ulp (a rational form below 1, 1 - erfc above; W. J. Cody's and Cephes'
-/// coefficients).
+/// Error function: x times a polynomial in x^2 below 0.9, 1 - e^-p(|x|) above, where p is fitted to -log erfc
+/// and from 4 on the result is 1.
 TERN_FN float erf(float x) {
 #if defined(__CUDA_ARCH__)
   return ::erff(x);
 #else
   float z = x * x;
-  float p = 7.853861353153693e-5f;
-  p = p * z - 8.010193625184903e-4f;
-  p = p * z + 5.188327685732524e-3f;
-  p = p * z - 2.685381193529856e-2f;
-  p = p * z + 1.128358514861418e-1f;
-  p = p * z - 3.761262582423300e-1f;
-  p = p * z + 1.128379165726710f;
-  float near = x * p;
+  float p = -6.0903426e-4f;
+  p = p * z + 5.011958e-3f;
+  p = p * z - 2.6778905e-2f;
+  p = p * z + 1.1282141e-1f;
+  p = p * z - 3.7612525e-1f;
+  p = p * z + 1.2837915e-1f;
+  float near = x + x * p;
   float ax = x < 0 ? -x : x;
-  // erfc on [1, inf): e^(-x^2) times a polynomial in t = 1 / (1 + x/2) (Numerical Recipes' Chebyshev fit).
-  float t = 1.0f / (1.0f + 0.5f * ax);
-  float q = 0.17087277f;
-  q = q * t - 0.82215223f;
-  q = q * t + 1.48851587f;
-  q = q * t - 1.13520398f;
-  q = q * t + 0.27886807f;
-  q = q * t - 0.18628806f;
-  q = q * t + 0.09678418f;
-  q = q * t + 0.37409196f;
-  q = q * t + 1.00002368f;
-  q = q * t - 1.26551223f;
-  float far = 1.0f - t * exp(q - z);
+  float t = ax < 4.0f ? ax : 4.0f;
+  float q = -2.0252743e-4f;
+  q = q * t + 3.1071800e-3f;
+  q = q * t - 2.2478977e-2f;
+  q = q * t + 1.04448035e-1f;
+  q = q * t + 6.366017e-1f;
+  q = q * t + 1.1280154f;
+  q = q * t + 1.1470289e-4f;
+  ExpParts parts = exp_parts(-q);
+  float far = 1.0f - parts.significand * power_of_two(parts.exponent);
   far = x < 0 ? -far : far;
-  float result = ax < 1.0f ? near : far;
-  return x != x ? x : result;
+  return ax >= 0.9f ? far : near;
 #endif
 }
 

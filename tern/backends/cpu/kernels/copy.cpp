@@ -2,6 +2,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/backends/cpu/kernels/walk.h"
 #include "tern/kernels/functors.h"
 #include "tern/kernels/list.h"
@@ -103,33 +104,38 @@ bool convert_common(const CopyArgs& args) {
   return true;
 }
 
-/// Copies between two layouts of a plain 2-D transposition in blocks that stay in the cache.
+/// Copies between two layouts of a plain 2-D transposition: squares of kTransposeTile inside blocks that read
+/// whole cache lines and stay in the cache.
 template <class T>
 void transpose_blocks(const CopyArgs& args) {
   const Geometry<2>& g = args.geometry;
-  constexpr int64_t kBlock = 32;
+  constexpr int64_t kBlock = 64, kTile = kTransposeTile<T>;
   const int64_t planes = g.ndim == 3 ? g.sizes[0] : 1;
   const int r = g.ndim - 2, c = g.ndim - 1;
   const int64_t rows = g.sizes[r], cols = g.sizes[c];
+  const int64_t out_stride = g.strides[0][r], in_stride = g.strides[1][c];
   const int64_t row_blocks = (rows + kBlock - 1) / kBlock;
+  auto copy_block = [&](T* out, const T* in, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
+    const int64_t i_tiles = i0 + (i1 - i0) / kTile * kTile, j_tiles = j0 + (j1 - j0) / kTile * kTile;
+    for (int64_t j = j0; j < j_tiles; j += kTile)
+      for (int64_t i = i0; i < i_tiles; i += kTile)
+        transpose_tile(in + j * in_stride + i, in_stride, out + i * out_stride + j, out_stride);
+    for (int64_t i = i0; i < i1; ++i)
+      for (int64_t j = i < i_tiles ? j_tiles : j0; j < j1; ++j)
+        out[i * out_stride + j] = in[j * in_stride + i];
+  };
   parallel_for(planes * row_blocks, std::max<int64_t>(1, kPointwiseGrain / (kBlock * cols)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t task = begin; task < end; ++task) {
                    const int64_t plane = task / row_blocks, i0 = task % row_blocks * kBlock;
                    T* out = static_cast<T*>(args.out) + (g.ndim == 3 ? plane * g.strides[0][0] : 0);
                    const T* in = static_cast<const T*>(args.in) + (g.ndim == 3 ? plane * g.strides[1][0] : 0);
-                   const int64_t i1 = std::min(rows, i0 + kBlock);
-                   for (int64_t j0 = 0; j0 < cols; j0 += kBlock) {
-                     const int64_t j1 = std::min(cols, j0 + kBlock);
-                     for (int64_t i = i0; i < i1; ++i)
-                       for (int64_t j = j0; j < j1; ++j)
-                         out[i * g.strides[0][r] + j] = in[i + j * g.strides[1][c]];
-                   }
+                   for (int64_t j0 = 0; j0 < cols; j0 += kBlock)
+                     copy_block(out, in, i0, std::min(rows, i0 + kBlock), j0, std::min(cols, j0 + kBlock));
                  }
                });
 }
 
-template <class T>
 bool is_transposition(const Geometry<2>& g) {
   return (g.ndim == 2 || g.ndim == 3) && g.strides[0][g.ndim - 1] == 1 && g.strides[1][g.ndim - 2] == 1 &&
          g.strides[1][g.ndim - 1] > 1 && g.sizes[g.ndim - 1] > 1 && g.sizes[g.ndim - 2] > 1;
@@ -138,10 +144,9 @@ bool is_transposition(const Geometry<2>& g) {
 /// Elements of one dtype are moved as bits of their size.
 void copy_bits(const CopyArgs& args) {
   auto move = [&]<class T>() {
-    if (is_transposition<T>(args.geometry))
-      transpose_blocks<T>(args);
-    else
-      map1(args.geometry, static_cast<T*>(args.out), static_cast<const T*>(args.in), [](T x) { return x; });
+    if constexpr (sizeof(T) <= 8)
+      if (is_transposition(args.geometry)) return transpose_blocks<T>(args);
+    map1(args.geometry, static_cast<T*>(args.out), static_cast<const T*>(args.in), [](T x) { return x; });
   };
   struct Wide {
     uint64_t low, high;
