@@ -41,6 +41,14 @@ FileFormat sniff_format(const ByteSource& source) {
   std::vector<std::byte> bytes = source.read(0, std::min(size, kHeadBytes));
   std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   auto starts = [&](std::string_view magic) { return head.starts_with(magic); };
+  // First, since the length of the header may look like the beginning of any other format: 640 as that of a
+  // pickle.
+  if (head.size() > 8) {
+    auto length = load_le<uint64_t>(head.data());
+    if (length <= kMaxSafetensorsHeader && length <= size - 8 &&
+        without_space(head.substr(8)).starts_with('{'))
+      return FileFormat::Safetensors;
+  }
   if (starts("PK\3\4") || starts("PK\5\6")) return FileFormat::Zip;
   if (is_legacy(head)) return FileFormat::Legacy;
   if (starts("\x93NUMPY")) return FileFormat::Npy;
@@ -58,12 +66,6 @@ FileFormat sniff_format(const ByteSource& source) {
   if (starts_with_ignoring_case(text, "<!doctype html") || starts_with_ignoring_case(text, "<html"))
     return FileFormat::Html;
   if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return FileFormat::Pickle;
-  if (head.size() > 8) {
-    auto length = load_le<uint64_t>(head.data());
-    if (length <= kMaxSafetensorsHeader && length <= size - 8 &&
-        without_space(head.substr(8)).starts_with('{'))
-      return FileFormat::Safetensors;
-  }
   if (starts(std::string_view("\4\0\0\0", 4)) || starts(std::string_view("\3\0\0\0", 4)))
     return FileFormat::LuaTorch;
   return FileFormat::Unknown;

@@ -11,6 +11,7 @@
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
 #include "tern/io/byte_order.h"
+#include "tern/io/format.h"
 #include "tern/io/tensor_bytes.h"
 #include "tern/io/utf8.h"
 
@@ -278,8 +279,9 @@ void check_layout(std::vector<TensorInfo>& tensors, uint64_t data_size) {
     for (int64_t size : info.shape)
       overflow = overflow || __builtin_mul_overflow(nbytes, static_cast<uint64_t>(size), &nbytes);
     TERN_CHECK(!overflow && nbytes == info.end - info.begin, CheckpointError,
-               "tensor '{}' of shape {} and dtype {} does not have {} bytes", shown, to_string(info.shape),
-               name(info.dtype), info.end - info.begin);
+               "tensor '{}' of shape {} and dtype {} needs {} bytes, but its data_offsets give it {}", shown,
+               to_string(info.shape), name(info.dtype), overflow ? "more than 2^64" : std::to_string(nbytes),
+               info.end - info.begin);
     position = info.end;
     TERN_CHECK(position <= data_size, CheckpointError,
                "tensor '{}' ends at byte {}, but there are only {} (incomplete file?)", shown, position,
@@ -341,7 +343,8 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
     TERN_CHECK(is_utf8(name), ValueError, "save_safetensors: the name of a tensor is not UTF-8");
     TERN_CHECK(tensor.defined(), ValueError, "save_safetensors: tensor '{}' is undefined", name);
     auto rank = rank_of(tensor.dtype());
-    TERN_CHECK(rank, DTypeError, "save_safetensors: tensor '{}' has dtype {}, which the format lacks", name,
+    TERN_CHECK(rank, DTypeError,
+               "save_safetensors: tensor '{}' has dtype {}, which the format lacks: save() writes it", name,
                tern::name(tensor.dtype()));
     items.push_back({name, &tensor, *rank});
   }
@@ -407,15 +410,28 @@ std::vector<std::byte> save_safetensors_to_buffer(const StateDict& tensors,
   return std::move(sink.bytes());
 }
 
+namespace {
+
+SafetensorsFile read_known_safetensors(const io::ByteSource& source, Device device) {
+  const io::FileFormat format = io::sniff_format(source);
+  const bool possible = format == io::FileFormat::Safetensors || format == io::FileFormat::Unknown ||
+                        format == io::FileFormat::Empty;
+  TERN_CHECK(possible, CheckpointError, "this is no safetensors file: it is {} (load() tells formats apart)",
+             io::describe(format));
+  return io::read_safetensors(source, resolve_device(device));
+}
+
+}  // namespace
+
 SafetensorsFile load_safetensors(const std::filesystem::path& path, Device device) {
   auto source = io::open_file(path);
   return with_context(fmt::format("loading '{}'", path.string()),
-                      [&] { return io::read_safetensors(*source, resolve_device(device)); });
+                      [&] { return read_known_safetensors(*source, device); });
 }
 
 SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes, Device device) {
   return with_context("loading from memory",
-                      [&] { return io::read_safetensors(*io::view_memory(bytes), resolve_device(device)); });
+                      [&] { return read_known_safetensors(*io::view_memory(bytes), device); });
 }
 
 }  // namespace tern

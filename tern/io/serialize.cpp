@@ -7,6 +7,7 @@
 #include "tern/core/memory.h"
 #include "tern/io/file.h"
 #include "tern/io/format.h"
+#include "tern/io/pickle_reader.h"
 #include "tern/io/safetensors.h"
 #include "tern/io/torch_file.h"
 
@@ -55,7 +56,13 @@ Value load_from(std::shared_ptr<const io::ByteSource> source, const LoadOptions&
   io::FileFormat format = io::sniff_format(*source);
   TERN_CHECK(!must_be_safetensors || format == io::FileFormat::Safetensors, CheckpointError,
              "the file is named .safetensors, but is {}", io::describe(format));
-  if (format != io::FileFormat::Safetensors) return io::read_torch_file(std::move(source), options).root;
+  if (format != io::FileFormat::Safetensors) {
+    try {
+      return io::read_torch_file(std::move(source), options).root;
+    } catch (const io::PickleCutShort& error) {
+      throw CheckpointError(error.message());  // its own type is a matter of the readers
+    }
+  }
   SafetensorsFile file = io::read_safetensors(*source, options.map_location("cpu"));
   Value dict = Value::dict();
   for (const auto& [name, tensor] : file.tensors) dict.as_dict().set(name, tensor);
