@@ -65,12 +65,23 @@ void check_gradient(const char* op, const Tensor& grad, const Shape& shape) {
              to_string(shape));
 }
 
+/// The same with the dtype and device, for gradients that a caller gives.
+void check_gradient(const char* op, const Tensor& grad, const Tensor& like) {
+  check_gradient(op, grad, like.shape());
+  TERN_CHECK(grad.dtype() == like.dtype(), DTypeError,
+             "{}: a gradient of dtype {} was given for a tensor of dtype {}: convert it with to(dtype)", op,
+             name(grad.dtype()), name(like.dtype()));
+  TERN_CHECK(grad.device() == like.device(), DeviceError,
+             "{}: a gradient on {} was given for a tensor on {}: move it with to(device)", op,
+             grad.device().str(), like.device().str());
+}
+
 Tensor run_hooks(const std::vector<std::pair<int64_t, GradHook>>& hooks, Tensor grad) {
   auto copy = hooks;  // a hook may remove itself
   for (auto& [number, hook] : copy) {
     Tensor replaced = hook(grad);
     if (!replaced.defined()) continue;
-    check_gradient("hook", replaced, grad.shape());
+    check_gradient("hook", replaced, grad);
     grad = std::move(replaced);
   }
   return grad;
@@ -97,6 +108,7 @@ class Run {
 
   /// Finds everything that the roots depend on.
   void add_root(const Edge& edge, Tensor grad) {
+    roots_.push_back(edge);
     uint32_t position = enter(edge);
     add_gradient(tasks_[position], std::move(grad));
     while (!unexplored_.empty()) {
@@ -250,6 +262,7 @@ class Run {
   bool retain_graph_;
   bool create_graph_;
   bool capturing_ = false;
+  std::vector<Edge> roots_;  // keeps the graph: a hook may let go of the outputs
   Positions positions_;
   std::vector<Task> tasks_;
   std::vector<uint32_t> unexplored_;
@@ -260,9 +273,11 @@ class Run {
 
 void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
   TERN_CHECK(gradients.empty() || gradients.size() == outputs.size(), ValueError,
-             "backward: got {} outputs and {} gradients", outputs.size(), gradients.size());
+             "backward: got {} outputs and {} gradients: give one gradient for each output, undefined for 1",
+             outputs.size(), gradients.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Tensor& output = outputs[i];
+    TERN_CHECK(output.defined(), ValueError, "backward: element {} of tensors is undefined", i);
     TERN_CHECK(output.requires_grad(), AutogradError,
                "backward: element {} of tensors does not require grad and does not have a grad_fn: was it "
                "computed inside a "
@@ -277,10 +292,7 @@ void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<T
                  to_string(output.shape()));
       grad = filled(output.shape(), output.dtype(), output.device(), 1);
     }
-    check_gradient("backward", grad, output.shape());
-    TERN_CHECK(grad.dtype() == output.dtype() && grad.device() == output.device(), DTypeError,
-               "backward: the gradient is {} on {}, its tensor is {} on {}", name(grad.dtype()),
-               grad.device().str(), name(output.dtype()), output.device().str());
+    check_gradient("backward", grad, output);
     run.add_root(gradient_edge(output), std::move(grad));
   }
 }

@@ -33,8 +33,12 @@ void check_inputs(const std::vector<Tensor>& inputs) {
     TERN_CHECK(inputs[i].dtype() == DType::Float64 && inputs[i].device().is_cpu() &&
                    inputs[i].requires_grad() && inputs[i].is_contiguous(),
                ValueError,
-               "gradcheck: input {} must be a contiguous float64 leaf on the cpu that requires a gradient",
-               i);
+               "gradcheck: input {} must be a contiguous float64 leaf on the cpu that requires a gradient, "
+               "got {} on "
+               "{}{}{}",
+               i, name(inputs[i].dtype()), inputs[i].device().str(),
+               inputs[i].is_contiguous() ? "" : ", not contiguous",
+               inputs[i].requires_grad() ? "" : ", without requires_grad");
 }
 
 }  // namespace

@@ -100,6 +100,9 @@ struct GradMeta final : AutogradMeta {
   std::vector<std::pair<int64_t, GradHook>> leaf_hooks;
   int64_t next_hook = 0;
   bool retains_grad = false;
+  /// Of a view of a tensor that requires a gradient, taken while nothing was recorded: changing it in place
+  /// where gradients are recorded would go unnoticed.
+  bool untracked_view = false;
   /// Of a view: the tensor whose storage it shows, and that tensor's number of in-place changes that
   /// `grad_fn` knows of.
   Tensor base;

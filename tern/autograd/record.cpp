@@ -28,6 +28,10 @@ void check_in_place(const char* name, const Tensor& tensor) {
              "inside a NoGradGuard, or "
              "change a clone()",
              name);
+  TERN_CHECK(!meta->untracked_view, AutogradError,
+             "{}: a view that was taken in a NoGradGuard of a tensor that requires grad is changed in place "
+             "outside of it: take the view and change it both inside, or both outside",
+             name);
   TERN_CHECK(!meta->base.defined() || !meta->base.requires_grad() || !meta->base.is_leaf(), AutogradError,
              "{}: a view of a leaf Variable that requires grad is being used in an in-place operation: "
              "change it inside a "
@@ -65,6 +69,10 @@ void mark_view(const Tensor& view, const Tensor& base) {
   meta.base = base_meta && base_meta->base.defined() ? base_meta->base : base;
   GradMeta* root = find_meta(meta.base);
   meta.base_rewrites = root ? root->rewrites : 0;
+}
+
+void mark_untracked_view(const Tensor& view, const Tensor& base) {
+  if (base.requires_grad() || find_meta(base)->untracked_view) meta_of(view).untracked_view = true;
 }
 
 void attach_in_place(const Tensor& changed, IntrusivePtr<Node> node) {

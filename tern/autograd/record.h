@@ -60,6 +60,7 @@ class FunctionNode final : public Node {
 void attach(const Tensor& output, IntrusivePtr<Node> node);
 void attach_in_place(const Tensor& changed, IntrusivePtr<Node> node);
 void mark_view(const Tensor& view, const Tensor& base);
+void mark_untracked_view(const Tensor& view, const Tensor& base);
 std::vector<Edge> edges_of(const Tensor* first, size_t count);
 
 template <class F>
@@ -87,7 +88,10 @@ void record(const char* name, const Tensor& output, const std::vector<Tensor>& i
 /// change in place through the view reaches the history of the base.
 template <class F>
 void record_view(const char* name, const Tensor& view, const Tensor& base, F&& backward) {
-  if (!is_grad_enabled()) return;
+  if (!is_grad_enabled()) {
+    if (base.impl_ptr()->autograd) detail::mark_untracked_view(view, base);
+    return;
+  }
   if (base.requires_grad())
     detail::attach(view, detail::make_node(name, &base, 1, std::forward<F>(backward)));
   detail::mark_view(view, base);

@@ -47,12 +47,12 @@ Tensor clear(const Tensor& x, const Region& region) {
   return y;
 }
 
-Region region_of(const Tensor& view, const Tensor& base) {
+Region region_of(const char* op, const Tensor& view, const Tensor& base) {
   TERN_CHECK(base.is_contiguous(), AutogradError,
-             "a view of a tensor that is not contiguous (shape {}, strides {}) is changed in place where "
+             "{}: a view of a tensor that is not contiguous (shape {}, strides {}) is changed in place where "
              "gradients are recorded: "
              "make the base contiguous() before taking the view",
-             to_string(base.shape()), to_string(base.strides()));
+             op, to_string(base.shape()), to_string(base.strides()));
   return {base.shape(), view.shape(), view.strides(), view.storage_offset() - base.storage_offset()};
 }
 
@@ -61,7 +61,7 @@ Region region_of(const Tensor& view, const Tensor& base) {
 void refresh_view_history(const Tensor& view, GradMeta& meta) {
   GradMeta* base = find_meta(meta.base);
   if (base == nullptr || base->rewrites == meta.base_rewrites) return;
-  Region region = region_of(view, meta.base);
+  Region region = region_of("as_strided", view, meta.base);
   meta.base_rewrites = base->rewrites;
   meta.requires_grad = base->requires_grad;
   meta.grad_fn = detail::make_node("as_strided", &meta.base, 1,
@@ -69,7 +69,7 @@ void refresh_view_history(const Tensor& view, GradMeta& meta) {
 }
 
 void rewrite_base_history(const Tensor& view, GradMeta& meta, IntrusivePtr<Node> node) {
-  Region region = region_of(view, meta.base);
+  Region region = region_of(node->name(), view, meta.base);
   IntrusivePtr<Node> replaced =
       detail::make_node("copy_slices", &meta.base, 1, [region](GradContext& c, const Tensor& g) {
         return std::array<Tensor, 2>{c.needs(0) ? clear(g, region) : Tensor(),

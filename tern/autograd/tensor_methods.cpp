@@ -16,9 +16,11 @@ std::vector<std::pair<int64_t, GradHook>>& hooks_of(const Tensor& tensor) {
 
 const Tensor& Tensor::requires_grad_(bool wanted) const {
   if (!wanted && !requires_grad()) return *this;
-  TERN_CHECK(!wanted || is_floating_point(), DTypeError,
-             "requires_grad_: only Tensors of floating point dtype can require gradients, got {}",
-             name(dtype()));
+  TERN_CHECK(
+      !wanted || is_floating_point(), DTypeError,
+      "requires_grad_: only Tensors of floating point dtype can require gradients, got {}: convert it with "
+      "to(float32)",
+      name(dtype()));
   TERN_CHECK(wanted || is_leaf(), AutogradError,
              "requires_grad_: you can only change requires_grad flags of leaf variables: use detach() for a "
              "computed tensor");
@@ -39,18 +41,26 @@ Tensor Tensor::grad() const {
 }
 
 void Tensor::set_grad(const Tensor& grad) const {
-  TERN_CHECK(
-      !grad.defined() || (grad.shape() == shape() && grad.dtype() == dtype() && grad.device() == device()),
-      ShapeError,
-      "set_grad: the gradient must have the tensor's shape {}, dtype {} and device {}, got {}, {}, {}",
-      to_string(shape()), name(dtype()), device().str(), to_string(grad.defined() ? grad.shape() : Shape()),
-      name(grad.defined() ? grad.dtype() : dtype()), (grad.defined() ? grad.device() : device()).str());
+  if (grad.defined()) {
+    TERN_CHECK(grad.shape() == shape(), ShapeError,
+               "set_grad: the gradient must have the tensor's shape {}, got {}: reshape it",
+               to_string(shape()), to_string(grad.shape()));
+    TERN_CHECK(grad.dtype() == dtype(), DTypeError,
+               "set_grad: the gradient must have the tensor's dtype {}, got {}: convert it with to(dtype)",
+               name(dtype()), name(grad.dtype()));
+    TERN_CHECK(
+        grad.device() == device(), DeviceError,
+        "set_grad: the gradient must be on the tensor's device {}, got one on {}: move it with to(device)",
+        device().str(), grad.device().str());
+  }
   meta_of(*this).grad = grad;
 }
 
 void Tensor::retain_grad() const {
   TERN_CHECK(requires_grad(), AutogradError,
-             "retain_grad: can't retain_grad on a Tensor that has requires_grad=False");
+             "retain_grad: can't retain_grad on a Tensor that has requires_grad=False: call requires_grad_() "
+             "on it or "
+             "on what it is computed from");
   IntrusivePtr<Node> node = grad_fn_of(*this);
   if (!node) return;
   GradMeta& meta = meta_of(*this);
@@ -64,7 +74,10 @@ void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_gra
 
 int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
   TERN_CHECK(requires_grad(), AutogradError,
-             "register_hook: cannot register a hook on a tensor that doesn't require gradient");
+             "register_hook: cannot register a hook on a tensor that doesn't require gradient: call "
+             "requires_grad_() "
+             "on it or on what it is computed from");
+  TERN_CHECK(static_cast<bool>(hook), ValueError, "register_hook: the hook is an empty function");
   int64_t number = meta_of(*this).next_hook++;
   hooks_of(*this).emplace_back(number, std::move(hook));
   return number;
