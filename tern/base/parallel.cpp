@@ -24,15 +24,11 @@ thread_local bool inside = false;
 
 }  // namespace
 
-int num_threads() noexcept {
+int num_threads() {
   if (own_threads > 0) return own_threads;
   int threads = process_threads.load(std::memory_order_relaxed);
   if (threads == 0) {
-    try {
-      threads = initial_threads();
-    } catch (const Error&) {
-      threads = std::max(1, omp_get_num_procs());
-    }
+    threads = initial_threads();
     process_threads.store(threads, std::memory_order_relaxed);
   }
   return threads;

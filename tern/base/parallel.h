@@ -1,5 +1,5 @@
-// Splitting a range over the cores. One pool for the whole process (OpenMP's, so that oneDNN and OpenBLAS
-// share it); a thread may ask for fewer cores than the process has.
+// Splitting a range over the cores. One pool for the whole process (OpenMP's); a thread may ask for fewer cores
+// than the process has.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace tern {
 
 /// Threads that `parallel_for` uses when called from this thread. At first the number of usable cores, or
-/// TERN_NUM_THREADS.
-int num_threads() noexcept;
+/// TERN_NUM_THREADS; throws ValueError when that is no number from 1 to 1024.
+int num_threads();
 
 /// Sets the number of threads for the calling thread and for threads that have not set their own.
 /// Throws ValueError unless 1 <= count <= 1024.

@@ -14,10 +14,11 @@ std::array<std::atomic<Memory*>, kNumDeviceTypes> memories{};
 
 Memory& memory_of(Device device) {
   Memory* memory = find_memory(device.type);
-  TERN_CHECK(memory != nullptr, DeviceError,
-             "device {} is not available: no backend for it is loaded (use the cpu, or simulated GPUs with "
-             "TERN_SIM_GPUS=2)",
-             device.str());
+  TERN_CHECK(
+      memory != nullptr, DeviceError,
+      "device {} is not available: no backend for it is loaded: use the cpu, or try_gpu(), which falls "
+      "back to it",
+      device.str());
   return *memory;
 }
 

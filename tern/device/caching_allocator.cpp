@@ -19,6 +19,7 @@ constexpr size_t kLargestSmall = size_t{64} << 10;
 constexpr size_t kSlabBytes = size_t{1} << 20;
 constexpr size_t kSmallestSplit = size_t{64} << 10;
 constexpr size_t kLargeRounding = 4096;
+constexpr size_t kMostBytes = size_t{1} << 62;  // beyond it the rounding up would overflow
 constexpr int kNumClasses = 16 + 6 * 4;
 
 /// Multiples of 64 up to 1 KiB, then four classes for every doubling up to 64 KiB.
@@ -65,10 +66,13 @@ struct CachingAllocator::State {
 
   State(MemorySource& source_, Device device_) : source(source_), device(device_) {}
 
+  ~State() { release_free_segments(); }
+
   Storage take(size_t nbytes) {
     Block* block = nullptr;
     {
       std::lock_guard lock(mutex);
+      if (nbytes > kMostBytes) throw_out_of_memory(nbytes);
       block = nbytes <= kLargestSmall
                   ? take_small(size_class(nbytes))
                   : take_large((nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);

@@ -23,7 +23,7 @@ class MemorySource {
 /// Serves storages of one device. Safe to use from several threads.
 class CachingAllocator {
  public:
-  /// `source` must outlive every storage.
+  /// `source` and the allocator must outlive every storage.
   CachingAllocator(MemorySource& source, Device device);
   ~CachingAllocator();
 

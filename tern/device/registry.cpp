@@ -23,7 +23,8 @@ void register_backend(Backend* backend) {
 
 Backend& backend_of(DeviceType type) {
   Backend* backend = detail::backends[static_cast<int>(type)].load(std::memory_order_acquire);
-  TERN_CHECK(backend != nullptr, DeviceError, "device {} is not available: no backend for it is loaded",
+  TERN_CHECK(backend != nullptr, DeviceError,
+             "device {} is not available: no backend for it is loaded: use the cpu",
              Device(type, type == DeviceType::CPU ? 0 : -1).str());
   return *backend;
 }

@@ -124,5 +124,19 @@ TEST(Usage, Devices) {
   EXPECT_EQ(devices[0]["simulated"], false);
 }
 
+TEST(Usage, WrongEnvironment) {
+  const std::pair<const char*, const char*> rows[] = {
+      {"TERN_NUM_THREADS", "expected an integer from 1 to 1024, got 'many'"},
+      {"TERN_CPU_VARIANT", "expected one of the variants that this processor runs"}};
+  for (const auto& [name, said] : rows) {
+    const Outcome outcome = run_program({"devices"}, {.environment = {{name, "many"}}});
+    EXPECT_EQ(outcome.code, 1) << name;
+    EXPECT_EQ(count_lines(outcome.err), 1u) << outcome.err;
+    EXPECT_NE(outcome.err.find("environment variable " + std::string(name)), std::string::npos)
+        << outcome.err;
+    EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  }
+}
+
 }  // namespace
 }  // namespace tern::cli

@@ -49,17 +49,21 @@ class SystemMemory final : public MemorySource {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(const KernelTable& table)
-      : Backend(table.kernels, /*runs_at_once=*/true), variant_(table.variant) {}
+  CpuBackend(const KernelTable& table, std::string complaint)
+      : Backend(table.kernels, /*runs_at_once=*/true),
+        variant_(table.variant),
+        complaint_(std::move(complaint)) {}
 
   std::string_view name() const override { return "cpu"; }
   DeviceType type() const override { return DeviceType::CPU; }
   DeviceProperties properties(int) override {
+    check_variant();
     return {processor_name() + " (" + variant_ + " kernels)", physical_memory(), num_threads(),
             /*simulated=*/false};
   }
 
   Storage allocate(size_t nbytes, Device) override {
+    check_variant();
 #if defined(__SANITIZE_ADDRESS__)
     // AddressSanitizer sees overflows and uses after free only when every storage is an allocation of its
     // own.
@@ -92,18 +96,41 @@ class CpuBackend final : public Backend {
   }
 
  private:
+  void check_variant() const {
+    if (!complaint_.empty()) [[unlikely]]
+      throw ValueError(complaint_);
+  }
+
   SystemMemory memory_;
   CachingAllocator allocator_{memory_, kCPU};
   const char* variant_;
+  /// What is wrong with TERN_CPU_VARIANT: thrown by the first use, since backends register before main.
+  std::string complaint_;
+};
+
+struct Choice {
+  const KernelTable* table = nullptr;
+  std::string complaint;
 };
 
 /// The last of the built variants that this processor can run, or the one that TERN_CPU_VARIANT names.
-const KernelTable* choose_table() {
-  auto wanted = env_text("TERN_CPU_VARIANT");
-  const KernelTable* best = nullptr;
-  for (const KernelTable* table : kernel_tables())
-    if (wanted ? *wanted == table->variant : table->supported()) best = table;
-  return best;
+Choice choose_table() {
+  const auto wanted = env_text("TERN_CPU_VARIANT");
+  Choice choice;
+  std::string names;
+  bool found = false;
+  for (const KernelTable* table : kernel_tables()) {
+    if (!table->supported()) continue;
+    names += (names.empty() ? "" : ", ") + std::string(table->variant);
+    if (!found) choice.table = table;
+    found = found || wanted == table->variant;
+  }
+  if (wanted && !found)
+    choice.complaint = fmt::format(
+        "environment variable TERN_CPU_VARIANT: expected one of the variants that this processor runs ({}), "
+        "got '{}'",
+        names, *wanted);
+  return choice;
 }
 
 }  // namespace
@@ -112,11 +139,11 @@ const KernelTable* choose_table() {
 namespace tern::detail {
 
 void register_cpu_backend() {
-  const cpu::KernelTable* table = cpu::choose_table();
+  cpu::Choice choice = cpu::choose_table();
   // Without a table the first use of the CPU says that it has no backend.
-  if (table == nullptr) return;
-  static auto* backend =
-      new cpu::CpuBackend(*table);  // never destroyed: tensors of static duration outlive it
+  if (choice.table == nullptr) return;
+  // Never destroyed: tensors of static duration outlive it.
+  static auto* backend = new cpu::CpuBackend(*choice.table, std::move(choice.complaint));
   register_backend(backend);
 }
 
