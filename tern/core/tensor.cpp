@@ -59,8 +59,10 @@ Tensor Tensor::detach() const {
 }
 
 void Tensor::throw_undefined() {
-  TERN_THROW(ValueError,
-             "an undefined tensor was used: it was default-constructed or moved from, and holds no numbers");
+  TERN_THROW(
+      ValueError,
+      "an undefined tensor was used: it was default-constructed or moved from, and holds no numbers: assign "
+      "one to it first, or ask defined()");
 }
 
 void Tensor::check_data_access(DType wanted) const {

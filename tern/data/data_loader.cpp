@@ -216,7 +216,8 @@ DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
   TERN_CHECK(!options.batch_sampler ||
                  (options.batch_size == 1 && !options.shuffle && !options.sampler && !options.drop_last),
              ValueError, "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last");
-  if (options.device) options.device = resolve_device(*options.device);
+  if (options.device)
+    options.device = with_context("DataLoader", [&] { return resolve_device(*options.device); });
 
   const uint64_t seed = options.seed ? *options.seed : draw_seed(std::move(options.generator));
   std::shared_ptr<BatchSampler> batches = std::move(options.batch_sampler);

@@ -68,6 +68,7 @@ Example TensorDataset::get(int64_t index) const {
 }
 
 Batch TensorDataset::get_batch(IntArrayRef indices, const RandomKey&) const {
+  TERN_CHECK(!indices.empty(), ValueError, "TensorDataset: the list of indices of the batch is empty");
   for (const int64_t index : indices) detail::check_sample_index(index, size_, "TensorDataset");
   std::vector<Tensor> rows;
   for (const Tensor& tensor : tensors_) rows.push_back(detail::gather_rows(tensor, indices));

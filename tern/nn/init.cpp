@@ -132,7 +132,11 @@ double calculate_gain(std::string_view nonlinearity, std::optional<double> param
     return std::sqrt(2.0 / (1 + slope * slope));
   }
   if (nonlinearity == "selu") return 3.0 / 4;
-  TERN_THROW(ValueError, "calculate_gain: Unsupported nonlinearity {}", nonlinearity);
+  TERN_THROW(
+      ValueError,
+      "calculate_gain: Unsupported nonlinearity {}: the known ones are linear, conv1d, conv2d, conv3d, "
+      "conv_transpose1d, conv_transpose2d, conv_transpose3d, sigmoid, tanh, relu, leaky_relu and selu",
+      nonlinearity);
 }
 
 Tensor xavier_uniform_(Tensor tensor, double gain, const MaybeGenerator& generator) {

@@ -113,11 +113,13 @@ detail::ModuleHooks& Module::make_hooks() {
 }
 
 HookHandle Module::register_forward_pre_hook(ForwardPreHook hook) {
+  TERN_CHECK(static_cast<bool>(hook), ValueError, "register_forward_pre_hook: the hook is an empty function");
   detail::ModuleHooks& hooks = make_hooks();
   return {hooks_, detail::add_hook(hooks, hooks.before, std::move(hook))};
 }
 
 HookHandle Module::register_forward_hook(ForwardHook hook) {
+  TERN_CHECK(static_cast<bool>(hook), ValueError, "register_forward_hook: the hook is an empty function");
   detail::ModuleHooks& hooks = make_hooks();
   return {hooks_, detail::add_hook(hooks, hooks.after, std::move(hook))};
 }

@@ -136,8 +136,8 @@ void check_tensors(const char* op, const Tensor& x, const Tensor& weight, const 
              "convert one with to(dtype)",
              op, name(x.dtype()), name(weight.dtype()));
   TERN_CHECK(!bias.defined() || bias.dtype() == x.dtype(), DTypeError,
-             "{}: Input type ({}) and bias type ({}) should be the same", op, name(x.dtype()),
-             bias.defined() ? name(bias.dtype()) : "");
+             "{}: Input type ({}) and bias type ({}) should be the same: convert one with to(dtype)", op,
+             name(x.dtype()), bias.defined() ? name(bias.dtype()) : "");
   TERN_CHECK(is_floating_point(x.dtype()), DTypeError,
              "{}: not implemented for {}: convert the operands with to(float32)", op, name(x.dtype()));
   TERN_CHECK(weight.dim() == 4, ShapeError, "{}: weight must be a 4-D tensor, got {}", op,
@@ -172,8 +172,11 @@ void check_bias(const char* op, const Tensor& weight, const Tensor& bias, int64_
 /// The zeros that "same" needs at the top and left; at the other sides there
 /// may be one more.
 Size2 same_padding(const char* op, const Tensor& weight, const Conv2dOptions& o) {
-  TERN_CHECK(o.stride == Size2(1), ValueError, "{}: padding='same' is not supported for strided convolutions",
-             op);
+  TERN_CHECK(o.stride == Size2(1), ValueError,
+             "{}: padding='same' is not supported for strided convolutions: got stride ({}, {}): give the "
+             "padding as "
+             "numbers",
+             op, o.stride.h, o.stride.w);
   return {o.dilation.h * (weight.size(2) - 1), o.dilation.w * (weight.size(3) - 1)};
 }
 

@@ -34,9 +34,11 @@ Tensor transfer(const Tensor& x, Device device) {
 
 Tensor to(const Tensor& x, DType dtype, ToOptions options) {
   if (x.dtype() == dtype && !options.copy) return x;
-  TERN_CHECK(x.dtype() == dtype || (is_computable(x.dtype()) && is_computable(dtype)), DTypeError,
-             "to: no conversion from {} to {}: no operator computes on one of them", name(x.dtype()),
-             name(dtype));
+  TERN_CHECK(
+      x.dtype() == dtype || (is_computable(x.dtype()) && is_computable(dtype)), DTypeError,
+      "to: no conversion from {} to {}: no operator computes on one of them: save such tensors as they "
+      "are, or convert between the dtypes from bool to float64",
+      name(x.dtype()), name(dtype));
   Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
   copy_elements(y, x);
   if (is_floating_point(dtype) && tracks_grad(x))
@@ -45,7 +47,7 @@ Tensor to(const Tensor& x, DType dtype, ToOptions options) {
 }
 
 Tensor to(const Tensor& x, Device device, ToOptions options) {
-  Device target = resolve_device(device);
+  const Device target = with_context("to", [&] { return resolve_device(device); });
   if (x.device() == target) return options.copy ? clone(x) : x;
   Tensor y = transfer(x, target);
   if (tracks_grad(x))
@@ -67,8 +69,11 @@ Tensor& copy_(Tensor& self, const Tensor& source) {
   TERN_CHECK(shape == self.shape(), ShapeError,
              "copy_: a source of shape {} does not broadcast to the destination's shape {}",
              to_string(source.shape()), to_string(self.shape()));
-  TERN_CHECK(self.dtype() == source.dtype() || (is_computable(self.dtype()) && is_computable(source.dtype())),
-             DTypeError, "copy_: no conversion from {} to {}", name(source.dtype()), name(self.dtype()));
+  TERN_CHECK(
+      self.dtype() == source.dtype() || (is_computable(self.dtype()) && is_computable(source.dtype())),
+      DTypeError,
+      "copy_: no conversion from {} to {}: no operator computes on one of them: use tensors of one dtype",
+      name(source.dtype()), name(self.dtype()));
   Tensor local = source.device() == self.device() ? source.detach() : transfer(source, self.device());
   Strides strides(shape.size());
   broadcast_strides(local.shape(), local.strides(), shape, strides.data());
@@ -93,6 +98,9 @@ Scalar item(const Tensor& x) {
              "item: a Tensor with {} elements cannot be converted to Scalar: the shape is {}; reduce it or "
              "select one",
              x.numel(), to_string(x.shape()));
+  TERN_CHECK(is_computable(x.dtype()), DTypeError,
+             "item: no Scalar holds a number of dtype {}: read its bytes with copy_to_host()",
+             name(x.dtype()));
   alignas(8) std::byte bytes[16];
   copy_to_host(bytes, *x.storage(), static_cast<size_t>(x.storage_offset()) * itemsize(x.dtype()),
                itemsize(x.dtype()));

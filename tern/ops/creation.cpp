@@ -18,7 +18,8 @@ namespace detail {
 
 Tensor make(const char* op, IntArrayRef shape, DType dtype, const std::optional<Device>& device) {
   int64_t numel = with_context(op, [&] { return checked_numel(shape); });
-  return empty_contiguous(shape.to_shape(), numel, dtype, device ? resolve_device(*device) : kCPU);
+  const Device where = device ? with_context(op, [&] { return resolve_device(*device); }) : kCPU;
+  return empty_contiguous(shape.to_shape(), numel, dtype, where);
 }
 
 Tensor finish(Tensor x, const TensorOptions& options) {
@@ -77,6 +78,9 @@ namespace {
 
 Tensor constant(const char* op, IntArrayRef shape, const Scalar& value, DType dtype,
                 const TensorOptions& options) {
+  TERN_CHECK(is_computable(dtype), DTypeError,
+             "{}: no operator computes on dtype {}, so that no tensor of it is made: choose another dtype",
+             op, name(dtype));
   TERN_CHECK(detail::fits(value, dtype), ValueError,
              "{}: value {} cannot be converted to type {} without overflow: choose a wider dtype", op,
              detail::text_of(value), name(dtype));
@@ -251,7 +255,8 @@ Tensor tril(const Tensor& x, int64_t diagonal) { return triangle("tril", x, diag
 Tensor triu(const Tensor& x, int64_t diagonal) { return triangle("triu", x, diagonal, /*upper=*/true); }
 
 Tensor one_hot(const Tensor& classes, int64_t num_classes) {
-  TERN_CHECK(is_integral(classes.dtype()), DTypeError, "one_hot: class numbers must be integers, got {}",
+  TERN_CHECK(is_integral(classes.dtype()), DTypeError,
+             "one_hot: class numbers must be integers, got {}: convert them with to(int64)",
              name(classes.dtype()));
   TERN_CHECK(num_classes >= -1 && num_classes != 0, ValueError,
              "one_hot: num_classes must be positive or -1 (inferred), got {}", num_classes);

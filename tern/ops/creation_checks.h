@@ -7,7 +7,7 @@
 
 namespace tern::detail {
 
-/// An uninitialised tensor on `device` or the CPU; errors in the shape name `op`.
+/// An uninitialised tensor on `device` or the CPU; errors in shape and device name `op`.
 Tensor make(const char* op, IntArrayRef shape, DType dtype, const std::optional<Device>& device);
 /// x, requiring a gradient if the options say so.
 Tensor finish(Tensor x, const TensorOptions& options);

@@ -81,7 +81,9 @@ Scalar load(const void* data, DType dtype) {
 }
 
 Tensor to_options_device(const Tensor& host, const TensorOptions& options) {
-  return detail::finish(options.device ? to(host, *options.device) : host, options);
+  if (!options.device) return detail::finish(host, options);
+  const Device device = with_context("tensor", [&] { return resolve_device(*options.device); });
+  return detail::finish(to(host, device), options);
 }
 
 }  // namespace

@@ -234,9 +234,11 @@ Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
       last = i;
       const int64_t here = tensors[i].size(found - parsed.inputs[i].begin());
       if (here != 1 && size != 1 && here != size)
-        TERN_THROW(ShapeError,
-                   "einsum: operands do not broadcast: a subscript has sizes {} and {} in the equation '{}'",
-                   size, here, equation);
+        TERN_THROW(
+            ShapeError,
+            "einsum: operands do not broadcast: a subscript of operand {}, whose shape is {}, has size {} "
+            "there and {} before in the equation '{}'",
+            i, to_string(operands[i].shape()), here, size, equation);
       if (here != 1) size = here;
     }
     if (last == operands.size()) throw_equation(equation, "an output subscript does not appear in any input");

@@ -229,7 +229,8 @@ void unary_in_place(UnaryOp op, const Tensor& self, Param first, Param second) {
 void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param param) {
   Tensor source = other;
   if (self.device() != other.device()) {
-    if (!is_host_number(other, self)) throw_device_mismatch(name(op), {{"self", self}, {"other", other}});
+    if (!is_host_number(other, self))
+      throw_device_mismatch((std::string(name(op)) + "_").c_str(), {{"self", self}, {"other", other}});
     source = to(other.detach(), self.device());
   }
   ResultKind kind = result_kind(op);

@@ -21,7 +21,10 @@ Tensor& add_scaled(const char* op_name, BinaryOp op, Tensor& self, const Tensor&
              "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op_name,
              name(self.dtype()));
   TERN_CHECK(is_floating_point(self.dtype()) || !alpha.is_floating_point(), DTypeError,
-             "{}: For integral input tensors, argument alpha must not be a floating point number", op_name);
+             "{}: For integral input tensors, argument alpha must not be a floating point number, got {} for "
+             "{}: use "
+             "an integer, or the form that is not in place with floats",
+             op_name, alpha.to_double(), name(self.dtype()));
   binary_in_place(op, self, other, param_of(alpha));
   double factor = op == BinaryOp::Add ? alpha.to_double() : -alpha.to_double();
   record_in_place(op_name, self, {self, other},

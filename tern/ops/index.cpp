@@ -179,7 +179,7 @@ Access put_access(const char* op, const Tensor& x, const std::vector<Tensor>& in
   check_same_device(op, {{"x", x}, {"values", values}});
   TERN_CHECK(x.dtype() == values.dtype(), DTypeError,
              "{}: Index put requires the source and destination dtypes match, "
-             "got {} for the destination and {} for the source",
+             "got {} for the destination and {} for the source: convert one with to(dtype)",
              op, name(x.dtype()), name(values.dtype()));
   Access access{Access::kIndex, 0, true, expand_masks(op, x, indices)};
   const Shape target = plan_index(op, x, access.indices).shape;

@@ -178,7 +178,7 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
   check_same_device(op, {{"sorted", sorted}, {"values", values}});
   TERN_CHECK(sorted.dtype() == values.dtype(), DTypeError,
              "{}: boundaries and input value tensors should have same dtype, "
-             "but got {} and {}",
+             "but got {} and {}: convert one with to(dtype)",
              op, name(sorted.dtype()), name(values.dtype()));
   bool fits = sorted.dim() == 1 || sorted.dim() == values.dim();
   for (int64_t d = 0; fits && sorted.dim() > 1 && d + 1 < sorted.dim(); ++d)
@@ -207,7 +207,8 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {
 
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
   TERN_CHECK(boundaries.dim() == 1, ShapeError,
-             "bucketize: boundaries tensor must be 1 dimension, but got dim({})", boundaries.dim());
+             "bucketize: boundaries tensor must be 1 dimension, but got dim({}) with shape {}",
+             boundaries.dim(), to_string(boundaries.shape()));
   const DType dtype = result_type(x, boundaries);
   return searchsorted(cast(boundaries, dtype), cast(x, dtype), right);
 }

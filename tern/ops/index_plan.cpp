@@ -206,7 +206,7 @@ std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vec
     } else {
       TERN_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, IndexError,
                  "{}: tensors used as indices must be int64, int32, uint8 or "
-                 "bool tensors, got {}",
+                 "bool tensors, got {}: convert it with to(int64)",
                  op, name(index.dtype()));
       result.push_back(cast(index, DType::Int64));
     }

@@ -99,7 +99,8 @@ void check_input(const char* op, const Tensor& input, const Tensor& target, cons
                  int64_t classes) {
   check_same_device(op, {{"input", input}, {"target", target}, {"weight", weight}});
   TERN_CHECK(is_floating_point(input.dtype()), DTypeError,
-             "{}: not implemented for {}: the input must be floating point", op, name(input.dtype()));
+             "{}: not implemented for {}: the input must be floating point: convert it with to(float32)", op,
+             name(input.dtype()));
   TERN_CHECK(!weight.defined() || (weight.dim() == 1 && weight.size(0) == classes), ShapeError,
              "{}: weight tensor should be defined either for all {} classes or "
              "no classes but got weight tensor of shape: {}",
@@ -125,7 +126,7 @@ Frame make_frame(const char* op, const Tensor& input, const Tensor& target, int6
              "convert it with to(int64)",
              op, name(target.dtype()));
   TERN_CHECK(reduction != Reduction::BatchMean, ValueError,
-             "{}: batchmean is not a valid value for reduction", op);
+             "{}: batchmean is not a valid value for reduction: give none, mean or sum", op);
   Shape expected = input.shape();
   expected.erase(static_cast<size_t>(class_dim));
   if (target.shape() != expected) [[unlikely]] {
@@ -159,7 +160,7 @@ Tensor with_probabilities(const Tensor& input, const Tensor& target, const Cross
   TERN_CHECK(o.ignore_index < 0, ValueError,
              "cross_entropy: ignore_index is not supported for floating point target");
   TERN_CHECK(o.reduction != Reduction::BatchMean, ValueError,
-             "cross_entropy: batchmean is not a valid value for reduction");
+             "cross_entropy: batchmean is not a valid value for reduction: give none, mean or sum");
   const int64_t classes = input.size(class_dim);
   Tensor share = target;
   if (o.label_smoothing != 0)

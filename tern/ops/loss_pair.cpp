@@ -114,7 +114,7 @@ void check_pair(const char* op, const Tensor& x, const Tensor& y, Reduction redu
   TERN_CHECK(is_floating_point(x.dtype()) || is_floating_point(y.dtype()), DTypeError,
              "{}: not implemented for {}: convert with to(float32)", op, name(x.dtype()));
   TERN_CHECK(reduction != Reduction::BatchMean, ValueError,
-             "{}: batchmean is not a valid value for reduction", op);
+             "{}: batchmean is not a valid value for reduction: give none, mean or sum", op);
 }
 
 /// Both broadcast and promoted.

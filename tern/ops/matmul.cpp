@@ -47,6 +47,16 @@ IntArrayRef batch_of(const Tensor& x) {
   return {x.shape().data(), x.shape().size() < 2 ? 0 : x.shape().size() - 2};
 }
 
+Shape batch_shape(const char* op, const Tensor& a, const Tensor& b) {
+  const IntArrayRef left = batch_of(a), right = batch_of(b);
+  try {
+    return broadcast_shapes(left, right, op);
+  } catch (const ShapeError&) {
+    TERN_THROW(ShapeError, "{}: batch sizes do not broadcast: a is {}, b is {} ({} vs {})", op,
+               to_string(a.shape()), to_string(b.shape()), to_string(left), to_string(right));
+  }
+}
+
 /// Fills the batch dimensions of `args`, merging neighbours, for a result that
 /// is contiguous with matrices of m * n elements.
 void set_batch(MatmulArgs& args, const char* op, const Shape& batch, const Tensor& a, const Tensor& b,
@@ -118,7 +128,7 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& a
   args.beta = beta;
   const bool batched = a.shape().size() > 2 || b.shape().size() > 2;
   Shape batch;
-  if (batched) batch = broadcast_shapes(batch_of(a), batch_of(b), op);
+  if (batched) batch = batch_shape(op, a, b);
   int64_t numel = args.m * args.n;
   for (int64_t size : batch) numel *= size;
   Shape shape = batch;
@@ -188,7 +198,8 @@ Tensor record_product(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 void check_rank(const char* op, const char* operand, const Tensor& x, int64_t rank) {
-  TERN_CHECK(x.dim() == rank, ShapeError, "{}: {} must be a {}-D tensor, got shape {}", op, operand, rank,
+  TERN_CHECK(x.dim() == rank, ShapeError,
+             "{}: {} must be a {}-D tensor, got shape {}: matmul takes other dimensions", op, operand, rank,
              to_string(x.shape()));
 }
 
@@ -198,7 +209,7 @@ Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const T
   check_operands(op, a, b);
   TERN_CHECK(input.dtype() == a.dtype(), DTypeError,
              "{}: expected input and matrices to have the same dtype, but got: "
-             "{} and {}",
+             "{} and {}: convert one with to(dtype)",
              op, name(input.dtype()), name(a.dtype()));
   Shape target = a.shape();
   target.back() = b.shape().back();
@@ -322,7 +333,7 @@ std::array<Tensor, 3> linear_backward(const GradContext& c, const Tensor& x_give
              to_string(weight.shape()), to_string(bias.shape()));
   TERN_THROW(DTypeError,
              "linear: expected weight and bias to have the same dtype, but "
-             "got: {} and {}",
+             "got: {} and {}: convert one with to(dtype)",
              name(weight.dtype()), name(bias.dtype()));
 }
 

@@ -22,8 +22,8 @@ void check_input(const char* op, const Tensor& x, std::initializer_list<NamedTen
   for (const NamedTensor& other : others) {
     if (!other.tensor.defined()) continue;
     TERN_CHECK(other.tensor.dtype() == x.dtype() || other.tensor.dtype() == compute_dtype(x.dtype()),
-               DTypeError, "{}: {} must have the dtype of the input, {}, got {}", op, other.name,
-               name(x.dtype()), name(other.tensor.dtype()));
+               DTypeError, "{}: {} must have the dtype of the input, {}, got {}: convert one with to(dtype)",
+               op, other.name, name(x.dtype()), name(other.tensor.dtype()));
     check_same_device(op, {{"input", x}, other});
   }
 }

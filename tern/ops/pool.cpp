@@ -74,10 +74,11 @@ Pool2dShape window_shape(const char* op, const Tensor& x, Size2 kernel,
   s.dilation_w = dilation.w;
   s.out_h = Pool2dShape::output_size(s.in_h, kernel.h, stride.h, padding.h, dilation.h, ceil_mode);
   s.out_w = Pool2dShape::output_size(s.in_w, kernel.w, stride.w, padding.w, dilation.w, ceil_mode);
-  TERN_CHECK(s.out_h > 0 && s.out_w > 0, ShapeError,
-             "{}: Given input size: ({}x{}x{}). Calculated output size: "
-             "({}x{}x{}). Output size is too small",
-             op, x.size(-3), s.in_h, s.in_w, x.size(-3), s.out_h, s.out_w);
+  TERN_CHECK(
+      s.out_h > 0 && s.out_w > 0, ShapeError,
+      "{}: Given input size: ({}x{}x{}). Calculated output size: "
+      "({}x{}x{}). Output size is too small for a kernel of ({}x{}): use a smaller kernel or more padding",
+      op, x.size(-3), s.in_h, s.in_w, x.size(-3), s.out_h, s.out_w, kernel.h, kernel.w);
   return s;
 }
 

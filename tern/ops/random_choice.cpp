@@ -76,9 +76,15 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
     case WeightFault::None:
       break;
     case WeightFault::NotFinite:
-      TERN_THROW(ValueError, "multinomial: probability tensor contains either `inf`, `nan` or element < 0");
+      TERN_THROW(ValueError,
+                 "multinomial: probability tensor contains either `inf`, `nan` or element < 0: weights must "
+                 "be finite "
+                 "and not negative");
     case WeightFault::Zero:
-      TERN_THROW(ValueError, "multinomial: invalid multinomial distribution (sum of probabilities <= 0)");
+      TERN_THROW(ValueError,
+                 "multinomial: invalid multinomial distribution (sum of probabilities <= 0): each row needs "
+                 "a weight "
+                 "above zero");
     case WeightFault::TooFew:
       TERN_THROW(ValueError,
                  "multinomial: invalid multinomial distribution (without replacement, a row has fewer "

@@ -294,9 +294,10 @@ std::vector<Tensor> meshgrid(const std::vector<Tensor>& tensors, const char* ind
     TERN_CHECK(x.dim() <= 1, ShapeError,
                "meshgrid: expected 0D or 1D tensor in the tensor list but got shape {}",
                to_string(x.shape()));
-    TERN_CHECK(x.dtype() == tensors[0].dtype(), DTypeError,
-               "meshgrid: expects all tensors to have the same dtype, got {} and {}",
-               name(tensors[0].dtype()), name(x.dtype()));
+    TERN_CHECK(
+        x.dtype() == tensors[0].dtype(), DTypeError,
+        "meshgrid: expects all tensors to have the same dtype, got {} and {}: convert one with to(dtype)",
+        name(tensors[0].dtype()), name(x.dtype()));
     check_same_device("meshgrid", {{"tensors[0]", tensors[0]}, {"a later tensor", x}});
     shape.push_back(x.numel());
   }

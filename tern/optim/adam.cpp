@@ -11,9 +11,9 @@ void AdamOptions::check(const char* optimizer) const {
   detail::check_option(lr >= 0, optimizer, "learning rate", lr);
   detail::check_option(eps >= 0, optimizer, "epsilon value", eps);
   detail::check_option(betas.first >= 0 && betas.first < 1, optimizer, "beta parameter at index 0",
-                       betas.first);
+                       betas.first, "at least 0 and below 1");
   detail::check_option(betas.second >= 0 && betas.second < 1, optimizer, "beta parameter at index 1",
-                       betas.second);
+                       betas.second, "at least 0 and below 1");
   detail::check_option(weight_decay >= 0, optimizer, "weight_decay value", weight_decay);
 }
 

@@ -24,8 +24,8 @@ void OptionReader::operator()(const char* name, std::pair<double, double>& value
   }
 }
 
-void check_option(bool valid, const char* optimizer, const char* what, double value) {
-  TERN_CHECK(valid, ValueError, "{}: Invalid {}: {}", optimizer, what, value);
+void check_option(bool valid, const char* optimizer, const char* what, double value, const char* rule) {
+  TERN_CHECK(valid, ValueError, "{}: Invalid {}: {} (it must be {})", optimizer, what, value, rule);
 }
 
 }  // namespace tern::optim::detail

@@ -46,7 +46,8 @@ struct OptionReader {
 };
 
 /// Throws ValueError "<optimizer>: Invalid <what>: <value>" unless `valid`.
-void check_option(bool valid, const char* optimizer, const char* what, double value);
+void check_option(bool valid, const char* optimizer, const char* what, double value,
+                  const char* rule = "at least 0");
 
 }  // namespace detail
 

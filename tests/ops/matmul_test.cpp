@@ -168,7 +168,7 @@ TEST(MatmulErrors, ShapesAndTypes) {
       [&] {
         matmul(ones({2, 2, 3}), ones({3, 3, 2}));
       },
-      "matmul: shapes [2] and [3] do not broadcast");
+      "matmul: batch sizes do not broadcast: a is [2, 2, 3], b is [3, 3, 2]");
   expect_error<ShapeError>([&] { matmul(tensor(1.0), a); }, "need to be at least 1D, but they are 0D and 2D");
   expect_error<ShapeError>([&] { dot(ones({3}), ones({4})); }, "dot: inner sizes differ");
   expect_error<ShapeError>([&] { addmm(ones({3}), ones({2, 4}), ones({4, 5})); }, "addmm:");

@@ -1,0 +1,177 @@
+// Wrong uses: devices that are not there, badly named, or mixed. The rows that name cuda are for processes
+// without a GPU.
+#include "tern/core/memory.h"
+#include "wrong_use.h"
+
+namespace tern {
+namespace {
+
+/// A tensor that claims to be on a GPU: no kernel ever runs on it, since every row must fail before.
+Tensor on_gpu(IntArrayRef shape, DType dtype = float32, int index = 0) {
+  const size_t nbytes = static_cast<size_t>(checked_numel(shape)) * itemsize(dtype);
+  auto* memory = new char[nbytes];
+  Storage storage(new StorageImpl(
+      memory, nbytes, Device(DeviceType::CUDA, index),
+      [](StorageImpl* self) noexcept {
+        delete[] static_cast<char*>(self->data());
+        delete self;
+      },
+      nullptr));
+  return Tensor::from_storage(storage, dtype, shape);
+}
+
+const char* const kTwoDevices =
+    "Expected all tensors to be on the same device, but found at least two devices, cpu and cuda:0!";
+
+std::vector<WrongUse> mixed_rows() {
+  const std::type_index device = typeid(DeviceError);
+  return {
+      {"add",
+       device,
+       [] { add(ones({2}), on_gpu({2})); },
+       {kTwoDevices, "add: the first operand is on cpu, the second operand is on cuda:0", "to(device)"}},
+      {"add_two_gpus",
+       device,
+       [] { add(on_gpu({2}), on_gpu({2}, float32, 1)); },
+       {"Expected all tensors to be on the same device, but found at least two devices, cuda:0 and cuda:1!",
+        "add: the first operand is on cuda:0, the second operand is on cuda:1"}},
+      {"add_in_place", device, [] { ones({2}).add_(on_gpu({2})); }, {kTwoDevices, "add_: ", "to(device)"}},
+      {"matmul",
+       device,
+       [] {
+         matmul(ones({2, 2}), on_gpu({2, 2}));
+       },
+       {kTwoDevices, "matmul: a is on cpu, b is on cuda:0"}},
+      {"linear",
+       device,
+       [] {
+         linear(ones({2, 2}), ones({2, 2}), on_gpu({2}));
+       },
+       {kTwoDevices, "linear: input is on cpu, weight is on cpu, bias is on cuda:0"}},
+      {"conv2d",
+       device,
+       [] {
+         conv2d(ones({1, 1, 3, 3}), on_gpu({1, 1, 3, 3}));
+       },
+       {kTwoDevices, "conv2d: input is on cpu, weight is on cuda:0"}},
+      {"batch_norm",
+       device,
+       [] {
+         batch_norm(ones({4, 3}), on_gpu({3}), ones({3}));
+       },
+       {kTwoDevices, "batch_norm: input is on cpu, running_mean is on cuda:0"}},
+      {"cat",
+       device,
+       [] {
+         cat({ones({2}), on_gpu({2})});
+       },
+       {kTwoDevices, "cat: ", "tensors[1] is on cuda:0"}},
+      {"where",
+       device,
+       [] { where(ones({2}) > 0, ones({2}), on_gpu({2})); },
+       {kTwoDevices, "where: condition is on cpu", "cuda:0"}},
+      {"gather",
+       device,
+       [] { gather(ones({2}), 0, on_gpu({2}, int64)); },
+       {kTwoDevices, "gather: ", "index is on cuda:0"}},
+      {"embedding",
+       device,
+       [] {
+         embedding(on_gpu({2}, int64), ones({4, 3}));
+       },
+       {kTwoDevices, "embedding: "}},
+      {"cross_entropy",
+       device,
+       [] {
+         cross_entropy(ones({2, 3}), on_gpu({2}, int64));
+       },
+       {kTwoDevices, "cross_entropy: input is on cpu, target is on cuda:0"}},
+      {"mse_loss",
+       device,
+       [] { mse_loss(ones({2}), on_gpu({2})); },
+       {kTwoDevices, "mse_loss: input is on cpu, target is on cuda:0"}},
+      {"module_says_its_path",
+       device,
+       [] {
+         nn::MLP({2, 2})(on_gpu({1, 2}));
+       },
+       {"fc1", "Linear", "linear: input is on cuda:0, weight is on cpu", "to(device)"}},
+      {"data_of_a_gpu_tensor",
+       device,
+       [] { on_gpu({2}).data<float>(); },
+       {"data<float32>(): the tensor is on cuda:0", "cpu()"}},
+      {"index_add",
+       device,
+       [] { index_add(ones({3}), 0, tensor({0}), on_gpu({1})); },
+       {kTwoDevices, "index_add: ", "source is on cuda:0"}},
+      {"set_grad",
+       device,
+       [] { ones({2}, {.requires_grad = true}).set_grad(on_gpu({2})); },
+       {"set_grad: ", "cpu", "cuda:0"}},
+  };
+}
+
+std::vector<WrongUse> absent_rows() {
+  const std::type_index device = typeid(DeviceError);
+  const std::string absent = "device cuda:0 is not available", remedy = "use the cpu";
+  return {
+      {"zeros", device, [] { zeros({2}, {.device = "cuda:0"}); }, {"zeros: ", absent, remedy}},
+      {"tensor", device, [] { tensor(1.0, {.device = "cuda:0"}); }, {"tensor: ", absent, remedy}},
+      {"rand", device, [] { rand({2}, {.device = "cuda:0"}); }, {"rand: ", absent, remedy}},
+      {"arange", device, [] { arange(3, {.device = "cuda:0"}); }, {"arange: ", absent, remedy}},
+      {"to", device, [] { ones({2}).to("cuda:0"); }, {"to: ", absent, remedy}},
+      {"cuda", device, [] { ones({2}).cuda(); }, {"device cuda is not available", remedy}},
+      {"module_to", device, [] { nn::Linear(2, 2).to("cuda:0"); }, {absent, remedy}},
+      {"module_made_there", device, [] { nn::Linear(2, 2, {.device = "cuda:0"}); }, {absent, remedy}},
+      {"resolve", device, [] { resolve_device("cuda:7"); }, {"device cuda:7 is not available", remedy}},
+      {"synchronize", device, [] { synchronize("cuda:0"); }, {absent, remedy}},
+      {"backend", device, [] { backend_of(DeviceType::CUDA); }, {"device cuda is not available", remedy}},
+      {"load_to_gpu",
+       device,
+       [] { load_from_buffer(save_to_buffer(ones({2})), {.map_location = "cuda:0"}); },
+       {"loading from memory", "CUDA", "map_location"}},
+      {"safetensors_to_gpu",
+       device,
+       [] {
+         load_safetensors_from_buffer(save_safetensors_to_buffer({{"x", ones({2})}}), "cuda:0");
+       },
+       {absent, remedy}},
+      {"map_location_to_nowhere",
+       typeid(CheckpointError),
+       [] {
+         load_from_buffer(save_to_buffer(ones({2})),
+                          {.map_location = std::map<std::string, std::string>{{"cpu", "xpu:0"}}});
+       },
+       {"loading from memory", "xpu:0", "map_location", "\"cpu\""}},
+      {"data_loader",
+       device,
+       [] { data::DataLoader(data::TensorDataset(ones({4})), {.device = "cuda:0"}); },
+       {"DataLoader", absent, remedy}},
+  };
+}
+
+std::vector<WrongUse> name_rows() {
+  const std::type_index device = typeid(DeviceError);
+  std::vector<WrongUse> rows;
+  const std::pair<const char*, const char*> texts[] = {
+      {"empty", ""},           {"other_kind", "gpu"},  {"upper_case", "CUDA"},
+      {"negative", "cuda:-1"}, {"no_number", "cuda:"}, {"not_a_number", "cuda:x"},
+      {"second_cpu", "cpu:1"}, {"space", "cuda: 0"},   {"huge", "cuda:99999999999999999999"},
+      {"plus", "cuda:+1"},     {"rest", "cuda:0,1"}};
+  for (const auto& [name, text] : texts)
+    rows.push_back(
+        {name,
+         device,
+         [text] { Device{text}; },
+         {"Invalid device string: '" + std::string(text) + "'", "cpu, cuda, or cuda:N", "cuda:1"}});
+  rows.push_back({"negative_number", device, [] { Device{-2}; }, {"Device index", "0 to 32767", "-2"}});
+  rows.push_back({"large_number", device, [] { Device{70000}; }, {"Device index", "0 to 32767", "70000"}});
+  return rows;
+}
+
+TERN_WRONG_USES(MixedDevices, mixed_rows);
+TERN_WRONG_USES(AbsentDevices, absent_rows);
+TERN_WRONG_USES(DeviceNames, name_rows);
+
+}  // namespace
+}  // namespace tern

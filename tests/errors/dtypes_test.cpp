@@ -1,0 +1,296 @@
+// Wrong uses: dtypes, and values that a dtype does not hold.
+#include "wrong_use.h"
+
+namespace tern {
+namespace {
+
+/// A tensor of a dtype that is held but not computed on.
+Tensor complex_tensor() { return Tensor::from_storage(ones({8}).storage(), DType::Complex64, {2}); }
+
+std::vector<WrongUse> operator_rows() {
+  const std::type_index dtype = typeid(DTypeError);
+  return {
+      {"matmul_two_dtypes",
+       dtype,
+       [] {
+         matmul(ones({2, 2}), ones({2, 2}, {.dtype = float64}));
+       },
+       {"matmul: ", "same dtype", "float32 and float64", "to(dtype)"}},
+      {"matmul_of_bools",
+       dtype,
+       [] {
+         matmul(ones({2, 2}, {.dtype = bool_}), ones({2, 2}, {.dtype = bool_}));
+       },
+       {"matmul: not implemented for bool", "to(dtype)"}},
+      {"linear_bias",
+       dtype,
+       [] {
+         linear(ones({2, 3}), ones({4, 3}), ones({4}, {.dtype = float64}));
+       },
+       {"linear: ", "weight and bias", "float32 and float64", "to(dtype)"}},
+      {"addmm_input",
+       dtype,
+       [] {
+         addmm(ones({2}, {.dtype = int64}), ones({2, 2}), ones({2, 2}));
+       },
+       {"addmm: ", "input and matrices", "int64 and float32", "to(dtype)"}},
+      {"add_of_complex", dtype, [] { add(complex_tensor(), 1); }, {"add: ", "complex64", "not supported"}},
+      {"exp_of_complex", dtype, [] { exp(complex_tensor()); }, {"exp: ", "complex64", "not supported"}},
+      {"sum_of_complex", dtype, [] { sum(complex_tensor()); }, {"sum: ", "complex64", "not supported"}},
+      {"to_complex",
+       dtype,
+       [] { ones({2}).to(DType::Complex64); },
+       {"to: no conversion from float32 to complex64"}},
+      {"copy_of_complex",
+       dtype,
+       [] { ones({2}).copy_(complex_tensor()); },
+       {"copy_: no conversion from complex64 to float32", "one dtype"}},
+      {"item_of_complex",
+       dtype,
+       [] { complex_tensor()[0].item(); },
+       {"item: ", "complex64", "copy_to_host()"}},
+      {"sub_of_bools",
+       dtype,
+       [] { sub(ones({2}, {.dtype = bool_}), ones({2}, {.dtype = bool_})); },
+       {"sub: ", "two bool tensors", "logical_xor()"}},
+      {"neg_of_bool", dtype, [] { neg(ones({2}, {.dtype = bool_})); }, {"neg: ", "bool", "to(dtype)"}},
+      {"bitwise_and_of_floats",
+       dtype,
+       [] { bitwise_and(ones({2}), ones({2})); },
+       {"bitwise_and: not implemented for float32", "integers and bool"}},
+      {"bitwise_not_of_float",
+       dtype,
+       [] { bitwise_not(ones({2})); },
+       {"bitwise_not: not implemented for float32", "integers and bool"}},
+      {"in_place_would_widen",
+       dtype,
+       [] { ones({2}, {.dtype = int64}).add_(ones({2})); },
+       {"add_: result type float32", "output type int64", "not in place"}},
+      {"div_in_place_of_integers",
+       dtype,
+       [] { ones({2}, {.dtype = int64}).div_(2); },
+       {"div_: result type float32", "output type int64", "not in place"}},
+      {"fraction_as_alpha_of_integers",
+       dtype,
+       [] { ones({2}, {.dtype = int64}).add_(ones({2}, {.dtype = int64}), 0.5); },
+       {"add_: ", "alpha", "floating point", "0.5"}},
+      {"mean_of_integers", dtype, [] { mean(arange(4)); }, {"mean: ", "int64", "floating"}},
+      {"var_of_integers", dtype, [] { var(arange(4)); }, {"var: ", "int64", "float"}},
+      {"norm_of_integers", dtype, [] { norm(arange(4)); }, {"norm: ", "int64", "float"}},
+      {"softmax_of_integers",
+       dtype,
+       [] { softmax(arange(4), 0); },
+       {"softmax: not implemented for int64", "to(float32)"}},
+      {"argmax_of_bools", dtype, [] { argmax(ones({2}, {.dtype = bool_})); }, {"argmax: ", "bool", "to("}},
+      {"topk_of_bools", dtype, [] { topk(ones({2}, {.dtype = bool_}), 1); }, {"topk: ", "bool", "to(uint8)"}},
+      {"median_of_bools",
+       dtype,
+       [] { median(ones({2}, {.dtype = bool_})); },
+       {"median: ", "bool", "to(uint8)"}},
+      {"isclose_of_two_dtypes",
+       dtype,
+       [] { isclose(ones({2}), ones({2}, {.dtype = float64})); },
+       {"isclose: ", "a is float32, b is float64", "to(dtype)"}},
+  };
+}
+
+std::vector<WrongUse> network_rows() {
+  const std::type_index dtype = typeid(DTypeError);
+  return {
+      {"conv2d_two_dtypes",
+       dtype,
+       [] {
+         conv2d(ones({1, 1, 3, 3}, {.dtype = float64}), ones({1, 1, 3, 3}));
+       },
+       {"conv2d: Input type (float64)", "weight type (float32)", "to(dtype)"}},
+      {"conv2d_bias",
+       dtype,
+       [] {
+         conv2d(ones({1, 1, 3, 3}), ones({1, 1, 3, 3}), ones({1}, {.dtype = float64}));
+       },
+       {"conv2d: Input type (float32)", "bias type (float64)", "to(dtype)"}},
+      {"conv2d_of_integers",
+       dtype,
+       [] {
+         conv2d(ones({1, 1, 3, 3}, {.dtype = int64}), ones({1, 1, 3, 3}, {.dtype = int64}));
+       },
+       {"conv2d: not implemented for int64", "to(float32)"}},
+      {"max_pool2d_of_bools",
+       dtype,
+       [] {
+         max_pool2d(ones({1, 2, 2}, {.dtype = bool_}), {.kernel_size = 2});
+       },
+       {"max_pool2d: not implemented for bool", "to(dtype)"}},
+      {"avg_pool2d_of_bytes",
+       dtype,
+       [] {
+         avg_pool2d(ones({1, 2, 2}, {.dtype = uint8}), {.kernel_size = 2});
+       },
+       {"avg_pool2d: not implemented for uint8", "to(float32)"}},
+      {"layer_norm_of_integers",
+       dtype,
+       [] {
+         layer_norm(ones({2, 3}, {.dtype = int64}), {3});
+       },
+       {"layer_norm: not implemented for int64", "to(float32)"}},
+      {"batch_norm_weight",
+       dtype,
+       [] {
+         batch_norm(ones({4, 3}), zeros({3}), ones({3}), ones({3}, {.dtype = float64}));
+       },
+       {"batch_norm: weight", "float32", "float64"}},
+      {"embedding_of_floats",
+       dtype,
+       [] {
+         embedding(ones({2}), ones({4, 3}));
+       },
+       {"embedding: ", "int32/int64", "float32", "to(int64)"}},
+      {"cross_entropy_target",
+       dtype,
+       [] {
+         cross_entropy(ones({4, 3}), ones({4}));
+       },
+       {"cross_entropy: ", "target dtype", "int64", "float32", "to(int64)"}},
+      {"cross_entropy_of_integers",
+       dtype,
+       [] {
+         cross_entropy(ones({4, 3}, {.dtype = int64}), zeros({4}, {.dtype = int64}));
+       },
+       {"cross_entropy: ", "int64", "floating point", "to(float32)"}},
+      {"mse_loss_of_integers",
+       dtype,
+       [] { mse_loss(arange(3), arange(3)); },
+       {"mse_loss: not implemented for int64", "to(float32)"}},
+      {"module_to_integers",
+       dtype,
+       [] { nn::Linear(2, 2).to(int64); },
+       {"Module::to: only floating-point dtypes", "int64"}},
+      {"linear_input",
+       dtype,
+       [] {
+         nn::MLP({3, 2})(ones({1, 3}, {.dtype = float64}));
+       },
+       {"MLP.fc1 (Linear): ", "linear: ", "float64 and float32", "to(dtype)"}},
+      {"optimizer_of_integers",
+       dtype,
+       [] { optim::SGD({arange(3)}); },
+       {"SGD: only floating-point tensors", "parameter 0 is int64"}},
+  };
+}
+
+std::vector<WrongUse> index_rows() {
+  const std::type_index dtype = typeid(DTypeError);
+  return {
+      {"gather_with_floats",
+       dtype,
+       [] { gather(ones({3}), 0, ones({1})); },
+       {"gather: ", "int32/int64", "float32", "to(int64)"}},
+      {"index_select_with_bools",
+       dtype,
+       [] { index_select(ones({3}), 0, ones({3}, {.dtype = bool_})); },
+       {"index_select: ", "int32/int64", "bool", "to(int64)"}},
+      {"index_with_floats",
+       typeid(IndexError),
+       [] { index(ones({3}), {ones({1})}); },
+       {"index: ", "int64, int32, uint8 or bool", "float32", "to(int64)"}},
+      {"index_add_source",
+       dtype,
+       [] { index_add(ones({3}), 0, tensor({0}), ones({1}, {.dtype = float64})); },
+       {"index_add: ", "float32 and float64", "to(dtype)"}},
+      {"index_put_values",
+       dtype,
+       [] { index_put(ones({3}), {tensor({0})}, ones({1}, {.dtype = float64})); },
+       {"index_put: ", "float32", "float64", "to(dtype)"}},
+      {"where_condition",
+       dtype,
+       [] { where(ones({3}), ones({3}), ones({3})); },
+       {"where: expected a bool tensor as condition", "float32", "ne(x, 0)"}},
+      {"masked_fill_mask",
+       dtype,
+       [] { masked_fill(ones({3}), arange(3), 0); },
+       {"masked_fill: expected a bool tensor as mask", "int64", "ne(x, 0)"}},
+      {"searchsorted_two_dtypes",
+       dtype,
+       [] { searchsorted(arange(3), ones({2})); },
+       {"searchsorted: ", "same dtype", "int64 and float32", "to(dtype)"}},
+      {"one_hot_of_floats",
+       dtype,
+       [] { one_hot(ones({3})); },
+       {"one_hot: ", "integers", "float32", "to(int64)"}},
+      {"meshgrid_two_dtypes",
+       dtype,
+       [] {
+         meshgrid({arange(3), ones({2})});
+       },
+       {"meshgrid: ", "int64 and float32", "to(dtype)"}},
+  };
+}
+
+std::vector<WrongUse> creation_rows() {
+  const std::type_index dtype = typeid(DTypeError);
+  return {
+      {"arange_of_bools", dtype, [] { arange(3, {.dtype = bool_}); }, {"arange: ", "bool"}},
+      {"linspace_of_bools", dtype, [] { linspace(0, 1, 3, {.dtype = bool_}); }, {"linspace: ", "bool"}},
+      {"ones_of_complex",
+       dtype,
+       [] { ones({2}, {.dtype = DType::Complex64}); },
+       {"ones: ", "complex64", "no operator computes"}},
+      {"rand_of_integers",
+       dtype,
+       [] { rand({2}, {.dtype = int64}); },
+       {"rand: ", "floating-point dtype", "int64"}},
+      {"uniform_of_integers",
+       dtype,
+       [] {
+         Tensor x = arange(3);
+         uniform_(x);
+       },
+       {"uniform_: ", "floating-point dtype", "int64"}},
+      {"integers_with_gradient",
+       dtype,
+       [] { zeros({2}, {.dtype = int64, .requires_grad = true}); },
+       {"requires_grad", "floating point", "int64"}},
+      {"unknown_name", dtype, [] { parse_dtype("float33"); }, {"unknown dtype 'float33'", "float32"}},
+      {"default_dtype_of_integers",
+       dtype,
+       [] { set_default_dtype(int32); },
+       {"set_default_dtype: ", "floating-point", "int32"}},
+      {"promotion_of_complex",
+       dtype,
+       [] { promote_types(DType::Complex64, float32); },
+       {"no type promotion between complex64 and float32", "to(dtype)"}},
+      {"data_of_another_type",
+       dtype,
+       [] { ones({2}).data<double>(); },
+       {"data<float64>()", "float32", "to(dtype)"}},
+      {"safetensors_of_complex128",
+       dtype,
+       [] {
+         save_safetensors_to_buffer(
+             {{"x", Tensor::from_storage(ones({8}).storage(), DType::Complex128, {2})}});
+       },
+       {"save_safetensors: tensor 'x' has dtype complex128", "save()"}},
+      {"value_outside_dtype",
+       typeid(ValueError),
+       [] { full({2}, 300, {.dtype = uint8}); },
+       {"full: value 300 cannot be converted to type uint8 without overflow", "wider dtype"}},
+      {"list_outside_dtype",
+       typeid(ValueError),
+       [] {
+         tensor({1, -1}, {.dtype = uint8});
+       },
+       {"tensor: value -1 cannot be converted to type uint8 without overflow", "wider dtype"}},
+      {"unsigned_above_int64",
+       typeid(ValueError),
+       [] { tensor(std::vector<uint64_t>{~uint64_t{0}}); },
+       {"tensor: value 18446744073709551615 is larger than int64 holds"}},
+  };
+}
+
+TERN_WRONG_USES(OperatorDTypes, operator_rows);
+TERN_WRONG_USES(NetworkDTypes, network_rows);
+TERN_WRONG_USES(IndexDTypes, index_rows);
+TERN_WRONG_USES(CreationDTypes, creation_rows);
+
+}  // namespace
+}  // namespace tern
