@@ -101,8 +101,7 @@ void show_answers(const std::string& path, Device device) {
     std::string captions;
     for (int64_t i = 0; i < kRow; ++i) {
       const auto index = static_cast<size_t>(shown[static_cast<size_t>(row * kRow + i)]);
-      blocks.push_back(
-          draw(thumbnail(digits.images()[static_cast<int64_t>(index)]), terminal));
+      blocks.push_back(draw(thumbnail(digits.images()[static_cast<int64_t>(index)]), terminal));
       const bool right = answers[index] == targets[index];
       const std::string text = right
                                    ? fmt::format("{} ({:.1f} %)", answers[index], probabilities[index] * 100)
