@@ -1,5 +1,5 @@
-// Splitting a range over the cores. One pool for the whole process (OpenMP's); a thread may ask for fewer cores
-// than the process has.
+// Splitting a range over the cores. One pool for the whole process (OpenMP's); a thread may ask for fewer
+// cores than the process has.
 #pragma once
 
 #include <algorithm>
@@ -26,9 +26,10 @@ void parallel_for_impl(int64_t count, int64_t chunks, RangeBody body, void* cont
 bool in_parallel_region() noexcept;
 }  // namespace detail
 
-/// Calls `body(begin, end)` on disjoint ranges that cover [0, count), each of at least `grain` elements
-/// but the last, at most one per thread. Ranges depend only on count, grain and the number of threads.
-/// Serial when called from inside another parallel_for. An exception of `body` is rethrown here.
+/// Calls `body(begin, end)` on disjoint ranges that cover [0, count), of equal length up to one element and
+/// of at least half of `grain` elements, at most one per thread. Ranges depend only on count, grain and the
+/// number of threads. Serial when called from inside another parallel_for. An exception of `body` is rethrown
+/// here.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   if (count <= 0) return;

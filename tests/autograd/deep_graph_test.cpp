@@ -11,11 +11,11 @@ namespace {
 
 constexpr int kDepth = 100'000;
 
-/// Runs `body` on a thread with 256 KiB of stack.
+/// Runs `body` on a thread with 1 MiB of stack.
 void on_small_stack(std::function<void()> body) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
-  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 1024 * 1024), 0);
   pthread_t thread;
   auto run = [](void* context) -> void* {
     (*static_cast<std::function<void()>*>(context))();

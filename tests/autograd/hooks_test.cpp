@@ -114,6 +114,7 @@ TEST(Hooks, AreRecordedWithCreateGraph) {
   EXPECT_EQ(grad_of(x), (Floats{36}));
   // d((2x)^2)/dx = 8x, and the hook squares it.
   EXPECT_EQ(values(grad({x.grad().sum()}, {x})[0]), (Floats{24 * 24}));
+  x.set_grad({});  // it holds the graph, which holds x
 }
 
 TEST(Hooks, RunForGradToo) {

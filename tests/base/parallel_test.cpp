@@ -45,6 +45,7 @@ TEST_F(Threads, RangesAreDisjointAndCoverAll) {
       for (auto [begin, end] : ranges) {
         EXPECT_EQ(begin, next);
         EXPECT_LT(begin, end);
+        EXPECT_GE(2 * (end - begin) + 1, std::min(grain, count));
         next = end;
       }
       EXPECT_EQ(next, count);

@@ -66,8 +66,10 @@ class CpuBackend final : public Backend {
     check_variant();
 #if defined(__SANITIZE_ADDRESS__)
     // AddressSanitizer sees overflows and uses after free only when every storage is an allocation of its
-    // own.
-    void* data = ::operator new (std::max<size_t>(nbytes, 1), std::align_val_t{64}, std::nothrow);
+    // own. Beyond its limit it would end the program.
+    void* data = nbytes < size_t{1} << 40
+                     ? ::operator new (std::max<size_t>(nbytes, 1), std::align_val_t{64}, std::nothrow)
+                     : nullptr;
     TERN_CHECK(data != nullptr, OutOfMemoryError, "out of memory on cpu: tried to allocate {} bytes", nbytes);
     return Storage(new StorageImpl(
         data, nbytes, kCPU,
