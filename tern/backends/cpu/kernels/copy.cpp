@@ -1,4 +1,4 @@
-// The kernels that move elements: fill, copy with conversion, where.
+// The kernels that move elements: fill, copy with conversion.
 #include <bit>
 #include <type_traits>
 
@@ -80,8 +80,19 @@ Row1 convert_row_for(size_t out_item, size_t in_item) {
 /// The conversions that training spends time in, in one step. False when the pair is none of them.
 template <class Out, class In>
 void convert_directly(const CopyArgs& args) {
-  map1(args.geometry, static_cast<Out*>(args.out), static_cast<const In*>(args.in),
-       [](Compute<In> x) { return convert<Out>(x); });
+  walk1(
+      args.geometry, args.out, sizeof(Out), args.in, sizeof(In),
+      [](void* o, const void* x, int64_t n, const void*) {
+        auto* out = static_cast<Out*>(o);
+        auto* in = static_cast<const In*>(x);
+        if constexpr (kWidened<In>)
+          widen_row(out, in, n);
+        else if constexpr (kWidened<Out>)
+          narrow_row(out, in, n);
+        else
+          row1(out, in, n, [](In v) { return convert<Out>(v); });
+      },
+      nullptr);
 }
 bool convert_common(const CopyArgs& args) {
   auto is = [&](DType out, DType in) { return args.out_dtype == out && args.in_dtype == in; };
@@ -99,41 +110,41 @@ bool convert_common(const CopyArgs& args) {
     convert_directly<Half, float>(args);
   else if (is(DType::BFloat16, DType::Float32))
     convert_directly<BFloat16, float>(args);
+  else if (is(DType::Float64, DType::Float32))
+    convert_directly<double, float>(args);
+  else if (is(DType::Float32, DType::Float64))
+    convert_directly<float, double>(args);
+  else if (is(DType::Bool, DType::Float32))
+    convert_directly<bool, float>(args);
   else
     return false;
   return true;
 }
 
-/// Copies between two layouts of a plain 2-D transposition: squares of kTransposeTile inside blocks that read
-/// whole cache lines and stay in the cache.
-template <class T>
+/// Copies between two layouts of a plain 2-D transposition, in blocks that read whole cache lines and stay in
+/// the cache.
 void transpose_blocks(const CopyArgs& args) {
   const Geometry<2>& g = args.geometry;
-  constexpr int64_t kBlock = 64, kTile = kTransposeTile<T>;
+  constexpr int64_t kBlock = 64;
+  const size_t item = itemsize(args.out_dtype);
+  const int64_t size = static_cast<int64_t>(item);
   const int64_t planes = g.ndim == 3 ? g.sizes[0] : 1;
   const int r = g.ndim - 2, c = g.ndim - 1;
   const int64_t rows = g.sizes[r], cols = g.sizes[c];
   const int64_t out_stride = g.strides[0][r], in_stride = g.strides[1][c];
   const int64_t row_blocks = (rows + kBlock - 1) / kBlock;
-  auto copy_block = [&](T* out, const T* in, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {
-    const int64_t i_tiles = i0 + (i1 - i0) / kTile * kTile, j_tiles = j0 + (j1 - j0) / kTile * kTile;
-    for (int64_t j = j0; j < j_tiles; j += kTile)
-      for (int64_t i = i0; i < i_tiles; i += kTile)
-        transpose_tile(in + j * in_stride + i, in_stride, out + i * out_stride + j, out_stride);
-    for (int64_t i = i0; i < i1; ++i)
-      for (int64_t j = i < i_tiles ? j_tiles : j0; j < j1; ++j)
-        out[i * out_stride + j] = in[j * in_stride + i];
-  };
-  parallel_for(planes * row_blocks, std::max<int64_t>(1, kPointwiseGrain / (kBlock * cols)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t task = begin; task < end; ++task) {
-                   const int64_t plane = task / row_blocks, i0 = task % row_blocks * kBlock;
-                   T* out = static_cast<T*>(args.out) + (g.ndim == 3 ? plane * g.strides[0][0] : 0);
-                   const T* in = static_cast<const T*>(args.in) + (g.ndim == 3 ? plane * g.strides[1][0] : 0);
-                   for (int64_t j0 = 0; j0 < cols; j0 += kBlock)
-                     copy_block(out, in, i0, std::min(rows, i0 + kBlock), j0, std::min(cols, j0 + kBlock));
-                 }
-               });
+  parallel_for(
+      planes * row_blocks, std::max<int64_t>(1, kPointwiseGrain / (kBlock * cols)),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t plane = g.ndim == 3 ? task / row_blocks : 0, i = task % row_blocks * kBlock;
+          char* out = static_cast<char*>(args.out) + (plane * g.strides[0][0] + i * out_stride) * size;
+          const char* in = static_cast<const char*>(args.in) + (plane * g.strides[1][0] + i) * size;
+          for (int64_t j = 0; j < cols; j += kBlock)
+            transpose_elements(item, in + j * in_stride * size, in_stride, std::min(kBlock, cols - j),
+                               std::min(kBlock, rows - i), out + j * size, out_stride);
+        }
+      });
 }
 
 bool is_transposition(const Geometry<2>& g) {
@@ -141,92 +152,109 @@ bool is_transposition(const Geometry<2>& g) {
          g.strides[1][g.ndim - 1] > 1 && g.sizes[g.ndim - 1] > 1 && g.sizes[g.ndim - 2] > 1;
 }
 
+/// One row, read with any stride; the usual ones are compiled apart.
+template <class T>
+void copy_row(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t n) {
+  if (out_step != 1)
+    for (int64_t i = 0; i < n; ++i) out[i * out_step] = in[i * in_step];
+  else if (in_step == 1)
+    copy_bytes(out, in, n * static_cast<int64_t>(sizeof(T)));
+  else if (in_step == 0)
+    std::fill_n(out, n, *in);
+  else if (in_step == -1)
+    std::reverse_copy(in - n + 1, in + 1, out);
+  else if (in_step == 2)
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * 2];
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = in[i * in_step];
+}
+
 /// Elements of one dtype are moved as bits of their size.
+template <class T>
 void copy_bits(const CopyArgs& args) {
-  auto move = [&]<class T>() {
-    if constexpr (sizeof(T) <= 8)
-      if (is_transposition(args.geometry)) return transpose_blocks<T>(args);
-    map1(args.geometry, static_cast<T*>(args.out), static_cast<const T*>(args.in), [](T x) { return x; });
-  };
+  const Geometry<2>& g = args.geometry;
+  T* out = static_cast<T*>(args.out);
+  const T* in = static_cast<const T*>(args.in);
+  constexpr int64_t kSize = sizeof(T);
+  if (g.flat())
+    return for_each_block(out, g.numel,
+                          [&](T* to, int64_t first, int64_t n) { copy_bytes(to, in + first, n * kSize); });
+  if (sizeof(T) <= 8 && is_transposition(g)) return transpose_blocks(args);
+  const int64_t out_step = g.strides[0][g.ndim - 1], in_step = g.strides[1][g.ndim - 1];
+  parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    walk_rows(g, begin, end, [&](const int64_t(&offset)[2], int64_t n) {
+      copy_row(out + offset[0], out_step, in + offset[1], in_step, n);
+    });
+  });
+}
+
+void copy_same(const CopyArgs& args) {
   struct Wide {
     uint64_t low, high;
   };
   switch (itemsize(args.out_dtype)) {
     case 1:
-      return move.template operator()<uint8_t>();
+      return copy_bits<uint8_t>(args);
     case 2:
-      return move.template operator()<uint16_t>();
+      return copy_bits<uint16_t>(args);
     case 4:
-      return move.template operator()<uint32_t>();
+      return copy_bits<uint32_t>(args);
     case 8:
-      return move.template operator()<uint64_t>();
+      return copy_bits<uint64_t>(args);
     default:
-      return move.template operator()<Wide>();
+      return copy_bits<Wide>(args);
   }
+}
+
+template <class T>
+void fill_bits(const FillArgs& args, T value) {
+  const Geometry<1>& g = args.geometry;
+  T* out = static_cast<T*>(args.out);
+  if (g.flat())
+    return for_each_block(out, g.numel, [&](T* to, int64_t, int64_t n) { std::fill_n(to, n, value); });
+  const int64_t step = g.strides[0][g.ndim - 1];
+  parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+    walk_rows(g, begin, end, [&](const int64_t(&offset)[1], int64_t n) {
+      for (int64_t i = 0; i < n; ++i) out[offset[0] + i * step] = value;
+    });
+  });
 }
 
 }  // namespace
 
-void fill(const LaunchContext&, const FillArgs& args) {
-  const Geometry<1>& g = args.geometry;
-  visit_dtype(args.dtype, [&]<class T>() {
+uint64_t bits_of(DType dtype, const Param& number) {
+  uint64_t bits = 0;
+  visit_dtype(dtype, [&]<class T>() {
     T value;
     if constexpr (std::is_same_v<Compute<T>, float>)
-      value = T(static_cast<float>(args.value.floating));
+      value = T(static_cast<float>(number.floating));
     else
-      value = functors::from_param<T>(args.value);
-    T* out = static_cast<T*>(args.out);
-    if (g.flat()) {
-      for_each_block(out, g.numel, [&](T* to, int64_t, int64_t n) { std::fill_n(to, n, value); });
-      return;
-    }
-    const int64_t step = g.strides[0][g.ndim - 1];
-    parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-      walk_rows(g, begin, end, [&](const int64_t(&offset)[1], int64_t n) {
-        for (int64_t i = 0; i < n; ++i) out[offset[0] + i * step] = value;
-      });
-    });
+      value = functors::from_param<T>(number);
+    std::memcpy(&bits, &value, sizeof(T));
   });
+  return bits;
+}
+
+void fill(const LaunchContext&, const FillArgs& args) {
+  const uint64_t bits = bits_of(args.dtype, args.value);
+  switch (itemsize(args.dtype)) {
+    case 1:
+      return fill_bits(args, static_cast<uint8_t>(bits));
+    case 2:
+      return fill_bits(args, static_cast<uint16_t>(bits));
+    case 4:
+      return fill_bits(args, static_cast<uint32_t>(bits));
+    default:
+      return fill_bits(args, bits);
+  }
 }
 
 void copy(const LaunchContext&, const CopyArgs& args) {
-  if (args.out_dtype == args.in_dtype) return copy_bits(args);
+  if (args.out_dtype == args.in_dtype) return copy_same(args);
   if (convert_common(args)) return;
   Conversion steps = conversion(args.out_dtype, args.in_dtype);
   const size_t out_item = itemsize(args.out_dtype), in_item = itemsize(args.in_dtype);
   walk1(args.geometry, args.out, out_item, args.in, in_item, convert_row_for(out_item, in_item), &steps);
-}
-
-void where(const LaunchContext&, const WhereArgs& args) {
-  const Geometry<4>& g = args.geometry;
-  visit_dtype(args.dtype, [&]<class T>() {
-    T scalars[2];
-    const Param* params[2] = {&args.a_scalar, &args.b_scalar};
-    for (int i = 0; i < 2; ++i) {
-      if constexpr (std::is_same_v<Compute<T>, float>)
-        scalars[i] = T(static_cast<float>(params[i]->floating));
-      else
-        scalars[i] = functors::from_param<T>(*params[i]);
-    }
-    const int inner = g.ndim - 1;
-    const bool* condition = static_cast<const bool*>(args.condition);
-    const int64_t so = g.strides[0][inner], sc = g.strides[1][inner];
-    const int64_t sa = args.a ? g.strides[2][inner] : 0, sb = args.b ? g.strides[3][inner] : 0;
-    parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-      walk_rows(g, begin, end, [&](const int64_t(&offset)[4], int64_t n) {
-        T* o = static_cast<T*>(args.out) + offset[0];
-        const bool* c = condition + offset[1];
-        const T* a = args.a ? static_cast<const T*>(args.a) + offset[2] : &scalars[0];
-        const T* b = args.b ? static_cast<const T*>(args.b) + offset[3] : &scalars[1];
-        if (so == 1 && sc == 1 && sa == 1 && sb == 1) {
-#pragma GCC ivdep
-          for (int64_t i = 0; i < n; ++i) o[i] = c[i] ? a[i] : b[i];
-        } else {
-          for (int64_t i = 0; i < n; ++i) o[i * so] = c[i * sc] ? a[i * sa] : b[i * sb];
-        }
-      });
-    });
-  });
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -71,4 +71,9 @@ template <class T>
   }
 }
 
+/// to[j * to_stride + i] = from[i * from_stride + j] for i < rows, j < columns, of any size. The elements are
+/// `item` bytes: 1, 2, 4 or 8; strides are in elements.
+void transpose_elements(size_t item, const void* from, int64_t from_stride, int64_t rows, int64_t columns,
+                        void* to, int64_t to_stride);
+
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,6 +1,8 @@
 // The walk over strided operands, by item size alone.
 #include "tern/backends/cpu/kernels/walk.h"
 
+#include "tern/backends/cpu/kernels/transpose.h"
+
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
@@ -25,6 +27,19 @@ void with_item(size_t item, Body&& body) {
     default:
       return body(Wide{});
   }
+}
+
+template <class T>
+void transpose_part(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
+                    int64_t to_stride) {
+  constexpr int64_t kSide = kTransposeTile<T>;
+  const int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
+  for (int64_t i = 0; i < whole_rows; i += kSide)
+    for (int64_t j = 0; j < whole_columns; j += kSide)
+      transpose_tile(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+  for (int64_t j = 0; j < columns; ++j)
+    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i)
+      to[j * to_stride + i] = from[i * from_stride + j];
 }
 
 /// A place for kTile elements of any size.
@@ -81,27 +96,107 @@ void flat_rows(void* out, size_t item, int64_t numel, Row&& row) {
   });
 }
 
+/// Blocks in which an operand that runs across the others is turned round.
+constexpr int64_t kBlockRows = 32, kBlockColumns = 128;
+struct Block {
+  alignas(64) std::byte bytes[kBlockRows * kBlockColumns * 8];
+};
+
+/// With the last two dimensions exchanged if the result is contiguous along the other one.
+template <int N>
+Geometry<N> along_result(const Geometry<N>& given) {
+  Geometry<N> g = given;
+  const int r = g.ndim - 2, c = g.ndim - 1;
+  if (r < 0 || g.strides[0][c] == 1 || g.strides[0][r] != 1) return g;
+  std::swap(g.sizes[r], g.sizes[c]);
+  for (auto& strides : g.strides) std::swap(strides[r], strides[c]);
+  return g;
+}
+
+/// True for an operand that is contiguous along the last dimension but one while the result is along the
+/// last.
+template <int N>
+bool runs_across(const Geometry<N>& g, int operand, size_t item) {
+  const int r = g.ndim - 2, c = g.ndim - 1;
+  return r >= 0 && g.strides[0][c] == 1 && g.strides[operand][r] == 1 && g.strides[operand][c] > 1 &&
+         g.sizes[r] >= 8 && g.sizes[c] >= 8 && item <= 8;
+}
+
+/// Calls `body(const int64_t (&offsets)[N], int64_t rows)` for up to kBlockRows whole rows at a time, in
+/// parallel.
+template <int N, class Body>
+void walk_row_blocks(const Geometry<N>& g, Body&& body) {
+  const int r = g.ndim - 2;
+  const int64_t rows = g.sizes[r], columns = g.sizes[g.ndim - 1];
+  Geometry<N> blocks = g;
+  blocks.ndim = g.ndim - 1;
+  blocks.sizes[r] = (rows + kBlockRows - 1) / kBlockRows;
+  blocks.numel = g.numel / (rows * columns) * blocks.sizes[r];
+  for (auto& strides : blocks.strides) strides[r] *= kBlockRows;
+  const int64_t grain = std::max<int64_t>(1, kPointwiseGrain / (kBlockRows * columns));
+  parallel_for(blocks.numel, grain, [&](int64_t begin, int64_t end) {
+    walk_rows(blocks, begin, end, [&](const int64_t(&offset)[N], int64_t count) {
+      int64_t at[N];
+      std::copy_n(offset, N, at);
+      for (int64_t k = 0; k < count; ++k, ++begin) {
+        body(at, std::min(kBlockRows, rows - begin % blocks.sizes[r] * kBlockRows));
+        for (int i = 0; i < N; ++i) at[i] += blocks.strides[i][r];
+      }
+    });
+  });
+}
+
 }  // namespace
 
-void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, size_t in_item, Row1 row,
+void transpose_elements(size_t item, const void* from, int64_t from_stride, int64_t rows, int64_t columns,
+                        void* to, int64_t to_stride) {
+  auto part = [&]<class T>(T) {
+    transpose_part(static_cast<const T*>(from), from_stride, rows, columns, static_cast<T*>(to), to_stride);
+  };
+  if (item == 1)
+    part(uint8_t{});
+  else if (item == 2)
+    part(uint16_t{});
+  else if (item == 4)
+    part(uint32_t{});
+  else
+    part(uint64_t{});
+}
+
+void walk1(const Geometry<2>& given, void* out, size_t out_item, const void* in, size_t in_item, Row1 row,
            const void* functor) {
   const char* source = static_cast<const char*>(in);
-  if (g.flat()) {
-    const int64_t size = static_cast<int64_t>(in_item);
+  const int64_t size = static_cast<int64_t>(in_item), out_size = static_cast<int64_t>(out_item);
+  if (given.flat()) {
+    const Geometry<2>& g = given;
     flat_rows(out, out_item, g.numel,
               [&](char* to, int64_t first, int64_t n) { row(to, source + first * size, n, functor); });
     return;
   }
+  const Geometry<2> g = along_result(given);
   const int64_t so = g.strides[0][g.ndim - 1], si = g.strides[1][g.ndim - 1];
+  if (runs_across(g, 1, in_item)) {
+    const int64_t columns = g.sizes[g.ndim - 1], row_step = g.strides[0][g.ndim - 2];
+    return walk_row_blocks(g, [&](const int64_t(&offset)[2], int64_t rows) {
+      Block block;
+      for (int64_t j = 0; j < columns; j += kBlockColumns) {
+        const int64_t n = std::min(kBlockColumns, columns - j);
+        transpose_elements(in_item, source + (offset[1] + j * si) * size, si, n, rows, block.bytes,
+                           kBlockColumns);
+        char* to = static_cast<char*>(out) + (offset[0] + j) * out_size;
+        for (int64_t i = 0; i < rows; ++i)
+          row(to + i * row_step * out_size, block.bytes + i * kBlockColumns * size, n, functor);
+      }
+    });
+  }
   const int64_t limit = so == 1 && si == 1 ? g.numel : kTile;
   parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
     Buffer in_buffer, out_buffer;
     walk_rows(g, begin, end, [&](const int64_t(&offset)[2], int64_t count) {
       for (int64_t i = 0; i < count; i += limit) {
         const int64_t n = std::min(limit, count - i);
-        char* to = static_cast<char*>(out) + (offset[0] + i * so) * static_cast<int64_t>(out_item);
-        const void* x = gathered(in_buffer, source + (offset[1] + i * si) * static_cast<int64_t>(in_item), si,
-                                 n, in_item);
+        char* to = static_cast<char*>(out) + (offset[0] + i * so) * out_size;
+        const void* x = gathered(in_buffer, source + (offset[1] + i * si) * size, si, n, in_item);
         row(so == 1 ? static_cast<void*>(to) : out_buffer.bytes, x, n, functor);
         if (so != 1) scatter(to, out_buffer, so, n, out_item);
       }
@@ -109,12 +204,13 @@ void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, siz
   });
 }
 
-void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
+void walk2(const Geometry<3>& given, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
            const void* scalar, const BinaryRows& rows, const void* functor) {
   const char* x = static_cast<const char*>(a);
   const char* y = static_cast<const char*>(b);
+  const Geometry<3> g = along_result(given);
   const int inner = g.ndim - 1;
-  const int64_t size = static_cast<int64_t>(in_item);
+  const int64_t size = static_cast<int64_t>(in_item), out_size = static_cast<int64_t>(out_item);
   const int64_t so = g.strides[0][inner], sa = a ? g.strides[1][inner] : 0, sb = b ? g.strides[2][inner] : 0;
   alignas(16) std::byte fixed[16];
   // One row of n elements whose operands start at xp and yp (null: the scalar).
@@ -141,23 +237,64 @@ void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, cons
     });
     return;
   }
+  struct Buffers {
+    Buffer a, b;
+    alignas(16) std::byte number[16];
+  };
+  // The same for operands with any steps. At most one may stay fixed; any other that is not contiguous is
+  // gathered.
+  auto run_strided = [&](void* to, const char* xp, int64_t step_a, const char* yp, int64_t step_b, int64_t n,
+                         Buffers& buffers) {
+    if (xp && step_a != 1 && !(step_a == 0 && step_b != 0))
+      xp = static_cast<const char*>(gathered(buffers.a, xp, step_a, n, in_item)), step_a = 1;
+    if (yp && step_b != 1 && !(step_b == 0 && step_a == 1))
+      yp = static_cast<const char*>(gathered(buffers.b, yp, step_b, n, in_item)), step_b = 1;
+    run(to, xp, step_a, yp, step_b, n, buffers.number);
+  };
+  const bool a_across = a && runs_across(g, 1, in_item), b_across = b && runs_across(g, 2, in_item);
+  if (a_across || b_across) {
+    const int64_t columns = g.sizes[inner];
+    return walk_row_blocks(g, [&](const int64_t(&offset)[3], int64_t count) {
+      Buffers buffers;
+      Block a_block, b_block;
+      // Steps along a row and to the next one.
+      const int64_t a_steps[2] = {a_across ? 1 : sa, a_across ? kBlockColumns
+                                                     : a      ? g.strides[1][inner - 1]
+                                                              : 0};
+      const int64_t b_steps[2] = {b_across ? 1 : sb, b_across ? kBlockColumns
+                                                     : b      ? g.strides[2][inner - 1]
+                                                              : 0};
+      for (int64_t j = 0; j < columns; j += kBlockColumns) {
+        const int64_t n = std::min(kBlockColumns, columns - j);
+        auto turned = [&](const char* from, int64_t stride, Block& block) {
+          transpose_elements(in_item, from, stride, n, count, block.bytes, kBlockColumns);
+          return reinterpret_cast<const char*>(block.bytes);
+        };
+        const char* xp = x ? x + (offset[1] + j * sa) * size : nullptr;
+        const char* yp = y ? y + (offset[2] + j * sb) * size : nullptr;
+        if (a_across) xp = turned(xp, sa, a_block);
+        if (b_across) yp = turned(yp, sb, b_block);
+        char* to = static_cast<char*>(out) + (offset[0] + j) * out_size;
+        for (int64_t i = 0; i < count; ++i) {
+          run_strided(to, xp, a_steps[0], yp, b_steps[0], n, buffers);
+          to += g.strides[0][inner - 1] * out_size;
+          if (xp) xp += a_steps[1] * size;
+          if (yp) yp += b_steps[1] * size;
+        }
+      }
+    });
+  }
   const int64_t limit = so == 1 && plain_steps ? g.numel : kTile;
   parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-    Buffer a_buffer, b_buffer, out_buffer;
-    alignas(16) std::byte number[16];
+    Buffers buffers;
+    Buffer out_buffer;
     walk_rows(g, begin, end, [&](const int64_t(&offset)[3], int64_t count) {
       for (int64_t i = 0; i < count; i += limit) {
         const int64_t n = std::min(limit, count - i);
-        char* to = static_cast<char*>(out) + (offset[0] + i * so) * static_cast<int64_t>(out_item);
+        char* to = static_cast<char*>(out) + (offset[0] + i * so) * out_size;
         const char* xp = x ? x + (offset[1] + i * sa) * size : nullptr;
         const char* yp = y ? y + (offset[2] + i * sb) * size : nullptr;
-        int64_t step_a = sa, step_b = sb;
-        // At most one operand may stay fixed; any other that is not contiguous is gathered.
-        if (xp && sa != 1 && !(sa == 0 && sb != 0))
-          xp = static_cast<const char*>(gathered(a_buffer, xp, sa, n, in_item)), step_a = 1;
-        if (yp && sb != 1 && !(sb == 0 && step_a == 1))
-          yp = static_cast<const char*>(gathered(b_buffer, yp, sb, n, in_item)), step_b = 1;
-        run(so == 1 ? static_cast<void*>(to) : out_buffer.bytes, xp, step_a, yp, step_b, n, number);
+        run_strided(so == 1 ? static_cast<void*>(to) : out_buffer.bytes, xp, sa, yp, sb, n, buffers);
         if (so != 1) scatter(to, out_buffer, so, n, out_item);
       }
     });
