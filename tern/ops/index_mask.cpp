@@ -163,14 +163,7 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   return reshape(index_put(reshape(expand(x, shape), {-1}), {positions}, values), shape);
 }
 
-Tensor nonzero(const Tensor& x) {
-  const std::vector<Tensor> columns = nonzero_coordinates("nonzero", x, /*flat=*/false);
-  if (columns.empty()) {  // a number: one empty row when it is not zero
-    const int64_t rows = nonzero_coordinates("nonzero", x, /*flat=*/true)[0].numel();
-    return empty_contiguous({rows, 0}, 0, DType::Int64, x.device());
-  }
-  return stack(columns, /*dim=*/1);
-}
+Tensor nonzero(const Tensor& x) { return nonzero_table("nonzero", x, /*flat=*/false, /*by_column=*/false); }
 Tensor argwhere(const Tensor& x) { return nonzero(x); }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right) {

@@ -216,7 +216,7 @@ std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vec
   return result;
 }
 
-std::vector<Tensor> nonzero_coordinates(const char* op, const Tensor& x, bool flat) {
+Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column) {
   TERN_CHECK(x.dim() <= kMaxDims || flat, NotImplementedError,
              "{}: at most {} dimensions, got {}: flatten some", op, kMaxDims, x.dim());
   int64_t count = 0;
@@ -233,24 +233,31 @@ std::vector<Tensor> nonzero_coordinates(const char* op, const Tensor& x, bool fl
     args.geometry = count_args.geometry;
   }
   const int64_t rank = flat ? 1 : x.dim();
-  Tensor all = empty_contiguous({rank, count}, rank * count, DType::Int64, x.device());
+  Tensor table = empty_contiguous(by_column ? Shape{rank, count} : Shape{count, rank}, rank * count,
+                                  DType::Int64, x.device());
   if (rank * count != 0) {
     args.dtype = x.dtype();
     args.rank = static_cast<int>(rank);
     args.in = x.data_ptr();
-    args.out = static_cast<int64_t*>(all.data_ptr());
+    args.out = static_cast<int64_t*>(table.data_ptr());
     args.count = count;
-    args.row_stride = 1;
-    args.column_stride = count;
+    args.row_stride = by_column ? 1 : rank;
+    args.column_stride = by_column ? count : 1;
     if (flat)
       args.sizes[0] = x.numel();
     else
       std::copy(x.shape().begin(), x.shape().end(), args.sizes);
     launch(current_stream(x.device()), kernels::nonzero, args);
   }
+  return table;
+}
+
+std::vector<Tensor> nonzero_coordinates(const char* op, const Tensor& x, bool flat) {
+  const Tensor table = nonzero_table(op, x, flat, /*by_column=*/true);
+  const int64_t count = table.size(1);
   std::vector<Tensor> columns;
-  for (int64_t d = 0; d < rank; ++d)
-    columns.push_back(Tensor::view_of(all.storage(), DType::Int64, {count}, {1}, d * count));
+  for (int64_t d = 0; d < table.size(0); ++d)
+    columns.push_back(Tensor::view_of(table.storage(), DType::Int64, {count}, {1}, d * count));
   return columns;
 }
 

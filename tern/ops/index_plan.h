@@ -54,6 +54,9 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
 /// Throws IndexError in PyTorch's words for too many indices, masks that do not
 /// fit, and floating tensors.
 std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices);
+/// The coordinates of the non-zero elements of x, a row for each of them or, `by_column`, for each dimension;
+/// with `flat`, the positions in row-major order as a single one. Blocks the host.
+Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column);
 /// The coordinates of the non-zero elements, a contiguous tensor for each
 /// dimension; with `flat`, the positions in row-major order as a single one.
 /// Blocks the host.

@@ -1,12 +1,10 @@
-// Reading and writing elements named by index tensors, finding non-zero
-// elements, searching sorted rows. The order in which writes meet is explained
-// at IndexPutArgs (kernels/index.h).
+// Reading and writing elements named by index tensors, searching sorted rows. The order in which writes meet
+// is explained at IndexPutArgs (kernels/index.h); non-zero elements are in nonzero.cpp.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <vector>
 
-#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/walk.h"
 #include "tern/kernels/functors.h"
 #include "tern/kernels/list.h"
 
@@ -41,6 +39,22 @@ void visit_count(const IndexedDims& dims, F&& f) {
   else
     f.template operator()<kMaxIndexTensors>();
 }
+/// Calls f with an unsigned type of an element's size: for what only moves elements.
+template <class F>
+void visit_bits(DType dtype, F&& f) {
+  switch (itemsize(dtype)) {
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    case 8:
+      return f.template operator()<uint64_t>();
+    default:
+      throw_not_computable(dtype);
+  }
+}
 template <int N>
 int count_of(const IndexedDims& dims) {
   return N == 1 ? 1 : dims.count;
@@ -63,29 +77,62 @@ bool fixed_address(const IndexedDims& dims, const Geometry<2 + N>& g) {
   return true;
 }
 
-/// One index tensor's checks with everything in registers.
+/// One index tensor, whose indices are checked row by row before any of them is used: the loops that then use
+/// them do nothing else.
 class Checker {
  public:
   explicit Checker(const IndexedDims& dims)
       : dims_(dims), size_(dims.size[0]), stride_(dims.stride[0]), wrap_(dims.wrap ? size_ : 0) {}
-  [[gnu::always_inline]] int64_t operator()(int64_t index) const {
-    const int64_t wrapped = index < 0 ? index + wrap_ : index;
-    if (static_cast<uint64_t>(wrapped) >= static_cast<uint64_t>(size_)) [[unlikely]]
-      throw_index_out_of_bounds(dims_, 0, index);
-    return wrapped * stride_;
+
+  /// Throws IndexError unless all are in range.
+  void check(const int64_t* index, int64_t step, int64_t n) {
+    if (index == checked_ && n == count_) return;
+    checked_ = index;
+    count_ = n;
+    uint64_t outside = 0;
+    if (step == 1)
+      for (int64_t i = 0; i < n; ++i) outside |= is_outside(index[i]);
+    else
+      for (int64_t i = 0; i < n; ++i) outside |= is_outside(index[i * step]);
+    if (outside == 0) [[likely]]
+      return;
+    while (!is_outside(*index)) index += step;
+    throw_index_out_of_bounds(dims_, 0, *index);
   }
+  /// Of a checked index.
+  [[gnu::always_inline]] int64_t operator()(int64_t index) const { return wrapped(index) * stride_; }
+  bool plain() const { return stride_ == 1 && wrap_ == 0; }
 
  private:
+  [[gnu::always_inline]] int64_t wrapped(int64_t index) const { return index + (index >> 63 & wrap_); }
+  [[gnu::always_inline]] bool is_outside(int64_t index) const {
+    return static_cast<uint64_t>(wrapped(index)) >= static_cast<uint64_t>(size_);
+  }
+
   const IndexedDims& dims_;
-  int64_t size_, stride_, wrap_;
+  const int64_t size_, stride_, wrap_;
+  const int64_t* checked_ = nullptr;  // rows often share their indices
+  int64_t count_ = 0;
 };
+
+constexpr int64_t kCheckedTile = 16384;  // indices that stay in the cache between check and use
 
 /// out[i] = x[i + index[i] * stride], each with its own step.
 template <class T>
-void get_row(const IndexedDims& dims, T* out, int64_t out_step, const T* x, int64_t x_step,
-             const int64_t* index, int64_t index_step, int64_t n) {
-  const Checker at(dims);
-  for (int64_t i = 0; i < n; ++i) out[i * out_step] = x[i * x_step + at(index[i * index_step])];
+void get_row(Checker& at, T* out, int64_t out_step, const T* x, int64_t x_step, const int64_t* index,
+             int64_t index_step, int64_t n) {
+  for (; n > 0; n -= kCheckedTile) {
+    const int64_t count = std::min(n, kCheckedTile);
+    at.check(index, index_step, count);
+    if (at.plain() && out_step == 1 && x_step == 0 && index_step == 1)
+#pragma GCC unroll 4
+      for (int64_t i = 0; i < count; ++i) out[i] = x[index[i]];
+    else
+      for (int64_t i = 0; i < count; ++i) out[i * out_step] = x[i * x_step + at(index[i * index_step])];
+    out += count * out_step;
+    x += count * x_step;
+    index += count * index_step;
+  }
 }
 
 template <class T, int N>
@@ -98,17 +145,18 @@ void get(const IndexGetArgs& args) {
   T* out = static_cast<T*>(args.out);
   const T* in = static_cast<const T*>(args.in);
   parallel_for(g.numel, kIndexGrain, [&](int64_t begin, int64_t end) {
+    Checker checker(dims);
     walk_rows(g, begin, end, [&](const int64_t(&offsets)[2 + N], int64_t n) {
       T* o = out + offsets[0];
       const T* x = in + offsets[1];
       if (fixed) {
         x += address<N>(dims, offsets + 2);
         if (so == 1 && si == 1)
-          std::memcpy(o, x, static_cast<size_t>(n) * sizeof(T));
+          copy_bytes(o, x, n * static_cast<int64_t>(sizeof(T)));
         else
           for (int64_t i = 0; i < n; ++i) o[i * so] = x[i * si];
       } else if constexpr (N == 1) {
-        get_row(dims, o, so, x, si, dims.index[0] + offsets[2], g.strides[2][inner], n);
+        get_row(checker, o, so, x, si, dims.index[0] + offsets[2], g.strides[2][inner], n);
       } else {
         int64_t at[N];
         std::copy_n(offsets + 2, N, at);
@@ -152,12 +200,22 @@ template <class Mode, int N, class T>
 void put_points(const IndexedDims& dims, T* out, int64_t out_step, const T* source, int64_t source_step,
                 const int64_t* start, const int64_t* steps, int64_t n) {
   if constexpr (N == 1) {
-    const Checker at(dims);
+    Checker at(dims);
     const int64_t* index = dims.index[0] + start[0];
     const int64_t index_step = steps[0];
-    for (int64_t i = 0; i < n; ++i) {
-      T& o = out[i * out_step + at(index[i * index_step])];
-      o = Mode::apply(o, source[i * source_step]);
+    for (; n > 0; n -= kCheckedTile) {
+      const int64_t count = std::min(n, kCheckedTile);
+      at.check(index, index_step, count);
+      if (at.plain() && out_step == 0 && source_step == 1 && index_step == 1)
+        for (int64_t i = 0; i < count; ++i) out[index[i]] = Mode::apply(out[index[i]], source[i]);
+      else
+        for (int64_t i = 0; i < count; ++i) {
+          T& o = out[i * out_step + at(index[i * index_step])];
+          o = Mode::apply(o, source[i * source_step]);
+        }
+      out += count * out_step;
+      source += count * source_step;
+      index += count * index_step;
     }
   } else {
     int64_t at[N];
@@ -174,13 +232,11 @@ template <class Mode, class T, int N>
 void put(const IndexPutArgs& args) {
   const IndexedDims& dims = args.dims;
   Geometry<2 + N> free = operands<N>(args.free), addressed = operands<N>(args.addressed);
-  T value{};
+  const uint64_t bits = args.source ? 0 : bits_of(args.dtype, args.value);
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
   const T* source = static_cast<const T*>(args.source);
   if (!source) {
-    if constexpr (std::is_same_v<Compute<T>, float>)
-      value = T(static_cast<float>(args.value.floating));
-    else
-      value = functors::from_param<T>(args.value);
     source = &value;
     std::fill_n(free.strides[1], kMaxDims, 0);
     std::fill_n(addressed.strides[1], kMaxDims, 0);
@@ -229,70 +285,6 @@ void put(const IndexPutArgs& args) {
   });
 }
 
-template <class T>
-[[gnu::always_inline]] inline bool is_nonzero(T x) {
-  if constexpr (std::is_same_v<T, Compute<T>>)
-    return x != T(0);
-  else
-    return static_cast<float>(x) != 0.0f;
-}
-
-constexpr int64_t kNonzeroBlock = 65536;
-
-/// Non-zero elements of each block of kNonzeroBlock elements.
-template <class T>
-std::vector<int64_t> count_blocks(const Geometry<1>& g, const T* in) {
-  std::vector<int64_t> counts(static_cast<size_t>((g.numel + kNonzeroBlock - 1) / kNonzeroBlock));
-  const int64_t step = g.strides[0][g.ndim - 1];
-  parallel_for(static_cast<int64_t>(counts.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      int64_t total = 0;
-      walk_rows(g, block * kNonzeroBlock, std::min(g.numel, (block + 1) * kNonzeroBlock),
-                [&](const int64_t(&offset)[1], int64_t n) {
-                  const T* x = in + offset[0];
-                  int32_t row = 0;  // a row is at most one block
-                  if (step == 1)
-                    for (int64_t i = 0; i < n; ++i) row += is_nonzero(x[i]);
-                  else
-                    for (int64_t i = 0; i < n; ++i) row += is_nonzero(x[i * step]);
-                  total += row;
-                });
-      counts[static_cast<size_t>(block)] = total;
-    }
-  });
-  return counts;
-}
-
-template <class T>
-void list_nonzero(const NonzeroArgs& args) {
-  const Geometry<1>& g = args.geometry;
-  const T* in = static_cast<const T*>(args.in);
-  std::vector<int64_t> first = count_blocks(g, in);
-  int64_t total = 0;
-  for (int64_t& count : first) total += std::exchange(count, total);
-  const int64_t step = g.strides[0][g.ndim - 1];
-  parallel_for(static_cast<int64_t>(first.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      int64_t n = first[static_cast<size_t>(block)];
-      int64_t position = block * kNonzeroBlock;
-      walk_rows(g, position, std::min(g.numel, position + kNonzeroBlock),
-                [&](const int64_t(&offset)[1], int64_t count) {
-                  const T* x = in + offset[0];
-                  for (int64_t i = 0; i < count; ++i, ++position) {
-                    if (!is_nonzero(x[i * step]) || n >= args.count) continue;
-                    int64_t* row = args.out + n++ * args.row_stride;
-                    int64_t rest = position;
-                    for (int d = args.rank - 1; d > 0; --d) {
-                      row[d * args.column_stride] = rest % args.sizes[d];
-                      rest /= args.sizes[d];
-                    }
-                    row[0] = rest;
-                  }
-                });
-    }
-  });
-}
-
 /// The order of torch.sort: NaN above everything.
 template <class C>
 bool below(C a, C b) {
@@ -305,42 +297,16 @@ bool below(C a, C b) {
 }  // namespace
 
 void index_get(const LaunchContext&, const IndexGetArgs& args) {
-  visit_count(args.dims, [&]<int N>() {
-    switch (itemsize(args.dtype)) {
-      case 1:
-        return get<uint8_t, N>(args);
-      case 2:
-        return get<uint16_t, N>(args);
-      case 4:
-        return get<uint32_t, N>(args);
-      case 8:
-        return get<uint64_t, N>(args);
-      default:
-        throw_not_computable(args.dtype);
-    }
-  });
+  visit_count(args.dims, [&]<int N>() { visit_bits(args.dtype, [&]<class T>() { get<T, N>(args); }); });
 }
 
 void index_put(const LaunchContext&, const IndexPutArgs& args) {
-  visit_dtype(args.dtype, [&]<class T>() {
-    visit_count(args.dims, [&]<int N>() {
-      if (args.mode == IndexPutMode::Add)
-        put<AddElement, T, N>(args);
-      else
-        put<SetElement, T, N>(args);
-    });
+  visit_count(args.dims, [&]<int N>() {
+    if (args.mode == IndexPutMode::Add)
+      visit_dtype(args.dtype, [&]<class T>() { put<AddElement, T, N>(args); });
+    else
+      visit_bits(args.dtype, [&]<class T>() { put<SetElement, T, N>(args); });
   });
-}
-
-void nonzero_count(const LaunchContext&, const NonzeroCountArgs& args) {
-  visit_dtype(args.dtype, [&]<class T>() {
-    *args.count = 0;
-    for (int64_t count : count_blocks(args.geometry, static_cast<const T*>(args.in))) *args.count += count;
-  });
-}
-
-void nonzero(const LaunchContext&, const NonzeroArgs& args) {
-  visit_dtype(args.dtype, [&]<class T>() { list_nonzero<T>(args); });
 }
 
 void searchsorted(const LaunchContext&, const SearchSortedArgs& args) {
