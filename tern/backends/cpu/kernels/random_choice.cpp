@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tern/backends/cpu/kernels/random_blocks.h"
+#include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/kernels/list.h"
 #include "tern/kernels/random.h"
 
@@ -18,8 +19,8 @@ uint64_t key_at(const PermutationArgs& args, uint64_t index) {
   return index % 2 == 0 ? uint64_t{w[0]} << 32 | w[1] : uint64_t{w[2]} << 32 | w[3];
 }
 
-/// Sorts [first, last) by keys and writes the indices.
-void sort_nearly_sorted(uint64_t* first, uint64_t* last, const PermutationArgs& args, int64_t* out) {
+/// Sorts [first, last) by keys.
+void sort_nearly_sorted(uint64_t* first, uint64_t* last, const PermutationArgs& args) {
   auto less = [&args](uint64_t a, uint64_t b) {
     if ((a ^ b) >> 32 != 0) [[likely]]
       return a < b;
@@ -32,7 +33,17 @@ void sort_nearly_sorted(uint64_t* first, uint64_t* last, const PermutationArgs& 
     for (; place > first && less(entry, place[-1]); --place) *place = place[-1];
     *place = entry;
   }
-  for (; first < last; ++first) *out++ = static_cast<uint32_t>(*first);
+}
+
+/// Brings n entries into the order of `bits` of their bits, of which `shift` are below; equal ones in any
+/// order. `starts` has 2^bits elements.
+void spread(const uint64_t* entries, uint64_t* to, size_t n, int shift, int bits, uint32_t* starts) {
+  const uint64_t mask = (uint64_t{1} << bits) - 1;
+  std::fill_n(starts, mask + 1, 0);
+  for (size_t i = 0; i < n; ++i) ++starts[entries[i] >> shift & mask];
+  uint32_t start = 0;
+  for (size_t b = 0; b <= mask; ++b) start += std::exchange(starts[b], start);
+  for (size_t i = 0; i < n; ++i) to[starts[entries[i] >> shift & mask]++] = entries[i];
 }
 
 double uniform_at(uint64_t seed, uint64_t position, int64_t number) {
@@ -86,26 +97,37 @@ WeightFault sample_without(const MultinomialArgs& args, const double* weights, i
 
 void permutation(const LaunchContext&, const PermutationArgs& args) {
   const size_t count = static_cast<size_t>(args.count);
-  auto* keys = reinterpret_cast<uint64_t*>(args.out);
-  for_each_counter_block<2>(keys, args.count, args.seed, args.position,
-                            [](const Words& w, uint64_t* to, int64_t, int64_t n) {
-                              for (int64_t i = 0; i < n; ++i)
-                                to[i] = uint64_t{w[i % 2 * 2][i / 2]} << 32 | w[i % 2 * 2 + 1][i / 2];
-                            });
-  // Keys are uniform: their upper bits put them nearly in order, and an insertion sort does the rest. An
-  // entry is the upper half of a key above its index; equal halves are told apart by the whole keys.
-  const int shift = 64 - std::clamp(static_cast<int>(std::bit_width(count)) - 1, 1, 28);
-  std::vector<uint32_t> starts((size_t{1} << (64 - shift)) + 1);
-  for (size_t i = 0; i < count; ++i) ++starts[(keys[i] >> shift) + 1];
-  for (size_t b = 1; b < starts.size(); ++b) starts[b] += starts[b - 1];
-  std::vector<uint64_t> entries(count);
-  for (size_t i = 0; i < count; ++i) entries[starts[keys[i] >> shift]++] = keys[i] >> 32 << 32 | i;
-  // Each bucket's start was moved on to its end.
-  parallel_for(static_cast<int64_t>(starts.size()) - 1, 8192, [&](int64_t begin, int64_t end) {
-    size_t first = begin == 0 ? 0 : starts[static_cast<size_t>(begin) - 1];
-    sort_nearly_sorted(entries.data() + first, entries.data() + starts[static_cast<size_t>(end) - 1], args,
-                       args.out + first);
-  });
+  // An entry is the upper half of a key above its index; equal halves are told apart by the whole keys.
+  auto* entries = reinterpret_cast<uint64_t*>(args.out);
+  for_each_counter_block<2>(
+      entries, args.count, args.seed, args.position,
+      [](const Words& w, uint64_t* to, int64_t first, int64_t n) {
+        const auto index = static_cast<uint64_t>(first);
+        for (int64_t i = 0; i < n / 2; ++i) {
+          to[2 * i] = uint64_t{w[0][i]} << 32 | (index + 2 * static_cast<uint64_t>(i));
+          to[2 * i + 1] = uint64_t{w[2][i]} << 32 | (index + 2 * static_cast<uint64_t>(i) + 1);
+        }
+        if (n % 2 != 0) to[n - 1] = uint64_t{w[0][n / 2]} << 32 | (index + static_cast<uint64_t>(n - 1));
+      });
+  // Keys are uniform. Their first bits make buckets that stay in the cache, the next ones put those nearly in
+  // order, and an insertion sort does the rest.
+  const int bits = std::min(static_cast<int>(std::bit_width(count)) + 1, 28);  // most keys differ in them
+  const int first_bits = std::clamp(bits - 11, 0, 10), next_bits = bits - first_bits;
+  Scratch<uint64_t> buckets(args.count);
+  std::vector<uint32_t> ends(size_t{1} << first_bits);
+  spread(entries, buckets.get(), count, std::min(63, 64 - first_bits), first_bits, ends.data());
+  parallel_for(static_cast<int64_t>(ends.size()), std::max<int64_t>(1, 8192 >> next_bits),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<uint32_t> starts(size_t{1} << next_bits);
+                 for (auto b = static_cast<size_t>(begin); b < static_cast<size_t>(end); ++b) {
+                   const size_t first = b == 0 ? 0 : ends[b - 1], n = ends[b] - first;
+                   uint64_t* sorted = entries + first;
+                   spread(buckets.get() + first, sorted, n, 64 - first_bits - next_bits, next_bits,
+                          starts.data());
+                   sort_nearly_sorted(sorted, sorted + n, args);
+                   for (size_t i = 0; i < n; ++i) sorted[i] = static_cast<uint32_t>(sorted[i]);
+                 }
+               });
 }
 
 void multinomial(const LaunchContext&, const MultinomialArgs& args) {
