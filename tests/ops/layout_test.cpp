@@ -1,0 +1,140 @@
+// Operators that move elements, on sizes and layouts that reach every loop of their kernels: transposed and
+// reversed operands, long rows, all item sizes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tern/base/error.h"
+#include "tern/core/generator.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/ops/shape.h"
+
+namespace tern {
+namespace {
+
+const std::vector<DType> kDTypes = {DType::UInt8, DType::Float16, DType::Float32, DType::Float64};
+
+Tensor numbers(IntArrayRef shape, DType dtype) { return randint(0, 100, shape).to(dtype); }
+
+std::vector<double> values(const Tensor& x) { return x.to(DType::Float64).to_vector<double>(); }
+
+TEST(Layout, TransposedOperands) {
+  manual_seed(1);
+  for (DType dtype : kDTypes)
+    for (auto [rows, columns] : {std::pair{8, 8}, {33, 65}, {100, 300}, {7, 200}}) {
+      const Tensor x = numbers({3, rows, columns}, dtype), y = numbers({3, columns, rows}, dtype);
+      const Tensor turned = y.transpose(1, 2), dense = clone(turned).contiguous();
+      const std::vector<double> sum = values(add(x, dense));
+      EXPECT_EQ(values(add(x, turned)), sum);
+      EXPECT_EQ(values(add(turned, x)), sum);
+      EXPECT_EQ(values(add(turned, turned)), values(add(dense, dense)));
+      EXPECT_EQ(values(gt(turned, 50)), values(gt(dense, 50)));
+      EXPECT_EQ(values(add(turned, x.slice(2, 0, 1))), values(add(dense, x.slice(2, 0, 1))));
+      EXPECT_EQ(values(turned.to(DType::Int32)), values(dense.to(DType::Int32)));
+      Tensor target = clone(y).transpose(1, 2);
+      target.add_(x);
+      EXPECT_EQ(values(target), sum);
+    }
+}
+
+TEST(Layout, ReversedAndSteppedCopies) {
+  for (DType dtype : kDTypes) {
+    const int64_t n = 1027;
+    const Tensor x = numbers({5, n}, dtype);
+    const std::vector<double> all = values(x);
+    const std::vector<double> reversed = values(flip(x, {1})), rolled = values(roll(x, {3}, {1}));
+    for (int64_t r = 0; r < 5; ++r)
+      for (int64_t i = 0; i < n; ++i) {
+        const double value = all[static_cast<size_t>(r * n + i)];
+        ASSERT_EQ(reversed[static_cast<size_t>(r * n + n - 1 - i)], value);
+        ASSERT_EQ(rolled[static_cast<size_t>(r * n + (i + 3) % n)], value);
+      }
+    for (int64_t step : {2, 3}) {
+      const Tensor part = x.slice(1, 1, n, step);
+      const std::vector<double> stepped = values(part.contiguous());
+      for (int64_t i = 0; i < part.size(1); ++i)
+        ASSERT_EQ(stepped[static_cast<size_t>(i)], all[static_cast<size_t>(1 + i * step)]);
+    }
+  }
+}
+
+TEST(Layout, WhereOfRowsAndNumbers) {
+  manual_seed(2);
+  for (DType dtype : kDTypes) {
+    const Tensor a = numbers({65, 70}, dtype), b = numbers({65, 70}, dtype), chosen = gt(randn({65, 70}), 0);
+    const Tensor row = a.slice(0, 0, 1), column = b.slice(1, 0, 1);
+    auto expect = [&](const Tensor& condition, const Tensor& x, const Tensor& y, const Tensor& result) {
+      const std::vector<double> c = values(expand(condition, {65, 70}).contiguous()),
+                                xs = values(expand(x, {65, 70}).contiguous()),
+                                ys = values(expand(y, {65, 70}).contiguous()), got = values(result);
+      for (size_t i = 0; i < got.size(); ++i) ASSERT_EQ(got[i], c[i] != 0 ? xs[i] : ys[i]);
+    };
+    expect(chosen, a, b, where(chosen, a, b));
+    expect(chosen, row, column, where(chosen, row, column));
+    expect(chosen, column, b, where(chosen, column, b));
+    expect(chosen.slice(1, 0, 1), a, b, where(chosen.slice(1, 0, 1), a, b));
+    expect(chosen, a, full({1}, 7).to(dtype), where(chosen, a, 7));
+    expect(chosen, full({1}, 7).to(dtype), b, where(chosen, 7, b));
+  }
+}
+
+TEST(Layout, NonzeroOfLongAndShortRows) {
+  manual_seed(3);
+  for (Shape shape : {Shape{70000}, Shape{3, 50, 3}, Shape{2, 40000}, Shape{5000, 2, 7}}) {
+    const Tensor x = gt(randn(shape), 0.5);
+    const std::vector<double> all = values(x);
+    const std::vector<int64_t> found = nonzero(x).to_vector<int64_t>();
+    const size_t rank = shape.size();
+    size_t at = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (all[i] == 0) continue;
+      int64_t position = 0;
+      ASSERT_LE((at + 1) * rank, found.size());
+      for (size_t d = 0; d < rank; ++d) position = position * shape[d] + found[at * rank + d];
+      ASSERT_EQ(position, static_cast<int64_t>(i));
+      ++at;
+    }
+    EXPECT_EQ(at * rank, found.size());
+    EXPECT_EQ(masked_select(x, x).numel(), static_cast<int64_t>(at));
+  }
+  EXPECT_EQ(nonzero(full({}, 3)).shape(), (Shape{1, 0}));
+}
+
+TEST(Layout, AnIndexOutOfRangeAtTheEndOfALongRow) {
+  for (int64_t n : {1, 9, 20000}) {
+    const Tensor x = numbers({2, 50}, DType::Float32), good = randint(0, 50, {2, n});
+    Tensor bad = clone(good);
+    bad.select(0, 1).slice(0, n - 1, n).fill_(50);
+    EXPECT_THROW(gather(x, 1, bad), IndexError);
+    EXPECT_THROW(index_select(x, 1, bad.select(0, 1)), IndexError);
+    EXPECT_THROW(scatter_add(x, 1, bad, ones({2, n})), IndexError);
+    bad.select(0, 1).slice(0, n - 1, n).fill_(-1);
+    EXPECT_THROW(gather(x, 1, bad), IndexError);
+    const std::vector<double> all = values(x), got = values(gather(x, 1, good));
+    const std::vector<int64_t> index = good.to_vector<int64_t>();
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(got[i], all[i / static_cast<size_t>(n) * 50 + static_cast<size_t>(index[i])]);
+  }
+}
+
+TEST(Layout, PermutationsAreTheOrderOfTheirKeys) {
+  for (int64_t n : {1, 2, 700, 2049, 4097, 300001}) {
+    manual_seed(11);
+    const std::vector<int64_t> order = randperm(n).to_vector<int64_t>();
+    std::vector<std::pair<uint64_t, int64_t>> keys;
+    for (int64_t i = 0; i < n; ++i) {
+      const auto w = philox(11, static_cast<uint64_t>(i / 2));
+      keys.emplace_back(i % 2 == 0 ? uint64_t{w[0]} << 32 | w[1] : uint64_t{w[2]} << 32 | w[3], i);
+    }
+    std::sort(keys.begin(), keys.end());
+    for (size_t i = 0; i < order.size(); ++i) ASSERT_EQ(order[i], keys[i].second);
+  }
+}
+
+}  // namespace
+}  // namespace tern
