@@ -16,13 +16,8 @@ inline void copy_bytes(void* to, const void* from, int64_t nbytes) {
   typedef uint8_t Line __attribute__((vector_size(64), aligned(1), may_alias));
   auto* t = static_cast<char*>(to);
   auto* f = static_cast<const char*>(from);
-  for (; nbytes >= 256; nbytes -= 256, t += 256, f += 256) {
-    Line lines[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) lines[i] = reinterpret_cast<const Line*>(f)[i];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) reinterpret_cast<Line*>(t)[i] = lines[i];
-  }
+  for (; nbytes >= 64; nbytes -= 64, t += 64, f += 64)
+    *reinterpret_cast<Line*>(t) = *reinterpret_cast<const Line*>(f);
   std::memcpy(t, f, static_cast<size_t>(nbytes));
 }
 
