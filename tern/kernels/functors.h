@@ -7,6 +7,7 @@
 
 #include "tern/kernels/math.h"
 #include "tern/kernels/pointwise.h"
+#include "tern/kernels/trigonometry.h"
 
 namespace tern::functors {
 
@@ -51,9 +52,6 @@ TERN_UNARY(Log10, std::log10(x));
 TERN_UNARY(Sqrt, std::sqrt(x));
 TERN_UNARY(Rsqrt, C(1) / std::sqrt(x));
 TERN_UNARY(Reciprocal, C(1) / x);
-TERN_UNARY(Sin, std::sin(x));
-TERN_UNARY(Cos, std::cos(x));
-TERN_UNARY(Tan, std::tan(x));
 TERN_UNARY(Tanh, math::tanh(x));
 TERN_UNARY(Erf, math::erf(x));
 TERN_UNARY(Sigmoid, math::sigmoid(x));
@@ -79,6 +77,22 @@ TERN_ROUNDING(Ceil, std::ceil);
 TERN_ROUNDING(Round, std::nearbyint);
 TERN_ROUNDING(Trunc, std::trunc);
 #undef TERN_ROUNDING
+
+/// `fast` is for loops that have seen that all their elements are `inside`.
+#define TERN_TRIGONOMETRIC(Name, function)                                                           \
+  template <class C>                                                                                 \
+  struct Name {                                                                                      \
+    explicit Name(const Param*) {}                                                                   \
+    TERN_FN C operator()(C x) const { return std::function(x); }                                     \
+    TERN_FN static bool inside(float x) {                                                            \
+      return (x <= math::kTrigonometricLimit) & (x >= -math::kTrigonometricLimit);                   \
+    }                                                                                                \
+    TERN_FN C fast(C x) const requires std::is_same_v<C, float> { return math::function##_near(x); } \
+  }
+TERN_TRIGONOMETRIC(Sin, sin);
+TERN_TRIGONOMETRIC(Cos, cos);
+TERN_TRIGONOMETRIC(Tan, tan);
+#undef TERN_TRIGONOMETRIC
 
 /// params: beta, threshold.
 template <class C>
@@ -107,10 +121,13 @@ struct LeakyRelu {
 template <class C>
 struct Clamp {
   C low, high;
-  explicit Clamp(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])) {}
+  explicit Clamp(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])) {
+    if (is_nan(low)) high = low;
+  }
   TERN_FN C operator()(C x) const {
-    C y = x >= low || is_nan(x) ? x : low;
-    return y <= high || is_nan(y) ? y : high;
+    C y = !(x >= low) ? low : x;
+    y = !(y <= high) ? high : y;
+    return is_nan(x) ? x : y;
   }
 };
 
@@ -193,9 +210,9 @@ struct Sub {
 };
 TERN_BINARY(Mul, C, wrap_mul(a, b));
 TERN_BINARY(Div, C, a / b);
-TERN_BINARY(Atan2, C, std::atan2(a, b));
-TERN_BINARY(Maximum, C, is_nan(a) || a > b ? a : b);
-TERN_BINARY(Minimum, C, is_nan(a) || a < b ? a : b);
+TERN_BINARY(Atan2, C, math::atan2(a, b));
+TERN_BINARY(Maximum, C, is_nan(a) | (a > b) ? a : b);
+TERN_BINARY(Minimum, C, is_nan(a) | (a < b) ? a : b);
 TERN_BINARY(Eq, bool, a == b);
 TERN_BINARY(Ne, bool, a != b);
 TERN_BINARY(Lt, bool, a < b);

@@ -1,5 +1,6 @@
 // Elementary functions for element functors: branch-free float forms that compilers vectorise on a CPU
-// (within 2 ulp unless said), the tool chain's own on a GPU and for double.
+// (within 2 ulp unless said), the tool chain's own on a GPU. Double forms worth their own are in
+// math_double.h, angles in trigonometry.h.
 #pragma once
 
 #include <bit>
@@ -7,11 +8,8 @@
 #include <cstdint>
 #include <limits>
 
-#if defined(__CUDACC__)
-#define TERN_FN __host__ __device__ __forceinline__
-#else
-#define TERN_FN [[gnu::always_inline]] inline
-#endif
+#include "tern/kernels/math_double.h"
+#include "tern/kernels/target.h"
 
 namespace tern::math {
 
@@ -167,15 +165,10 @@ TERN_FN float erf(float x) {
 /// 1 / (1 + e^-x), within 3 ulp.
 TERN_FN float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 
-TERN_FN double exp(double x) { return ::exp(x); }
-TERN_FN double log(double x) { return ::log(x); }
 TERN_FN double expm1(double x) { return ::expm1(x); }
 TERN_FN double log1p(double x) { return ::log1p(x); }
 TERN_FN double tanh(double x) { return ::tanh(x); }
 TERN_FN double erf(double x) { return ::erf(x); }
-TERN_FN double sigmoid(double x) { return 1.0 / (1.0 + ::exp(-x)); }
-
-TERN_FN float pow(float x, float y) { return ::powf(x, y); }
-TERN_FN double pow(double x, double y) { return ::pow(x, y); }
+TERN_FN double sigmoid(double x) { return 1.0 / (1.0 + exp(-x)); }
 
 }  // namespace tern::math

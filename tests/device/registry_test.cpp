@@ -48,14 +48,15 @@ TEST(Registry, WithoutAGpu) {
 }
 
 TEST(Registry, CountersOfTheCpu) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer's own allocator takes the place of the counting one";
+#endif
   Backend& cpu = backend_of(DeviceType::CPU);
   const MemoryStats before = cpu.memory_stats(0);
   const Storage storage = cpu.allocate(1 << 20, kCPU);
   const MemoryStats after = cpu.memory_stats(0);
-#if !defined(__SANITIZE_ADDRESS__)
   EXPECT_EQ(after.allocated, before.allocated + (1 << 20));
   EXPECT_EQ(after.num_allocations, before.num_allocations + 1);
-#endif
   EXPECT_NO_THROW(cpu.empty_cache(0));
 }
 

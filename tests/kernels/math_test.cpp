@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tern/kernels/trigonometry.h"
+
 namespace tern {
 namespace {
 
@@ -59,18 +61,81 @@ TEST_P(Math, SpecialValues) {
 /// Results below 2^-128 become 0, as PyTorch's: e^-x overflows before the result does.
 double exact_sigmoid(double x) { return x < -88.7228394 ? 0 : 1 / (1 + std::exp(-x)); }
 
+/// The fast forms where they hold, the C library's beyond, as the kernels choose.
+float sine(float x) { return std::fabs(x) <= math::kTrigonometricLimit ? math::sin_near(x) : std::sin(x); }
+float cosine(float x) { return std::fabs(x) <= math::kTrigonometricLimit ? math::cos_near(x) : std::cos(x); }
+float tangent(float x) { return std::fabs(x) <= math::kTrigonometricLimit ? math::tan_near(x) : std::tan(x); }
+
 const Row kRows[] = {{"exp", [](float x) { return math::exp(x); }, std::exp, 2},
                      {"log", [](float x) { return math::log(x); }, std::log, 2},
                      {"expm1", [](float x) { return math::expm1(x); }, std::expm1, 4},
                      {"log1p", [](float x) { return math::log1p(x); }, std::log1p, 2},
                      {"tanh", [](float x) { return math::tanh(x); }, std::tanh, 2},
                      {"erf", [](float x) { return math::erf(x); }, std::erf, 2},
-                     {"sigmoid", [](float x) { return math::sigmoid(x); }, exact_sigmoid, 3}};
+                     {"sigmoid", [](float x) { return math::sigmoid(x); }, exact_sigmoid, 3},
+                     {"sin", sine, std::sin, 2},
+                     {"cos", cosine, std::cos, 2},
+                     {"tan", tangent, std::tan, 3}};
 
 INSTANTIATE_TEST_SUITE_P(Float, Math, ::testing::ValuesIn(kRows),
                          [](const ::testing::TestParamInfo<Row>& row) {
                            return std::string(row.param.name);
                          });
+
+const float kSpecial[] = {0.0f, 1.0f, 2.0f, 3.0f, 0.5f, 2.5f, 1e30f, 1e-40f, INFINITY, NAN};
+
+/// A function of two floats at all pairs of special values and at a sample of all floats.
+void expect_close(float (*function)(float, float), double (*exact)(double, double), double limit) {
+  auto expect_at = [&](float x, float y) {
+    const float found = function(x, y);
+    const double expected = exact(static_cast<double>(x), static_cast<double>(y));
+    EXPECT_LE(ulps(found, expected), limit) << x << ", " << y << " give " << found << ", not " << expected;
+    if (!std::isnan(expected)) {
+      EXPECT_EQ(std::signbit(found), std::signbit(expected)) << x << ", " << y;
+    }
+  };
+  for (float x : kSpecial)
+    for (float y : kSpecial)
+      for (int signs = 0; signs < 4; ++signs) expect_at(signs & 1 ? -x : x, signs & 2 ? -y : y);
+  uint32_t bits = 1;
+  for (int i = 0; i < 100000; ++i) {
+    const float x = math::as_float(bits = bits * 1664525u + 1013904223u);
+    const float y = math::as_float(bits = bits * 1664525u + 1013904223u);
+    expect_at(x, y);
+    expect_at(std::fmod(x, 4.0f), std::fmod(y, 8.0f));
+  }
+}
+
+TEST(MathOfTwo, Pow) {
+  expect_close([](float x, float y) { return math::pow(x, y); }, std::pow, 1);
+}
+TEST(MathOfTwo, Atan2) {
+  expect_close([](float y, float x) { return math::atan2(y, x); }, std::atan2, 3);
+}
+
+TEST(MathInDouble, ExpAndLog) {
+  uint64_t bits = 1;
+  for (int i = 0; i < 200000; ++i) {
+    bits = bits * 6364136223846793005u + 1442695040888963407u;
+    const double x = std::fmod(std::bit_cast<double>(bits), 760.0);
+    const double e = math::exp(x), exact = std::exp(x);
+    if (exact > 1e-300 && exact < 1e300) {
+      EXPECT_NEAR(e / exact, 1, 5e-16) << x;
+    }
+    if (exact == 0 || std::isinf(exact)) {
+      EXPECT_EQ(e, exact) << x;
+    }
+    const double y = std::fabs(std::bit_cast<double>(bits));
+    if (!std::isnan(y)) {
+      EXPECT_NEAR(math::log(y), std::log(y), 3e-16 * std::fabs(std::log(y))) << y;
+    }
+  }
+  EXPECT_EQ(math::exp(-INFINITY), 0);
+  EXPECT_EQ(math::exp(INFINITY), INFINITY);
+  EXPECT_EQ(math::log(0.0), -INFINITY);
+  EXPECT_EQ(math::log(INFINITY), INFINITY);
+  EXPECT_TRUE(std::isnan(math::log(-1.0)) && std::isnan(math::log(NAN)) && std::isnan(math::exp(NAN)));
+}
 
 }  // namespace
 }  // namespace tern

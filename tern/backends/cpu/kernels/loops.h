@@ -9,27 +9,12 @@
 #include <immintrin.h>
 #endif
 
+#include "tern/backends/cpu/kernels/widen.h"
 #include "tern/base/parallel.h"
 #include "tern/core/dtype.h"
 #include "tern/kernels/strides.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
-
-/// The type in which an element is computed with.
-template <class T>
-struct ComputeOf {
-  using type = T;
-};
-template <>
-struct ComputeOf<Half> {
-  using type = float;
-};
-template <>
-struct ComputeOf<BFloat16> {
-  using type = float;
-};
-template <class T>
-using Compute = typename ComputeOf<T>::type;
 
 /// Elements below which a pointwise kernel is not worth a second thread.
 inline constexpr int64_t kPointwiseGrain = 32768;
@@ -83,20 +68,53 @@ void for_each_block(Out* out, int64_t n, Block&& block) {
 }
 
 /// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one
-/// vectorised copy of each loop serves every way of walking (builds stay short).
+/// vectorised copy of each loop serves every way of walking (builds stay short), and the 16-bit floats go
+/// through the loop of float.
 template <class Out, class In, class F>
 [[gnu::noinline]] void row1(Out* out, const In* in, int64_t n, const F& functor) {
   const F f = functor;  // a local copy can not be changed through `out`
+  if constexpr (kWidened<In> || kWidened<Out>) {
+    Compute<In> x[kWideTile];
+    Compute<Out> y[kWideTile];
+    for (int64_t i = 0; i < n; i += kWideTile) {
+      const int64_t count = std::min(kWideTile, n - i);
+      row1(y, to_compute(in + i, count, x), count, f);
+      from_compute(out + i, y, count);
+    }
+  } else if constexpr (requires { f.fast(*in); }) {
+    for (int64_t i = 0; i < n; i += kWideTile) {
+      const int64_t end = std::min(n, i + kWideTile);
+      bool inside = true;
+      for (int64_t k = i; k < end; ++k) inside &= f.inside(in[k]);
+      if (inside) {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(static_cast<Compute<In>>(in[i])));
+        for (int64_t k = i; k < end; ++k) out[k] = f.fast(in[k]);
+      } else {
+        for (int64_t k = i; k < end; ++k) out[k] = f(in[k]);
+      }
+    }
+  } else {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]));
+  }
 }
 
 template <class Out, class A, class B, class F>
 [[gnu::noinline]] void row2(Out* out, const A* a, const B* b, int64_t n, const F& functor) {
   const F f = functor;
+  if constexpr (kWidened<A> || kWidened<B> || kWidened<Out>) {
+    Compute<A> x[kWideTile];
+    Compute<B> y[kWideTile];
+    Compute<Out> z[kWideTile];
+    for (int64_t i = 0; i < n; i += kWideTile) {
+      const int64_t count = std::min(kWideTile, n - i);
+      row2(z, to_compute(a + i, count, x), to_compute(b + i, count, y), count, f);
+      from_compute(out + i, z, count);
+    }
+  } else {
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i)
-    out[i] = static_cast<Out>(f(static_cast<Compute<A>>(a[i]), static_cast<Compute<B>>(b[i])));
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));
+  }
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -112,39 +112,4 @@ template <class C>
   }
 }
 
-/// Elements of a row of T as the compute type; the row itself where that is the same.
-template <class T>
-[[gnu::always_inline]] inline const Compute<T>* to_compute(const T* p, int64_t n, Compute<T>* buffer) {
-  using C = Compute<T>;
-  if constexpr (std::is_same_v<C, T>) {
-    return p;
-  } else {
-    int64_t i = 0;
-    for (; i + kRegisterLanes<C> <= n; i += kRegisterLanes<C>) {
-      Register<C> v;
-      load_register<C>(v, p + i);
-      std::memcpy(buffer + i, &v, sizeof v);
-    }
-    for (; i < n; ++i) buffer[i] = static_cast<C>(p[i]);
-    return buffer;
-  }
-}
-
-/// The other way: writes compute values as T.
-template <class T>
-[[gnu::always_inline]] inline void from_compute(T* to, const Compute<T>* from, int64_t n) {
-  if constexpr (std::is_same_v<Compute<T>, T>) {
-    if (to != from) std::memcpy(to, from, static_cast<size_t>(n) * sizeof(T));
-  } else {
-    int64_t i = 0;
-#if defined(__AVX2__)
-    if constexpr (std::is_same_v<T, Half>)
-      for (; i + 8 <= n; i += 8)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
-                         _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
-    for (; i < n; ++i) to[i] = static_cast<T>(from[i]);
-  }
-}
-
 }  // namespace tern::cpu::TERN_CPU_VARIANT::wide

@@ -28,7 +28,7 @@ ExpSum<Compute<T>> exp_sum(const T* x, int64_t n) {
   const C max = wide::reduce_row(wide::Max<T>{}, x, g, 0, n);
   if (max == -std::numeric_limits<C>::infinity()) return {max, C(0)};
   return {max, sum_blocks<T>(n, [&](C* block, int64_t first, int64_t count) {
-            const C* values = wide::to_compute(x + first, count, block);
+            const C* values = to_compute(x + first, count, block);
             for (int64_t i = 0; i < count; ++i) block[i] = math::exp(values[i] - max);
           })};
 }
@@ -80,7 +80,7 @@ class Rows {
   /// A row whose exponentials are kept in `exps`.
   void short_row(int64_t r, C* exps) const {
     const int64_t start = r * size_;
-    const C* values = wide::to_compute(in_ + start, size_, exps);
+    const C* values = to_compute(in_ + start, size_, exps);
     const C max = reduce_dense<C, wide::Max>(values, size_);
 #pragma GCC ivdep
     for (int64_t i = 0; i < size_; ++i) exps[i] = math::exp(values[i] - max);
@@ -102,7 +102,7 @@ class Rows {
     const T* x = in_ + start;
     const C scale = C(1) / stat.sum;
     write_blocks(out_ + start, n, stream_, [&](C* block, int64_t first, int64_t count) {
-      const C* values = wide::to_compute(x + first, count, block);
+      const C* values = to_compute(x + first, count, block);
 #pragma GCC ivdep
       for (int64_t i = 0; i < count; ++i) block[i] = math::exp(values[i] - stat.max) * scale;
     });
@@ -112,7 +112,7 @@ class Rows {
     const T* x = in_ + start;
     const C log_sum = math::log(stat.sum);
     write_blocks(out_ + start, n, stream_, [&](C* block, int64_t first, int64_t count) {
-      const C* values = wide::to_compute(x + first, count, block);
+      const C* values = to_compute(x + first, count, block);
 #pragma GCC ivdep
       for (int64_t i = 0; i < count; ++i) block[i] = values[i] - stat.max - log_sum;
     });
@@ -191,7 +191,7 @@ class Columns {
     C buffer[kMaxTile], max[kMaxTile], part[kMaxTile];
     std::copy_n(max_, width_, max);
     for (int64_t i = begin; i < end; ++i) {
-      const C* row = wide::to_compute(x_ + i * inner_, width_, buffer);
+      const C* row = to_compute(x_ + i * inner_, width_, buffer);
 #pragma GCC ivdep
       for (int64_t j = 0; j < width_; ++j) wide::take_extreme<true, C>(max[j], row[j]);
     }
@@ -203,7 +203,7 @@ class Columns {
       part[j] = C(0);
     }
     for (int64_t i = begin; i < end; ++i) {
-      const C* row = wide::to_compute(x_ + i * inner_, width_, buffer);
+      const C* row = to_compute(x_ + i * inner_, width_, buffer);
 #pragma GCC ivdep
       for (int64_t j = 0; j < width_; ++j) part[j] += math::exp(row[j] - max[j]);
     }
@@ -215,7 +215,7 @@ class Columns {
   void write(T* y, bool stream, const F& f) const {
     for (int64_t i = 0; i < size_; ++i)
       write_blocks(y + i * inner_, width_, stream, [&](C* block, int64_t, int64_t) {
-        const C* row = wide::to_compute(x_ + i * inner_, width_, block);
+        const C* row = to_compute(x_ + i * inner_, width_, block);
 #pragma GCC ivdep
         for (int64_t j = 0; j < width_; ++j) block[j] = f(row[j], max_[j], sum_[j]);
       });

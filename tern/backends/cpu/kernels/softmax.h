@@ -68,7 +68,7 @@ void write_blocks(T* to, int64_t n, bool stream, const Fill& fill) {
       }
     } else {
       fill(block, first, count);
-      wide::from_compute(to + first, block, count);
+      from_compute(to + first, block, count);
     }
   }
 }

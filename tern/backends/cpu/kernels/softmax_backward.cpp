@@ -18,12 +18,12 @@ struct Piece {
   C sum(SoftmaxOp op, int64_t n) const {
     return sum_blocks<T>(n, [&](C* block, int64_t first, int64_t count) {
       C other[kBlock];
-      const C* g = wide::to_compute(grad + first, count, block);
+      const C* g = to_compute(grad + first, count, block);
       if (op == SoftmaxOp::LogSoftmax) {
         if (g != block) std::copy_n(g, count, block);
         return;
       }
-      const C* y = wide::to_compute(out + first, count, other);
+      const C* y = to_compute(out + first, count, other);
 #pragma GCC ivdep
       for (int64_t i = 0; i < count; ++i) block[i] = g[i] * y[i];
     });
@@ -32,8 +32,8 @@ struct Piece {
   void write(SoftmaxOp op, int64_t n, C sum, bool stream) const {
     write_blocks(result, n, stream, [&](C* block, int64_t first, int64_t count) {
       C one[kBlock], two[kBlock];
-      const C* g = wide::to_compute(grad + first, count, one);
-      const C* y = wide::to_compute(out + first, count, two);
+      const C* g = to_compute(grad + first, count, one);
+      const C* y = to_compute(out + first, count, two);
       if (op == SoftmaxOp::LogSoftmax) {
 #pragma GCC ivdep
         for (int64_t i = 0; i < count; ++i) block[i] = g[i] - math::exp(y[i]) * sum;
@@ -99,12 +99,12 @@ void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int6
   for (int64_t first = 0; first < size; first += kFlush) {
     std::fill_n(part, width, C(0));
     for (int64_t i = first; i < std::min(size, first + kFlush); ++i) {
-      const C* g = wide::to_compute(p.grad + i * inner, width, one);
+      const C* g = to_compute(p.grad + i * inner, width, one);
       if (log) {
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) part[j] += g[j];
       } else {
-        const C* y = wide::to_compute(p.out + i * inner, width, two);
+        const C* y = to_compute(p.out + i * inner, width, two);
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) part[j] += g[j] * y[j];
       }
@@ -114,8 +114,8 @@ void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int6
   }
   for (int64_t i = 0; i < size; ++i)
     write_blocks(p.result + i * inner, width, stream, [&](C* block, int64_t, int64_t) {
-      const C* g = wide::to_compute(p.grad + i * inner, width, one);
-      const C* y = wide::to_compute(p.out + i * inner, width, two);
+      const C* g = to_compute(p.grad + i * inner, width, one);
+      const C* y = to_compute(p.out + i * inner, width, two);
       if (log) {
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) block[j] = g[j] - math::exp(y[j]) * sum[j];

@@ -1,0 +1,106 @@
+// e^x, the logarithm and powers in double, branch-free so that compilers vectorise them. The float forms are
+// in math.h.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "tern/kernels/target.h"
+
+namespace tern::math {
+
+/// e^x within 1 ulp: Cody-Waite reduction and the Taylor series to degree 13; overflow to inf, gradual
+/// underflow, NaN kept.
+TERN_FN double exp(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::exp(x);
+#else
+  double clipped = x < -750.0 ? -750.0 : x;
+  clipped = clipped > 710.0 ? 710.0 : clipped;
+  double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
+  int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
+  n -= 6755399441055744.0;
+  double r = clipped - n * 6.93147180369123816490e-01;
+  r -= n * 1.90821492927058770002e-10;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r * r + r + 1.0;
+  // 2^k in two factors, so that results below the normal range come out right.
+  int64_t half = (k + 2048) / 2 - 1024;
+  double low = std::bit_cast<double>(static_cast<uint64_t>(half + 1023) << 52);
+  double high = std::bit_cast<double>(static_cast<uint64_t>(k - half + 1023) << 52);
+  double result = p * low * high;
+  return x != x ? x : result;
+#endif
+}
+
+/// Natural logarithm within 1 ulp; -inf at 0, NaN below. The series of log((1 + s) / (1 - s)), arranged as in
+/// fdlibm's e_log.c.
+TERN_FN double log(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::log(x);
+#else
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  bool tiny = x < 2.2250738585072014e-308;
+  double scaled = tiny ? x * 18014398509481984.0 : x;  // 2^54
+  uint64_t bits = std::bit_cast<uint64_t>(scaled);
+  uint64_t above = bits - 0x3fe6a09e667f3bcd;  // mantissa in [sqrt(1/2), sqrt(2))
+  double e = static_cast<double>(static_cast<int32_t>(above >> 32) >> 20) - (tiny ? 54.0 : 0.0);
+  double f = std::bit_cast<double>(bits - (above & 0xfff0000000000000)) - 1.0;
+  double s = f / (2.0 + f);
+  double z = s * s;
+  double p = 2.0 / 23.0;
+  p = p * z + 2.0 / 21.0;
+  p = p * z + 2.0 / 19.0;
+  p = p * z + 2.0 / 17.0;
+  p = p * z + 2.0 / 15.0;
+  p = p * z + 2.0 / 13.0;
+  p = p * z + 2.0 / 11.0;
+  p = p * z + 2.0 / 9.0;
+  p = p * z + 2.0 / 7.0;
+  p = p * z + 2.0 / 5.0;
+  p = p * z + 2.0 / 3.0;
+  p *= z;
+  double half_square = 0.5 * f * f;
+  double result = e * 6.93147180369123816490e-01 -
+                  ((half_square - (s * (half_square + p) + e * 1.90821492927058770002e-10)) - f);
+  result = x == 0.0 ? -kInf : result;
+  result = x < 0.0 || x != x ? std::numeric_limits<double>::quiet_NaN() : result;
+  return x == kInf ? x : result;
+#endif
+}
+
+/// x^y by way of double; the special values are those of C's pow.
+TERN_FN float pow(float x, float y) {
+#if defined(__CUDA_ARCH__)
+  return ::powf(x, y);
+#else
+  float ax = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7fffffffu);
+  float power = static_cast<float>(exp(static_cast<double>(y) * log(static_cast<double>(ax))));
+  power = ax == 1.0f ? 1.0f : power;  // y may be infinite
+  bool whole = std::trunc(y) == y;    // infinities too
+  bool odd = whole & (std::trunc(0.5f * y) != 0.5f * y);
+  bool negative = (std::bit_cast<uint32_t>(x) >> 31) != 0;
+  power = negative & odd ? -power : power;
+  power = (x < 0.0f) & !whole & (ax != std::numeric_limits<float>::infinity())
+              ? std::numeric_limits<float>::quiet_NaN()
+              : power;
+  power = x != x ? x : power;
+  return (x == 1.0f) | (y == 0.0f) ? 1.0f : power;
+#endif
+}
+TERN_FN double pow(double x, double y) { return ::pow(x, y); }
+
+}  // namespace tern::math
