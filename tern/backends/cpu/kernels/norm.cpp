@@ -48,10 +48,12 @@ void forward(const RowNormArgs& args) {
 #pragma GCC ivdep
         for (int64_t i = 0; i < size; ++i)
           out[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * invstd * weight[i]);
-      } else {
+      } else if (bias) {
 #pragma GCC ivdep
         for (int64_t i = 0; i < size; ++i)
-          out[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * invstd + (bias ? bias[i] : C(0)));
+          out[i] = static_cast<T>((static_cast<C>(x[i]) - mean) * invstd + bias[i]);
+      } else {
+        row1(out, x, size, [=](C v) { return (v - mean) * invstd; });
       }
     }
   });
