@@ -98,7 +98,9 @@ struct ValueNode {
 void release_values(std::vector<Value>&& values) noexcept;
 
 /// The typed reads that Value and ValueItem share. Each throws TypeError, naming the path, for a value of
-/// another kind. References stay valid as long as the tree does.
+/// another kind. References stay valid as long as the tree does. Read from a temporary, containers and texts
+/// come as copies (of handles: what is in them is shared), so that `for (const Value& x :
+/// load(file).as_list())` is safe; they are const, since a change to them would be lost.
 template <class Self>
 class ValueReader {
  public:
@@ -108,23 +110,31 @@ class ValueReader {
   /// A float, int, bool, or a tensor of one element.
   double as_float() const;
   std::complex<double> as_complex() const;
-  const std::string& as_str() const;
+  const std::string& as_str() const&;
+  const std::string as_str() const&&;
   /// bytes or bytearray.
-  const std::string& as_bytes() const;
+  const std::string& as_bytes() const&;
+  const std::string as_bytes() const&&;
   /// A tensor, or an object that stands for one (a NumPy array, a parameter with attributes).
   Tensor as_tensor() const;
-  std::vector<Value>& as_list() const;
-  const std::vector<Value>& as_tuple() const;
+  std::vector<Value>& as_list() const&;
+  const std::vector<Value> as_list() const&&;
+  const std::vector<Value>& as_tuple() const&;
+  const std::vector<Value> as_tuple() const&&;
   /// A list, a tuple or a torch.Size.
-  const std::vector<Value>& as_sequence() const;
+  const std::vector<Value>& as_sequence() const&;
+  const std::vector<Value> as_sequence() const&&;
   /// A dict or an OrderedDict.
-  ValueDict& as_dict() const;
+  ValueDict& as_dict() const&;
+  const ValueDict as_dict() const&&;
   /// The members of a set or frozenset, in order of insertion.
-  const ValueDict& as_set() const;
+  const ValueDict& as_set() const&;
+  const ValueDict as_set() const&&;
   DType as_dtype() const;
   Device as_device() const;
   std::vector<int64_t> as_size() const;
-  ValueObject& as_object() const;
+  ValueObject& as_object() const&;
+  const ValueObject as_object() const&&;
   /// A dict of names and tensors (with its `_metadata` when there is one).
   StateDict as_state_dict() const;
 
@@ -280,7 +290,7 @@ class ValueItem : public detail::ValueReader<ValueItem> {
 
   /// The entry itself. Throws IndexError when there is none, TypeError when the container has no entries.
   const Value& resolve() const;
-  operator const Value&() const { return resolve(); }
+  operator Value() const { return resolve(); }
   const std::string& where() const noexcept { return path_; }
   bool exists() const;
   ValueKind kind() const { return resolve().kind(); }

@@ -91,14 +91,14 @@ std::complex<double> ValueReader<Self>::as_complex() const {
 }
 
 template <class Self>
-const std::string& ValueReader<Self>::as_str() const {
+const std::string& ValueReader<Self>::as_str() const& {
   auto* found = self().resolve().template node<StrNode>();
   if (!found) TERN_WRONG_KIND("a str");
   return found->text;
 }
 
 template <class Self>
-const std::string& ValueReader<Self>::as_bytes() const {
+const std::string& ValueReader<Self>::as_bytes() const& {
   auto* found = self().resolve().template node<BytesNode>();
   if (!found) TERN_WRONG_KIND("bytes");
   return found->data;
@@ -111,35 +111,35 @@ Tensor ValueReader<Self>::as_tensor() const {
 }
 
 template <class Self>
-std::vector<Value>& ValueReader<Self>::as_list() const {
+std::vector<Value>& ValueReader<Self>::as_list() const& {
   auto* found = self().resolve().template node<SequenceNode>();
   if (!found || found->kind != ValueKind::List) TERN_WRONG_KIND("a list");
   return found->items;
 }
 
 template <class Self>
-const std::vector<Value>& ValueReader<Self>::as_tuple() const {
+const std::vector<Value>& ValueReader<Self>::as_tuple() const& {
   auto* found = self().resolve().template node<SequenceNode>();
   if (!found || found->kind != ValueKind::Tuple) TERN_WRONG_KIND("a tuple");
   return found->items;
 }
 
 template <class Self>
-const std::vector<Value>& ValueReader<Self>::as_sequence() const {
+const std::vector<Value>& ValueReader<Self>::as_sequence() const& {
   auto* found = self().resolve().template node<SequenceNode>();
   if (!found || found->kind == ValueKind::Slice) TERN_WRONG_KIND("a list or tuple");
   return found->items;
 }
 
 template <class Self>
-ValueDict& ValueReader<Self>::as_dict() const {
+ValueDict& ValueReader<Self>::as_dict() const& {
   auto* found = self().resolve().template node<DictNode>();
   if (!found || found->kind != ValueKind::Dict) TERN_WRONG_KIND("a dict");
   return found->dict;
 }
 
 template <class Self>
-const ValueDict& ValueReader<Self>::as_set() const {
+const ValueDict& ValueReader<Self>::as_set() const& {
   auto* found = self().resolve().template node<DictNode>();
   if (!found || found->kind == ValueKind::Dict) TERN_WRONG_KIND("a set");
   return found->dict;
@@ -172,7 +172,7 @@ std::vector<int64_t> ValueReader<Self>::as_size() const {
 }
 
 template <class Self>
-ValueObject& ValueReader<Self>::as_object() const {
+ValueObject& ValueReader<Self>::as_object() const& {
   auto* found = self().resolve().template node<ObjectNode>();
   if (!found) TERN_WRONG_KIND("an object");
   return found->object;
@@ -202,6 +202,39 @@ StateDict ValueReader<Self>::as_state_dict() const {
 }
 
 #undef TERN_WRONG_KIND
+
+template <class Self>
+const std::string ValueReader<Self>::as_str() const&& {
+  return static_cast<const ValueReader&>(*this).as_str();
+}
+template <class Self>
+const std::string ValueReader<Self>::as_bytes() const&& {
+  return static_cast<const ValueReader&>(*this).as_bytes();
+}
+template <class Self>
+const std::vector<Value> ValueReader<Self>::as_list() const&& {
+  return static_cast<const ValueReader&>(*this).as_list();
+}
+template <class Self>
+const std::vector<Value> ValueReader<Self>::as_tuple() const&& {
+  return static_cast<const ValueReader&>(*this).as_tuple();
+}
+template <class Self>
+const std::vector<Value> ValueReader<Self>::as_sequence() const&& {
+  return static_cast<const ValueReader&>(*this).as_sequence();
+}
+template <class Self>
+const ValueDict ValueReader<Self>::as_dict() const&& {
+  return static_cast<const ValueReader&>(*this).as_dict();
+}
+template <class Self>
+const ValueDict ValueReader<Self>::as_set() const&& {
+  return static_cast<const ValueReader&>(*this).as_set();
+}
+template <class Self>
+const ValueObject ValueReader<Self>::as_object() const&& {
+  return static_cast<const ValueReader&>(*this).as_object();
+}
 
 template class ValueReader<Value>;
 template class ValueReader<ValueItem>;

@@ -1,5 +1,5 @@
 // What is measured while training and testing: running averages, counts of right answers, the confusion
-// table. Writing it down is in metrics_log.h.
+// table. Writing it down is in run_log.h.
 #pragma once
 
 #include <cstdint>

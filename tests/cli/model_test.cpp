@@ -12,7 +12,7 @@
 #include "tern/data/transforms.h"
 #include "tern/io/serialize.h"
 #include "tests/cli/program.h"
-#include "tests/cli/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern::cli {
 namespace {

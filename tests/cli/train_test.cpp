@@ -9,7 +9,7 @@
 
 #include "tern/io/serialize.h"
 #include "tests/cli/program.h"
-#include "tests/cli/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern::cli {
 namespace {

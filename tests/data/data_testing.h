@@ -12,31 +12,21 @@
 
 #include "tern/base/error.h"
 #include "tern/data/bytes.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern::data::testing {
 
-/// A folder for one test.
-class TempFolder {
+/// A folder for one test, with paths as text.
+class TempFolder : public TemporaryFolder {
  public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tern_data_XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-
-  std::string path() const { return path_.string(); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
+  std::string path() const { return TemporaryFolder::path().string(); }
+  std::string file(const std::string& name) const { return (*this / name).string(); }
   /// Writes a file, making the folders above it.
   std::string write(const std::string& name, ByteView bytes) const {
-    std::filesystem::create_directories((path_ / name).parent_path());
+    std::filesystem::create_directories((*this / name).parent_path());
     write_file(file(name), bytes);
     return file(name);
   }
-
- private:
-  std::filesystem::path path_;
 };
 
 inline Bytes unhex(const std::string& text) {

@@ -10,6 +10,7 @@
 #include "tern/data/data.h"
 #include "tern/data/idx.h"
 #include "tern/io/file.h"
+#include "tests/support/temporary_folder.h"
 #include "wrong_use.h"
 
 namespace tern {
@@ -17,24 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder for the files of this program, removed at its end.
-class Folder {
- public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "tern-errors-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
-
 const fs::path& folder() {
-  static const Folder folder;
+  static const TemporaryFolder folder;
   return folder.path();
 }
 

@@ -17,31 +17,9 @@
 #include "tern/core/memory.h"
 #include "tern/io/serialize.h"
 #include "tern/io/tensor_bytes.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern {
-
-/// A folder that is removed with everything in it at the end of the test.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "tern-io-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  ~TemporaryFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-  /// How many files and folders are in it.
-  size_t entries() const {
-    size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(path_)) ++count;
-    return count;
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 template <class T>
 Tensor tensor_of(const std::vector<T>& values, IntArrayRef shape) {

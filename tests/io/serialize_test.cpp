@@ -28,6 +28,22 @@ TEST(Serialize, DictToFileAndBack) {
   EXPECT_EQ(model.version("fc"), 1);
 }
 
+TEST(Serialize, PartsOfATemporaryOutliveIt) {
+  TemporaryFolder folder;
+  save({{"list", Value::list({1, 2, 3})}, {"text", "a text too long to be held in place"}}, folder / "a.pt");
+  auto read = [&] { return load(folder / "a.pt"); };
+  int64_t sum = 0;
+  for (const Value& item : read()["list"].as_list()) sum += item.as_int();
+  EXPECT_EQ(sum, 6);
+  const Value& list = read()["list"];
+  EXPECT_EQ(list.as_list().size(), 3u);
+  const std::string& text = read()["text"].as_str();
+  EXPECT_EQ(text, "a text too long to be held in place");
+  size_t entries = 0;
+  for (const auto& entry : read().as_dict()) entries += entry.key.as_str().size();
+  EXPECT_EQ(entries, 8u);
+}
+
 TEST(Serialize, TensorAsRoot) {
   Tensor back = round_trip(tensor_of<int64_t>({1, -2}, {2})).as_tensor();
   EXPECT_EQ(elements<int64_t>(back), (std::vector<int64_t>{1, -2}));

@@ -13,8 +13,9 @@ double ulps(float found, double exact) {
   const auto rounded = static_cast<float>(exact);
   if (std::isnan(exact)) return std::isnan(found) ? 0 : INFINITY;
   if (std::isinf(rounded) || std::isinf(found)) return rounded == found ? 0 : INFINITY;
+  if (exact == 0) return found == 0 ? 0 : INFINITY;
   const double unit = std::fmax(std::ldexp(1.0, std::ilogb(exact) - 23), 0x1p-149);
-  return exact == 0 ? (found == 0 ? 0 : INFINITY) : std::fabs(static_cast<double>(found) - exact) / unit;
+  return std::fabs(static_cast<double>(found) - exact) / unit;
 }
 
 struct Row {

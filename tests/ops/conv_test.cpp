@@ -15,6 +15,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -22,18 +23,6 @@ namespace {
 using namespace tern::testing;
 using ::testing::HasSubstr;
 using In = std::vector<Tensor>;
-
-Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
-
-template <class Error, class F>
-void expect_error(F&& f, const std::string& text) {
-  try {
-    f();
-    FAIL() << "no error; expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 /// Convolution of padded images by loops over the kernel: each tap is a strided view times a weight.
 Tensor plain(const Tensor& x_given, const Tensor& w, Size2 stride, Size2 padding, Size2 dilation,

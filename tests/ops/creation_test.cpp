@@ -9,6 +9,7 @@
 
 #include "tern/ops/copy.h"
 #include "tern/ops/print.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -145,16 +146,6 @@ TEST(Creation, ForeignMemory) {
   x = Tensor();
   EXPECT_TRUE(watch.expired());
   EXPECT_EQ(from_blob(static_cast<float*>(nullptr), {0}).numel(), 0);
-}
-
-template <class ErrorType, class Body>
-void expect_error(Body&& body, const char* text) {
-  try {
-    body();
-    ADD_FAILURE() << "no error, expected: " << text;
-  } catch (const ErrorType& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
 }
 
 TEST(Creation, Errors) {

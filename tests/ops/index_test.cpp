@@ -20,6 +20,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -27,18 +28,6 @@ namespace {
 using namespace tern::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
-
-template <class Error, class F>
-void expect_error(F&& f, const std::string& text) {
-  try {
-    f();
-    FAIL() << "no error; expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 TEST(Gather, ValuesInEveryDimension) {
   const Tensor x = reshape(arange(12), {3, 4});

@@ -19,6 +19,7 @@
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -27,18 +28,6 @@ using namespace tern::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using In = std::vector<Tensor>;
-
-Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
-
-template <class Error, class F>
-void expect_error(F&& f, const std::string& text) {
-  try {
-    f();
-    FAIL() << "no error; expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 constexpr Reduction kReductions[] = {Reduction::None, Reduction::Mean, Reduction::Sum};
 

@@ -17,24 +17,13 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
 
 using namespace tern::testing;
 using ::testing::HasSubstr;
-
-Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
-
-template <class Error, class F>
-void expect_error(F&& f, const std::string& text) {
-  try {
-    f();
-    FAIL() << "no error; expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
 
 /// (x - mean) / sqrt(var + eps) by operators in float64; a parameter broadcasts.
 Tensor plain(const Tensor& x, IntArrayRef dims, double eps) {

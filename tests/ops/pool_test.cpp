@@ -18,6 +18,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -32,17 +33,7 @@ Tensor distinct(IntArrayRef shape, DType dtype = float32) {
   const int64_t numel = checked_numel(shape);
   return to(reshape(remainder(mul(arange(numel), 7919), 10007), shape), dtype);
 }
-Tensor leaf(IntArrayRef shape) { return distinct(shape, float64).requires_grad_(); }
-
-template <class Error, class F>
-void expect_error(F&& f, const std::string& text) {
-  try {
-    f();
-    FAIL() << "no error; expected: " << text;
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
-}
+Tensor distinct_leaf(IntArrayRef shape) { return distinct(shape, float64).requires_grad_(); }
 
 /// One output of the windows that start at every `step`: f(values inside the image, size of the window with
 /// padding).
@@ -166,8 +157,8 @@ TEST(Pool, Gradients) {
   const AvgPool2dOptions avg{
       .kernel_size = 3, .stride = Size2(2), .padding = 1, .ceil_mode = true, .count_include_pad = false};
   auto check = [&](const std::function<Tensor(const In&)>& f, IntArrayRef shape) {
-    gradcheck(f, {leaf(shape)}, steps);
-    gradgradcheck([&](const In& in) { return square(f(in)); }, {leaf(shape)}, steps);
+    gradcheck(f, {distinct_leaf(shape)}, steps);
+    gradgradcheck([&](const In& in) { return square(f(in)); }, {distinct_leaf(shape)}, steps);
   };
   check([&](const In& in) { return max_pool2d(in[0], max); }, {2, 2, 5, 6});
   check([&](const In& in) { return avg_pool2d(in[0], avg); }, {2, 2, 5, 6});

@@ -18,6 +18,7 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -354,16 +355,6 @@ TEST(Random, InPlaceCountsVersions) {
   normal_(y);
   sum(y).backward();
   EXPECT_THAT(leaf.grad().to_vector<float>(), ElementsAre(0, 0));
-}
-
-template <class ErrorType, class Body>
-void expect_error(Body&& body, const char* text) {
-  try {
-    body();
-    ADD_FAILURE() << "no error, expected: " << text;
-  } catch (const ErrorType& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
 }
 
 TEST(Random, Errors) {

@@ -14,6 +14,7 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -499,16 +500,6 @@ TEST(ReduceGradient, SpecialCasesAsInPyTorch) {
     x.requires_grad_();
     row.op(x).backward();
     EXPECT_EQ(x.grad().str(), row.grad) << row.name;
-  }
-}
-
-template <class Kind>
-void expect_error(const std::function<void()>& call, const char* text) {
-  try {
-    call();
-    ADD_FAILURE() << "no error: " << text;
-  } catch (const Kind& error) {
-    EXPECT_THAT(error.message(), HasSubstr(text));
   }
 }
 

@@ -33,6 +33,9 @@ inline Tensor ragged(IntArrayRef shape, DType dtype = float32) {
   return to(reshape(tensor(values, as(float64)), shape), dtype);
 }
 
+/// The same as a leaf of float64 that asks for its gradient.
+inline Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
+
 struct Layout {
   std::string name;
   Tensor x;

@@ -13,6 +13,7 @@
 #include "tern/ops/print.h"
 #include "tern/ops/reduce.h"
 #include "tests/ops/shape_rows.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -159,16 +160,6 @@ TEST(Shape, NamesOfGradientFunctions) {
                         {as_strided(x, {1}, {1}), "AsStridedBackward0"}};
   for (const Named& row : rows)
     EXPECT_THAT(to_string(row.y), HasSubstr(std::string("grad_fn=<") + row.name + ">"));
-}
-
-template <class ErrorType, class Body>
-void expect_error(Body&& body, const char* text) {
-  try {
-    body();
-    ADD_FAILURE() << "no error, expected: " << text;
-  } catch (const ErrorType& error) {
-    EXPECT_THAT(error.what(), HasSubstr(text));
-  }
 }
 
 TEST(Shape, Errors) {

@@ -14,6 +14,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/scan.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
@@ -245,16 +246,6 @@ TEST(SortAndScanGradient, WholeMedianIsSharedByEquals) {
     x.requires_grad_();
     median(x).backward();
     EXPECT_EQ(x.grad().str(), grad);
-  }
-}
-
-template <class Kind>
-void expect_error(const std::function<void()>& call, const char* text) {
-  try {
-    call();
-    ADD_FAILURE() << "no error: " << text;
-  } catch (const Kind& error) {
-    EXPECT_THAT(error.message(), HasSubstr(text));
   }
 }
 

@@ -5,10 +5,11 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <stdexcept>
 #include <string>
 
-namespace tern::cli {
+namespace tern {
 
 /// A new folder, removed with all in it at the end.
 class TemporaryFolder {
@@ -25,9 +26,15 @@ class TemporaryFolder {
     std::filesystem::remove_all(path_, ignored);
   }
   const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  /// How many files and folders are in it.
+  size_t entries() const {
+    using Entries = std::filesystem::directory_iterator;
+    return static_cast<size_t>(std::distance(Entries(path_), Entries()));
+  }
 
  private:
   std::filesystem::path path_;
 };
 
-}  // namespace tern::cli
+}  // namespace tern
