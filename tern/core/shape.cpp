@@ -68,6 +68,14 @@ int64_t wrap_dim(int64_t dim, int64_t rank, const char* op) {
   return dim < 0 ? dim + limit : dim;
 }
 
+bool broadcasts(IntArrayRef a, IntArrayRef b) {
+  for (size_t i = 1; i <= std::min(a.size(), b.size()); ++i) {
+    const int64_t x = a[a.size() - i], y = b[b.size() - i];
+    if (x != y && x != 1 && y != 1) return false;
+  }
+  return true;
+}
+
 Shape broadcast_shapes(IntArrayRef a, IntArrayRef b, const char* op) {
   if (a == b) return a.to_shape();
   IntArrayRef longer = a.size() >= b.size() ? a : b;

@@ -3,7 +3,6 @@
 // math_double.h, angles in trigonometry.h.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -12,9 +11,6 @@
 #include "tern/kernels/target.h"
 
 namespace tern::math {
-
-TERN_FN float as_float(uint32_t bits) { return std::bit_cast<float>(bits); }
-TERN_FN uint32_t as_bits(float x) { return std::bit_cast<uint32_t>(x); }
 
 /// e^x as significand * 2^exponent, by Cody-Waite reduction and a degree-6 polynomial; for |x| < 127.
 struct ExpParts {

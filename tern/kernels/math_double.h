@@ -87,13 +87,12 @@ TERN_FN float pow(float x, float y) {
 #if defined(__CUDA_ARCH__)
   return ::powf(x, y);
 #else
-  float ax = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7fffffffu);
+  float ax = magnitude(x);
   float power = static_cast<float>(exp(static_cast<double>(y) * log(static_cast<double>(ax))));
   power = ax == 1.0f ? 1.0f : power;  // y may be infinite
   bool whole = std::trunc(y) == y;    // infinities too
   bool odd = whole & (std::trunc(0.5f * y) != 0.5f * y);
-  bool negative = (std::bit_cast<uint32_t>(x) >> 31) != 0;
-  power = negative & odd ? -power : power;
+  power = is_negative(x) & odd ? -power : power;
   power = (x < 0.0f) & !whole & (ax != std::numeric_limits<float>::infinity())
               ? std::numeric_limits<float>::quiet_NaN()
               : power;

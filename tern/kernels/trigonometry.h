@@ -2,7 +2,6 @@
 // that compilers vectorise them, and hold up to kTrigonometricLimit; callers take the C library's beyond.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -73,8 +72,7 @@ TERN_FN float atan2(float y, float x) {
 #if defined(__CUDA_ARCH__)
   return ::atan2f(y, x);
 #else
-  float ax = std::bit_cast<float>(std::bit_cast<uint32_t>(x) & 0x7fffffffu);
-  float ay = std::bit_cast<float>(std::bit_cast<uint32_t>(y) & 0x7fffffffu);
+  float ax = magnitude(x), ay = magnitude(y);
   float low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
   float a = low / high;
   a = low == high ? 1.0f : a;   // infinities
@@ -90,9 +88,9 @@ TERN_FN float atan2(float y, float x) {
   p = p * z - 3.333307206630707e-1f;
   float angle = a + a * z * p;
   angle = ay > ax ? 1.57079632679489661923f - angle : angle;
-  angle = std::bit_cast<uint32_t>(x) >> 31 ? 3.14159265358979323846f - angle : angle;
+  angle = is_negative(x) ? 3.14159265358979323846f - angle : angle;
   angle = (x != x) | (y != y) ? x + y : angle;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(angle) | (std::bit_cast<uint32_t>(y) & 0x80000000u));
+  return as_float(as_bits(angle) | (as_bits(y) & 0x80000000u));
 #endif
 }
 TERN_FN double atan2(double y, double x) { return ::atan2(y, x); }

@@ -49,12 +49,10 @@ IntArrayRef batch_of(const Tensor& x) {
 
 Shape batch_shape(const char* op, const Tensor& a, const Tensor& b) {
   const IntArrayRef left = batch_of(a), right = batch_of(b);
-  try {
-    return broadcast_shapes(left, right, op);
-  } catch (const ShapeError&) {
-    TERN_THROW(ShapeError, "{}: batch sizes do not broadcast: a is {}, b is {} ({} vs {})", op,
-               to_string(a.shape()), to_string(b.shape()), to_string(left), to_string(right));
-  }
+  TERN_CHECK(broadcasts(left, right), ShapeError,
+             "{}: batch sizes do not broadcast: a is {}, b is {} ({} vs {})", op, to_string(a.shape()),
+             to_string(b.shape()), to_string(left), to_string(right));
+  return broadcast_shapes(left, right, op);
 }
 
 /// Fills the batch dimensions of `args`, merging neighbours, for a result that

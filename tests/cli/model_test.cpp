@@ -11,6 +11,8 @@
 #include "tern/data/resize.h"
 #include "tern/data/transforms.h"
 #include "tern/io/serialize.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/reduce.h"
 #include "tests/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -63,6 +65,18 @@ TEST_F(ModelTest, EvalOfEveryKindOfFile) {
   EXPECT_GT(accuracies[0], 0.8);
   EXPECT_EQ(accuracies[0], accuracies[1]);
   EXPECT_EQ(accuracies[0], accuracies[2]);
+}
+
+TEST_F(ModelTest, EvalSavesOutputs) {
+  const std::string file = (folder_.path() / "outputs.pt").string();
+  const Outcome outcome = run_program({"eval", "--checkpoint", (trained() / "lenet.pt").string(), "--limit",
+                                       "300", "--save-outputs", file, "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Value saved = load(file);
+  const Tensor outputs = saved["outputs"].as_tensor(), targets = saved["targets"].as_tensor();
+  EXPECT_EQ(outputs.shape(), Shape({300, 10}));
+  const double right = eq(argmax(outputs, 1), targets).sum().item<double>();
+  EXPECT_DOUBLE_EQ(right / 300, Json::parse(outcome.out)["accuracy"]);
 }
 
 TEST_F(ModelTest, EvalAsText) {

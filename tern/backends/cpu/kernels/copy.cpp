@@ -2,6 +2,7 @@
 #include <bit>
 #include <type_traits>
 
+#include "tern/backends/cpu/kernels/bits.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/backends/cpu/kernels/walk.h"
 #include "tern/kernels/functors.h"
@@ -188,24 +189,6 @@ void copy_bits(const CopyArgs& args) {
   });
 }
 
-void copy_same(const CopyArgs& args) {
-  struct Wide {
-    uint64_t low, high;
-  };
-  switch (itemsize(args.out_dtype)) {
-    case 1:
-      return copy_bits<uint8_t>(args);
-    case 2:
-      return copy_bits<uint16_t>(args);
-    case 4:
-      return copy_bits<uint32_t>(args);
-    case 8:
-      return copy_bits<uint64_t>(args);
-    default:
-      return copy_bits<Wide>(args);
-  }
-}
-
 template <class T>
 void fill_bits(const FillArgs& args, T value) {
   const Geometry<1>& g = args.geometry;
@@ -222,35 +205,16 @@ void fill_bits(const FillArgs& args, T value) {
 
 }  // namespace
 
-uint64_t bits_of(DType dtype, const Param& number) {
-  uint64_t bits = 0;
-  visit_dtype(dtype, [&]<class T>() {
-    T value;
-    if constexpr (std::is_same_v<Compute<T>, float>)
-      value = T(static_cast<float>(number.floating));
-    else
-      value = functors::from_param<T>(number);
-    std::memcpy(&bits, &value, sizeof(T));
-  });
-  return bits;
-}
-
 void fill(const LaunchContext&, const FillArgs& args) {
   const uint64_t bits = bits_of(args.dtype, args.value);
-  switch (itemsize(args.dtype)) {
-    case 1:
-      return fill_bits(args, static_cast<uint8_t>(bits));
-    case 2:
-      return fill_bits(args, static_cast<uint16_t>(bits));
-    case 4:
-      return fill_bits(args, static_cast<uint32_t>(bits));
-    default:
-      return fill_bits(args, bits);
-  }
+  visit_bits(args.dtype, [&]<class T>() { fill_bits(args, static_cast<T>(bits)); });
 }
 
 void copy(const LaunchContext&, const CopyArgs& args) {
-  if (args.out_dtype == args.in_dtype) return copy_same(args);
+  if (args.out_dtype == args.in_dtype) {
+    if (!visit_item(itemsize(args.out_dtype), [&]<class T>() { copy_bits<T>(args); })) copy_bits<Wide>(args);
+    return;
+  }
   if (convert_common(args)) return;
   Conversion steps = conversion(args.out_dtype, args.in_dtype);
   const size_t out_item = itemsize(args.out_dtype), in_item = itemsize(args.in_dtype);

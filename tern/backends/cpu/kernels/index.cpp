@@ -4,7 +4,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "tern/backends/cpu/kernels/walk.h"
+#include "tern/backends/cpu/kernels/bits.h"
+#include "tern/backends/cpu/kernels/loops.h"
 #include "tern/kernels/functors.h"
 #include "tern/kernels/list.h"
 
@@ -38,22 +39,6 @@ void visit_count(const IndexedDims& dims, F&& f) {
     f.template operator()<1>();
   else
     f.template operator()<kMaxIndexTensors>();
-}
-/// Calls f with an unsigned type of an element's size: for what only moves elements.
-template <class F>
-void visit_bits(DType dtype, F&& f) {
-  switch (itemsize(dtype)) {
-    case 1:
-      return f.template operator()<uint8_t>();
-    case 2:
-      return f.template operator()<uint16_t>();
-    case 4:
-      return f.template operator()<uint32_t>();
-    case 8:
-      return f.template operator()<uint64_t>();
-    default:
-      throw_not_computable(dtype);
-  }
 }
 template <int N>
 int count_of(const IndexedDims& dims) {

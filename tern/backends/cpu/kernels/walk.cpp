@@ -1,6 +1,7 @@
 // The walk over strided operands, by item size alone.
 #include "tern/backends/cpu/kernels/walk.h"
 
+#include "tern/backends/cpu/kernels/bits.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -9,37 +10,9 @@ namespace {
 constexpr int64_t kTile = 512;         // elements of a strided row that are gathered at once
 constexpr int64_t kStreamTile = 4096;  // bytes computed before they go past the cache
 
-struct Wide {
-  uint64_t low, high;
-};
-
 template <class Body>
 void with_item(size_t item, Body&& body) {
-  switch (item) {
-    case 1:
-      return body(uint8_t{});
-    case 2:
-      return body(uint16_t{});
-    case 4:
-      return body(uint32_t{});
-    case 8:
-      return body(uint64_t{});
-    default:
-      return body(Wide{});
-  }
-}
-
-template <class T>
-void transpose_part(const T* from, int64_t from_stride, int64_t rows, int64_t columns, T* to,
-                    int64_t to_stride) {
-  constexpr int64_t kSide = kTransposeTile<T>;
-  const int64_t whole_rows = rows / kSide * kSide, whole_columns = columns / kSide * kSide;
-  for (int64_t i = 0; i < whole_rows; i += kSide)
-    for (int64_t j = 0; j < whole_columns; j += kSide)
-      transpose_tile(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
-  for (int64_t j = 0; j < columns; ++j)
-    for (int64_t i = j < whole_columns ? whole_rows : 0; i < rows; ++i)
-      to[j * to_stride + i] = from[i * from_stride + j];
+  if (!visit_item(item, body)) body.template operator()<Wide>();
 }
 
 /// A place for kTile elements of any size.
@@ -49,7 +22,7 @@ struct Buffer {
 
 const void* gathered(Buffer& buffer, const char* from, int64_t stride, int64_t n, size_t item) {
   if (stride == 1) return from;
-  with_item(item, [&]<class T>(T) {
+  with_item(item, [&]<class T>() {
     auto* to = reinterpret_cast<T*>(buffer.bytes);
     auto* source = reinterpret_cast<const T*>(from);
     for (int64_t i = 0; i < n; ++i) to[i] = source[i * stride];
@@ -58,7 +31,7 @@ const void* gathered(Buffer& buffer, const char* from, int64_t stride, int64_t n
 }
 
 void scatter(char* to, const Buffer& buffer, int64_t stride, int64_t n, size_t item) {
-  with_item(item, [&]<class T>(T) {
+  with_item(item, [&]<class T>() {
     auto* target = reinterpret_cast<T*>(to);
     auto* source = reinterpret_cast<const T*>(buffer.bytes);
     for (int64_t i = 0; i < n; ++i) target[i * stride] = source[i];
@@ -102,12 +75,17 @@ struct Block {
   alignas(64) std::byte bytes[kBlockRows * kBlockColumns * 8];
 };
 
-/// With the last two dimensions exchanged if the result is contiguous along the other one.
+/// True when the result is contiguous along the last dimension but one, not along the last.
 template <int N>
-Geometry<N> along_result(const Geometry<N>& given) {
-  Geometry<N> g = given;
+bool result_runs_across(const Geometry<N>& g) {
   const int r = g.ndim - 2, c = g.ndim - 1;
-  if (r < 0 || g.strides[0][c] == 1 || g.strides[0][r] != 1) return g;
+  return r >= 0 && g.strides[0][c] != 1 && g.strides[0][r] == 1;
+}
+
+/// The same walk with the last two dimensions exchanged.
+template <int N>
+Geometry<N> exchanged(Geometry<N> g) {
+  const int r = g.ndim - 2, c = g.ndim - 1;
   std::swap(g.sizes[r], g.sizes[c]);
   for (auto& strides : g.strides) std::swap(strides[r], strides[c]);
   return g;
@@ -148,32 +126,16 @@ void walk_row_blocks(const Geometry<N>& g, Body&& body) {
 
 }  // namespace
 
-void transpose_elements(size_t item, const void* from, int64_t from_stride, int64_t rows, int64_t columns,
-                        void* to, int64_t to_stride) {
-  auto part = [&]<class T>(T) {
-    transpose_part(static_cast<const T*>(from), from_stride, rows, columns, static_cast<T*>(to), to_stride);
-  };
-  if (item == 1)
-    part(uint8_t{});
-  else if (item == 2)
-    part(uint16_t{});
-  else if (item == 4)
-    part(uint32_t{});
-  else
-    part(uint64_t{});
-}
-
-void walk1(const Geometry<2>& given, void* out, size_t out_item, const void* in, size_t in_item, Row1 row,
+void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, size_t in_item, Row1 row,
            const void* functor) {
   const char* source = static_cast<const char*>(in);
   const int64_t size = static_cast<int64_t>(in_item), out_size = static_cast<int64_t>(out_item);
-  if (given.flat()) {
-    const Geometry<2>& g = given;
+  if (g.flat()) {
     flat_rows(out, out_item, g.numel,
               [&](char* to, int64_t first, int64_t n) { row(to, source + first * size, n, functor); });
     return;
   }
-  const Geometry<2> g = along_result(given);
+  if (result_runs_across(g)) return walk1(exchanged(g), out, out_item, in, in_item, row, functor);
   const int64_t so = g.strides[0][g.ndim - 1], si = g.strides[1][g.ndim - 1];
   if (runs_across(g, 1, in_item)) {
     const int64_t columns = g.sizes[g.ndim - 1], row_step = g.strides[0][g.ndim - 2];
@@ -204,11 +166,11 @@ void walk1(const Geometry<2>& given, void* out, size_t out_item, const void* in,
   });
 }
 
-void walk2(const Geometry<3>& given, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
+void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
            const void* scalar, const BinaryRows& rows, const void* functor) {
+  if (result_runs_across(g)) return walk2(exchanged(g), out, out_item, a, b, in_item, scalar, rows, functor);
   const char* x = static_cast<const char*>(a);
   const char* y = static_cast<const char*>(b);
-  const Geometry<3> g = along_result(given);
   const int inner = g.ndim - 1;
   const int64_t size = static_cast<int64_t>(in_item), out_size = static_cast<int64_t>(out_item);
   const int64_t so = g.strides[0][inner], sa = a ? g.strides[1][inner] : 0, sb = b ? g.strides[2][inner] : 0;

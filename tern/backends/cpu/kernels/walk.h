@@ -3,23 +3,8 @@
 #pragma once
 
 #include "tern/backends/cpu/kernels/loops.h"
-#include "tern/kernels/pointwise.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
-
-/// The bits of a number of some dtype, in the lowest bytes: what moves elements needs their size alone.
-uint64_t bits_of(DType dtype, const Param& number);
-
-/// memcpy without the string instructions that glibc takes for more than 2 KiB: some processors are ten times
-/// slower with them where the target is not aligned.
-inline void copy_bytes(void* to, const void* from, int64_t nbytes) {
-  typedef uint8_t Line __attribute__((vector_size(64), aligned(1), may_alias));
-  auto* t = static_cast<char*>(to);
-  auto* f = static_cast<const char*>(from);
-  for (; nbytes >= 64; nbytes -= 64, t += 64, f += 64)
-    *reinterpret_cast<Line*>(t) = *reinterpret_cast<const Line*>(f);
-  std::memcpy(t, f, static_cast<size_t>(nbytes));
-}
 
 /// A loop over n contiguous elements with its functor.
 using Row1 = void (*)(void* out, const void* in, int64_t n, const void* functor);

@@ -1,6 +1,7 @@
 // Elements of one tensor or another, chosen by a condition. Bits are moved by the size of an element, and
 // both operands are read before one is taken: nothing branches on the condition.
-#include "tern/backends/cpu/kernels/walk.h"
+#include "tern/backends/cpu/kernels/bits.h"
+#include "tern/backends/cpu/kernels/loops.h"
 #include "tern/kernels/list.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -53,18 +54,7 @@ void select(const WhereArgs& args) {
 }  // namespace
 
 void where(const LaunchContext&, const WhereArgs& args) {
-  switch (itemsize(args.dtype)) {
-    case 1:
-      return select<uint8_t>(args);
-    case 2:
-      return select<uint16_t>(args);
-    case 4:
-      return select<uint32_t>(args);
-    case 8:
-      return select<uint64_t>(args);
-    default:
-      throw_not_computable(args.dtype);
-  }
+  visit_bits(args.dtype, [&]<class T>() { select<T>(args); });
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT
