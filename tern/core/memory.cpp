@@ -11,6 +11,7 @@ namespace tern {
 namespace {
 
 std::array<std::atomic<Memory*>, kNumDeviceTypes> memories{};
+constinit thread_local Device default_device = kCPU;
 
 Memory& memory_of(Device device) {
   Memory* memory = find_memory(device.type);
@@ -40,6 +41,12 @@ Device resolve_device(Device device) {
   TERN_CHECK(index < count, DeviceError,
              "device {} is not available: the program sees {} GPU(s), numbered from 0", device.str(), count);
   return Device(device.type, index);
+}
+
+Device get_default_device() noexcept { return default_device; }
+
+void set_default_device(Device device) {
+  default_device = with_context("set_default_device", [&] { return resolve_device(device); });
 }
 
 Storage allocate_storage(size_t nbytes, Device device) { return memory_of(device).allocate(nbytes, device); }

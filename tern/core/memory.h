@@ -33,6 +33,12 @@ Memory* find_memory(DeviceType type) noexcept;
 /// `cuda` becomes `cuda:<current>`; checks that the device exists. Throws DeviceError.
 Device resolve_device(Device device);
 
+/// Where factories put tensors when they are told no device: the CPU at first. Of the calling thread alone,
+/// as in PyTorch.
+Device get_default_device() noexcept;
+/// Throws DeviceError for a device that is not there.
+void set_default_device(Device device);
+
 /// Uninitialised bytes on a device. Throws OutOfMemoryError or DeviceError.
 Storage allocate_storage(size_t nbytes, Device device);
 

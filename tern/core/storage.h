@@ -17,12 +17,14 @@ class StorageImpl : public RefCounted {
   /// Called once when the last reference goes; frees the bytes and the object itself. Must not throw.
   using Free = void (*)(StorageImpl*) noexcept;
 
-  StorageImpl(void* data, size_t nbytes, Device device, Free free, void* context)
-      : data_(data), nbytes_(nbytes), device_(device), free_(free), context_(context) {}
+  StorageImpl(void* data, size_t nbytes, Device device, Free free, void* context, bool pinned = false)
+      : data_(data), nbytes_(nbytes), device_(device), pinned_(pinned), free_(free), context_(context) {}
 
   void* data() const noexcept { return data_; }
   size_t nbytes() const noexcept { return nbytes_; }
   Device device() const noexcept { return device_; }
+  /// Host memory that GPUs copy from and to without staging.
+  bool is_pinned() const noexcept { return pinned_; }
   /// What `free` needs to know: an allocator's block, an owner of foreign memory.
   void* context() const noexcept { return context_; }
 
@@ -36,6 +38,7 @@ class StorageImpl : public RefCounted {
   void* data_;
   size_t nbytes_;
   Device device_;
+  bool pinned_;
   std::atomic<uint32_t> version_{0};
   Free free_;
   void* context_;

@@ -19,6 +19,7 @@
 namespace tern {
 
 class Tensor;
+struct Stream;
 
 /// What autograd keeps for a tensor: base of autograd's own struct (autograd/meta.h).
 struct AutogradMeta {
@@ -170,6 +171,15 @@ class Tensor {
   Tensor to(const char* device) const { return to(Device(device)); }
   Tensor cpu() const;
   Tensor cuda(int index = -1) const;
+  /// A copy in host memory that GPUs copy from and to without staging and without blocking; the tensor itself
+  /// when it is pinned already, and on machines without a GPU. Throws DeviceError for a tensor on a GPU.
+  Tensor pin_memory() const;
+  bool is_pinned() const { return impl().storage->is_pinned(); }
+  bool is_cuda() const { return device().is_cuda(); }
+  bool is_cpu() const { return device().is_cpu(); }
+  /// Keeps the memory from being reused, once the tensor is gone, before the work given to `stream` until
+  /// then is done. Needed for a tensor that another stream uses than the one it was made on.
+  void record_stream(const Stream& stream) const;
   Tensor contiguous() const;
   Tensor clone() const;
 

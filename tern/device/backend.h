@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tern/core/memory.h"
+#include "tern/device/event.h"
 #include "tern/device/stream.h"
 
 namespace tern {
@@ -19,11 +22,32 @@ struct LaunchContext {
 /// Every kernel: it reads a plain argument struct and does its work on `context.stream`'s device.
 using KernelFn = void (*)(const LaunchContext& context, const void* args);
 
+class LaunchObserver;
+
+/// An array in host memory that an argument struct points to and that may change when `launch` returns.
+struct HostArray {
+  size_t pointer_offset = 0;  ///< of the pointer in the struct, in bytes
+  size_t nbytes = 0;          ///< 0: there is none
+};
+
+/// One kernel to be started.
+struct Launch {
+  uint16_t id;       ///< number in the table of kernels
+  const char* name;  ///< of the kernel
+  const void* args;
+  size_t nbytes;  ///< of the args
+  HostArray array;
+};
+
 struct DeviceProperties {
   std::string name;
   uint64_t total_memory = 0;  ///< bytes
   int processors = 0;         ///< cores of a CPU, multiprocessors of a GPU
   bool simulated = false;
+  int major = 0;  ///< compute capability of a GPU: major.minor
+  int minor = 0;
+  std::string uuid = {};        ///< "GPU-..."; empty where there is none
+  std::string pci_bus_id = {};  ///< "0000:65:00.0"; empty where there is none
 };
 
 /// Memory counters of one device, in bytes.
@@ -34,6 +58,23 @@ struct MemoryStats {
   uint64_t max_reserved = 0;
   uint64_t num_allocations = 0;  ///< requests served
   uint64_t num_system_allocations = 0;
+  uint64_t num_retries = 0;  ///< times that cached memory was given back to serve a request
+  uint64_t num_ooms = 0;     ///< requests that failed
+};
+
+/// One block of a segment of cached memory.
+struct MemoryBlock {
+  enum class State : uint8_t { Active, Free, AwaitingEvents };
+  size_t nbytes;
+  State state;
+};
+
+/// A piece of memory that the allocator got from the system, cut into blocks from its start to its end.
+struct MemorySegment {
+  uintptr_t address;
+  size_t nbytes;
+  uint16_t stream;
+  std::vector<MemoryBlock> blocks;
 };
 
 class Backend : public Memory {
@@ -42,13 +83,39 @@ class Backend : public Memory {
   virtual std::string_view name() const = 0;
   virtual DeviceType type() const = 0;
   virtual DeviceProperties properties(int index) = 0;
+
   virtual MemoryStats memory_stats(int index) = 0;
+  /// Sets the peaks to what is in use now.
+  virtual void reset_peak_memory_stats(int index) = 0;
+  virtual std::vector<MemorySegment> memory_snapshot(int index) = 0;
   /// Gives cached memory back to the system.
   virtual void empty_cache(int index) = 0;
+  /// The allocator takes no more than this from the device; 0: no limit but the device's.
+  virtual void set_memory_limit(int index, size_t nbytes) = 0;
+  /// Bytes that the system still has for the device.
+  virtual size_t free_memory(int index) = 0;
+  /// Keeps the storage's memory from being reused before the work that `stream` has been given when the
+  /// storage is freed is done.
+  virtual void record_stream(const StorageImpl& storage, Stream stream) = 0;
+
+  /// Streams with numbers 1 to this that new_stream() hands out.
+  virtual uint16_t num_pool_streams() const = 0;
+  virtual bool query(Stream stream) = 0;
   /// Blocks the host until all work on the stream is done; errors of that work are thrown here.
   virtual void synchronize(Stream stream) = 0;
-  /// Queues a kernel. Not called on backends that run at once.
-  virtual void enqueue(Stream stream, KernelFn kernel, const void* args, size_t args_nbytes) = 0;
+  /// The same for all streams of a device.
+  virtual void synchronize_device(int index) = 0;
+  virtual std::shared_ptr<EventRecord> record_event(Stream stream) = 0;
+  virtual void wait_event(Stream stream, std::shared_ptr<EventRecord> event) = 0;
+
+  /// Queues a kernel; args and array are copied. Not called on backends that run at once.
+  virtual void enqueue(Stream stream, const Launch& launch) = 0;
+  /// Queues a copy of bytes; both addresses must stay valid until it is done. At least one side is memory of
+  /// a device of this backend, the other may be host memory.
+  virtual void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
+                            size_t nbytes) = 0;
+  /// Host memory that this backend's devices copy from and to without staging; its device is the CPU.
+  virtual Storage allocate_pinned(size_t nbytes) = 0;
 
   /// True when a launch runs the kernel on the calling thread and returns when it is done.
   bool runs_at_once() const noexcept { return runs_at_once_; }

@@ -50,7 +50,11 @@ struct CachingAllocator::State {
     Block* slab = nullptr;      // of a small block
     int small_class = -1;
     int live_in_slab = 0;
+    uint16_t stream = 0;
     bool free = false;
+    bool awaits = false;  // freed, but other streams may still use it
+    bool is_slab = false;
+    std::unique_ptr<std::vector<Stream>> uses;  // streams other than its own
     alignas(StorageImpl) std::byte storage[sizeof(StorageImpl)];
   };
   struct BySize {
@@ -58,30 +62,53 @@ struct CachingAllocator::State {
       return a->nbytes != b->nbytes ? a->nbytes < b->nbytes : a->data < b->data;
     }
   };
+  struct ByAddress {
+    bool operator()(const Block* a, const Block* b) const { return a->data < b->data; }
+  };
   struct Slab {
     Block* block;
     std::unique_ptr<Block[]> pieces;
     size_t count;
   };
+  /// The free blocks of one stream.
+  struct Pool {
+    std::array<Block*, kNumClasses> small{};
+    std::set<Block*, BySize> large;
+  };
+  struct Pending {
+    Block* block;
+    std::vector<std::shared_ptr<EventRecord>> events;
+  };
 
-  State(MemorySource& source_, Device device_) : source(source_), device(device_) {}
+  State(MemorySource& source_, Device device_, bool pinned_)
+      : source(source_), device(device_), pinned(pinned_) {}
 
   ~State() { release_free_segments(); }
 
-  Storage take(size_t nbytes) {
+  Pool& pool_of(uint16_t stream) {
+    if (stream >= pools.size()) pools.resize(stream + size_t{1});
+    if (!pools[stream]) pools[stream] = std::make_unique<Pool>();
+    return *pools[stream];
+  }
+
+  Storage take(size_t nbytes, uint16_t stream) {
     Block* block = nullptr;
     {
       std::lock_guard lock(mutex);
       if (nbytes > kMostBytes) throw_out_of_memory(nbytes);
+      if (!pending.empty()) [[unlikely]]
+        release_done();
+      Pool& pool = pool_of(stream);
       block = nbytes <= kLargestSmall
-                  ? take_small(size_class(nbytes))
-                  : take_large((nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);
+                  ? take_small(pool, size_class(nbytes), stream)
+                  : take_large(pool, (nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding, stream);
       if (block == nullptr) throw_out_of_memory(nbytes);
       counters.allocated += block->nbytes;
       counters.max_allocated = std::max(counters.max_allocated, counters.allocated);
       ++counters.num_allocations;
     }
-    return Storage(new (block->storage) StorageImpl(block->data, nbytes, device, &State::give_back, block));
+    return Storage(new (block->storage)
+                       StorageImpl(block->data, nbytes, device, &State::give_back, block, pinned));
   }
 
   static void give_back(StorageImpl* storage) noexcept {
@@ -90,27 +117,66 @@ struct CachingAllocator::State {
     State& state = *block->owner;
     std::lock_guard lock(state.mutex);
     state.counters.allocated -= block->nbytes;
-    if (block->small_class >= 0) {
-      block->next = state.free_small[static_cast<size_t>(block->small_class)];
-      state.free_small[static_cast<size_t>(block->small_class)] = block;
-      --block->slab->live_in_slab;
-    } else {
-      state.free_large_block(block);
+    if (block->uses) [[unlikely]]
+      state.wait_for_uses(block);
+    else
+      state.make_free(block);
+  }
+
+  void make_free(Block* block) noexcept {
+    if (block->small_class < 0) return free_large_block(block);
+    Block*& head = pools[block->stream]->small[static_cast<size_t>(block->small_class)];
+    block->next = head;
+    head = block;
+    --block->slab->live_in_slab;
+  }
+
+  void wait_for_uses(Block* block) noexcept {
+    Pending waiting{block, {}};
+    const std::unique_ptr<std::vector<Stream>> uses = std::move(block->uses);
+    try {
+      for (Stream stream : *uses)
+        if (auto event = source.fence(stream)) waiting.events.push_back(std::move(event));
+      block->awaits = true;
+      pending.push_back(std::move(waiting));
+    } catch (...) {  // a device that is gone uses nothing any more
+      block->awaits = false;
+      make_free(block);
     }
   }
 
-  Block* take_small(int index) {
-    Block*& head = free_small[static_cast<size_t>(index)];
-    if (head == nullptr && !refill(index)) return nullptr;
+  void release_done() noexcept {
+    std::erase_if(pending, [this](Pending& waiting) {
+      std::erase_if(waiting.events, [](const auto& event) { return event->done(); });
+      if (!waiting.events.empty()) return false;
+      waiting.block->awaits = false;
+      make_free(waiting.block);
+      return true;
+    });
+  }
+
+  void wait_for_pending() noexcept {
+    for (Pending& waiting : pending)
+      for (const auto& event : waiting.events) try {
+          event->synchronize();
+        } catch (...) {  // failed work is over too; whoever waits for it gets the error again
+        }
+    release_done();
+  }
+
+  Block* take_small(Pool& pool, int index, uint16_t stream) {
+    Block*& head = pool.small[static_cast<size_t>(index)];
+    if (head == nullptr && !refill(pool, index, stream)) return nullptr;
     Block* block = head;
     head = block->next;
     ++block->slab->live_in_slab;
     return block;
   }
 
-  bool refill(int index) {
-    Block* large = take_large(kSlabBytes);
+  bool refill(Pool& pool, int index, uint16_t stream) {
+    Block* large = take_large(pool, kSlabBytes, stream);
     if (large == nullptr) return false;
+    large->is_slab = true;
     size_t piece = class_bytes(index);
     size_t count = kSlabBytes / piece;
     auto pieces = std::make_unique<Block[]>(count);
@@ -121,59 +187,71 @@ struct CachingAllocator::State {
       block.nbytes = piece;
       block.slab = large;
       block.small_class = index;
-      block.next = free_small[static_cast<size_t>(index)];
-      free_small[static_cast<size_t>(index)] = &block;
+      block.stream = stream;
+      block.next = pool.small[static_cast<size_t>(index)];
+      pool.small[static_cast<size_t>(index)] = &block;
     }
     slabs.push_back({large, std::move(pieces), count});
     return true;
   }
 
-  Block* take_large(size_t nbytes) {
-    Block* block = best_fit(nbytes);
-    if (block == nullptr && (grow(nbytes) || (release_free_segments(), grow(nbytes))))
-      block = best_fit(nbytes);
+  Block* take_large(Pool& pool, size_t nbytes, uint16_t stream) {
+    Block* block = best_fit(pool, nbytes);
+    if (block == nullptr && grow(nbytes, stream)) block = best_fit(pool, nbytes);
+    if (block == nullptr) {
+      ++counters.num_retries;
+      wait_for_pending();
+      block = best_fit(pool, nbytes);
+    }
+    if (block == nullptr) {
+      release_free_segments();
+      if (grow(nbytes, stream)) block = best_fit(pool, nbytes);
+    }
     if (block == nullptr) return nullptr;
-    free_large.erase(block);
+    pool.large.erase(block);
     block->free = false;
     free_bytes -= block->nbytes;
-    if (block->nbytes - nbytes >= kSmallestSplit) split(block, nbytes);
+    if (block->nbytes - nbytes >= kSmallestSplit) split(pool, block, nbytes);
     return block;
   }
 
-  Block* best_fit(size_t nbytes) {
+  static Block* best_fit(Pool& pool, size_t nbytes) {
     Block key;
     key.nbytes = nbytes;
-    auto found = free_large.lower_bound(&key);
-    return found == free_large.end() ? nullptr : *found;
+    auto found = pool.large.lower_bound(&key);
+    return found == pool.large.end() ? nullptr : *found;
   }
 
-  void split(Block* block, size_t nbytes) {
+  void split(Pool& pool, Block* block, size_t nbytes) {
     auto* rest = new Block;
     rest->owner = this;
     rest->data = block->data + nbytes;
     rest->nbytes = block->nbytes - nbytes;
+    rest->stream = block->stream;
     rest->previous = block;
     rest->next = block->next;
     if (rest->next) rest->next->previous = rest;
     block->next = rest;
     block->nbytes = nbytes;
     rest->free = true;
-    free_large.insert(rest);
+    pool.large.insert(rest);
     free_bytes += rest->nbytes;
   }
 
-  bool grow(size_t nbytes) {
+  bool grow(size_t nbytes, uint16_t stream) {
     size_t granularity = source.segment_granularity();
     size_t segment_bytes = (nbytes + granularity - 1) / granularity * granularity;
+    if (limit != 0 && counters.reserved + segment_bytes > limit) return false;
     auto block = std::make_unique<Block>();
     void* segment = source.allocate_segment(segment_bytes);
     if (segment == nullptr) return false;
     block->owner = this;
     block->data = static_cast<char*>(segment);
     block->nbytes = segment_bytes;
+    block->stream = stream;
     block->free = true;
-    free_large.insert(block.get());
-    block.release();
+    pool_of(stream).large.insert(block.get());
+    segments.insert(block.release());
     free_bytes += segment_bytes;
     counters.reserved += segment_bytes;
     counters.max_reserved = std::max(counters.max_reserved, counters.reserved);
@@ -182,21 +260,23 @@ struct CachingAllocator::State {
   }
 
   void free_large_block(Block* block) noexcept {
+    auto& free_blocks = pools[block->stream]->large;
     block->free = true;
+    block->is_slab = false;
     free_bytes += block->nbytes;
     if (Block* before = block->previous; before && before->free) {
-      free_large.erase(before);
+      free_blocks.erase(before);
       absorb_next(before);
       block = before;
     }
     if (Block* after = block->next; after && after->free) {
-      free_large.erase(after);
+      free_blocks.erase(after);
       absorb_next(block);
     }
     if (free_bytes > source.cache_limit() && is_segment(block))
       free_segment(block);
     else
-      free_large.insert(block);
+      free_blocks.insert(block);
   }
 
   static void absorb_next(Block* block) {
@@ -213,6 +293,7 @@ struct CachingAllocator::State {
     source.free_segment(block->data, block->nbytes);
     counters.reserved -= block->nbytes;
     free_bytes -= block->nbytes;
+    segments.erase(block);
     delete block;
   }
 
@@ -222,7 +303,8 @@ struct CachingAllocator::State {
         ++slab;
         continue;
       }
-      Block** link = &free_small[static_cast<size_t>(slab->pieces[0].small_class)];
+      const Block& first = slab->pieces[0];
+      Block** link = &pools[first.stream]->small[static_cast<size_t>(first.small_class)];
       while (*link) {
         if ((*link)->slab == slab->block)
           *link = (*link)->next;
@@ -232,19 +314,25 @@ struct CachingAllocator::State {
       free_large_block(slab->block);
       slab = slabs.erase(slab);
     }
-    for (auto it = free_large.begin(); it != free_large.end();) {
-      Block* block = *it;
-      if (!is_segment(block)) {
-        ++it;
-        continue;
+    for (auto& pool : pools) {
+      if (!pool) continue;
+      for (auto it = pool->large.begin(); it != pool->large.end();) {
+        Block* block = *it;
+        if (!is_segment(block)) {
+          ++it;
+          continue;
+        }
+        it = pool->large.erase(it);
+        free_segment(block);
       }
-      it = free_large.erase(it);
-      free_segment(block);
     }
   }
 
-  [[noreturn]] void throw_out_of_memory(size_t nbytes) const {
-    size_t largest = free_large.empty() ? 0 : (*free_large.rbegin())->nbytes;
+  [[noreturn]] void throw_out_of_memory(size_t nbytes) {
+    ++counters.num_ooms;
+    size_t largest = 0;
+    for (const auto& pool : pools)
+      if (pool && !pool->large.empty()) largest = std::max(largest, (*pool->large.rbegin())->nbytes);
     TERN_THROW(OutOfMemoryError,
                "out of memory on {}: tried to allocate {} bytes; in use {} bytes, reserved {} bytes, cached "
                "and free {} bytes "
@@ -255,28 +343,69 @@ struct CachingAllocator::State {
 
   MemorySource& source;
   Device device;
+  bool pinned;
   mutable std::mutex mutex;
-  std::array<Block*, kNumClasses> free_small{};
+  std::vector<std::unique_ptr<Pool>> pools;  // by stream
   std::vector<Slab> slabs;
-  std::set<Block*, BySize> free_large;
-  size_t free_bytes = 0;  // in free_large
+  std::set<Block*, ByAddress> segments;  // their first blocks
+  std::vector<Pending> pending;
+  size_t free_bytes = 0;  // in the large blocks of the pools
+  size_t limit = 0;
   MemoryStats counters;
 };
 
-CachingAllocator::CachingAllocator(MemorySource& source, Device device)
-    : state_(std::make_unique<State>(source, device)) {}
+CachingAllocator::CachingAllocator(MemorySource& source, Device device, bool pinned)
+    : state_(std::make_unique<State>(source, device, pinned)) {}
 CachingAllocator::~CachingAllocator() = default;
 
-Storage CachingAllocator::allocate(size_t nbytes) { return state_->take(nbytes); }
+Storage CachingAllocator::allocate(size_t nbytes, uint16_t stream) { return state_->take(nbytes, stream); }
+
+void CachingAllocator::record_stream(const StorageImpl& storage, Stream stream) {
+  auto* block = static_cast<State::Block*>(storage.context());
+  if (!state_->pinned && stream == Stream{state_->device, block->stream}) return;
+  std::lock_guard lock(state_->mutex);
+  if (!block->uses) block->uses = std::make_unique<std::vector<Stream>>();
+  if (std::find(block->uses->begin(), block->uses->end(), stream) == block->uses->end())
+    block->uses->push_back(stream);
+}
 
 void CachingAllocator::empty_cache() {
   std::lock_guard lock(state_->mutex);
+  state_->wait_for_pending();
   state_->release_free_segments();
+}
+
+void CachingAllocator::set_limit(size_t nbytes) {
+  std::lock_guard lock(state_->mutex);
+  state_->limit = nbytes;
 }
 
 MemoryStats CachingAllocator::stats() const {
   std::lock_guard lock(state_->mutex);
   return state_->counters;
+}
+
+void CachingAllocator::reset_peaks() {
+  std::lock_guard lock(state_->mutex);
+  state_->counters.max_allocated = state_->counters.allocated;
+  state_->counters.max_reserved = state_->counters.reserved;
+}
+
+std::vector<MemorySegment> CachingAllocator::snapshot() const {
+  std::lock_guard lock(state_->mutex);
+  std::vector<MemorySegment> list;
+  for (const State::Block* first : state_->segments) {
+    MemorySegment segment{reinterpret_cast<uintptr_t>(first->data), 0, first->stream, {}};
+    for (const State::Block* block = first; block != nullptr; block = block->next) {
+      const bool free = block->free || (block->is_slab && block->live_in_slab == 0);
+      segment.nbytes += block->nbytes;
+      segment.blocks.push_back({block->nbytes, block->awaits ? MemoryBlock::State::AwaitingEvents
+                                               : free        ? MemoryBlock::State::Free
+                                                             : MemoryBlock::State::Active});
+    }
+    list.push_back(std::move(segment));
+  }
+  return list;
 }
 
 }  // namespace tern

@@ -7,15 +7,10 @@ namespace detail {
 
 std::atomic<LaunchObserver*> launch_observer{nullptr};
 
-void launch_observed(Backend& backend, Stream stream, uint16_t id, const char* name, const void* args,
-                     size_t nbytes) {
-  LaunchObserver* observer = launch_observer.load(std::memory_order_acquire);
-  if (observer) observer->before(stream, name, args);
-  if (backend.runs_at_once())
-    backend.kernels()[id](LaunchContext{stream}, args);
-  else
-    backend.enqueue(stream, backend.kernels()[id], args, nbytes);
-  if (observer) observer->after(stream, name);
+void launch_slowly(Backend& backend, Stream stream, const Launch& launch) {
+  if (!backend.runs_at_once()) return backend.enqueue(stream, launch);
+  observed({.stream = stream, .name = launch.name, .kernel = launch.id, .args = launch.args},
+           [&] { backend.kernels()[launch.id](LaunchContext{stream}, launch.args); });
 }
 
 }  // namespace detail

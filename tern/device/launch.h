@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <type_traits>
 
@@ -17,12 +18,27 @@ struct Kernel {
   const char* name;
 };
 
-/// Sees every launch before and after it is handed to the backend. Must outlive its registration.
+/// Something that a device or the host was given to do.
+struct Activity {
+  enum class Kind : uint8_t { Kernel, Copy, Wait };
+  Kind kind = Kind::Kernel;
+  Stream stream = {};
+  const char* name = "";
+  uint16_t kernel = 0;         ///< Kernel: its number
+  const void* args = nullptr;  ///< Kernel: its arguments, valid during the call
+  size_t nbytes = 0;           ///< Copy: bytes moved
+};
+
+/// Sees everything that is started. Must outlive its registration and the work begun during it; its functions
+/// must not throw.
 class LaunchObserver {
  public:
+  using Clock = std::chrono::steady_clock;
   virtual ~LaunchObserver() = default;
-  virtual void before(Stream stream, const char* kernel, const void* args) = 0;
-  virtual void after(Stream stream, const char* kernel) = 0;
+  /// On the thread that starts it, before it is handed to the backend. The answer is given to `ran`.
+  virtual uint64_t started(const Activity& activity) noexcept = 0;
+  /// When the device did it; on any thread.
+  virtual void ran(uint64_t number, Clock::time_point begin, Clock::time_point end) noexcept = 0;
 };
 
 /// Puts an observer in place (null takes it away) and returns the one before.
@@ -31,8 +47,27 @@ LaunchObserver* set_launch_observer(LaunchObserver* observer) noexcept;
 namespace detail {
 extern std::atomic<Backend*> backends[kNumDeviceTypes];
 extern std::atomic<LaunchObserver*> launch_observer;
-void launch_observed(Backend& backend, Stream stream, uint16_t id, const char* name, const void* args,
-                     size_t nbytes);
+void launch_slowly(Backend& backend, Stream stream, const Launch& launch);
+
+/// Runs `body` as an activity that observers see; `body` blocks until it is done.
+template <class Body>
+void observed(const Activity& activity, Body&& body) {
+  LaunchObserver* observer = launch_observer.load(std::memory_order_acquire);
+  if (observer == nullptr) return body();
+  const uint64_t number = observer->started(activity);
+  const auto begin = LaunchObserver::Clock::now();
+  body();
+  observer->ran(number, begin, LaunchObserver::Clock::now());
+}
+
+/// The array in host memory that `args` points to: argument structs that have one say so with host_array().
+template <class Args>
+HostArray host_array_of(const Args& args) {
+  if constexpr (requires { host_array(args); })
+    return host_array(args);
+  else
+    return {};
+}
 }  // namespace detail
 
 /// Starts `kernel` on `stream`. The args are copied when the work is queued; the memory they point to must
@@ -45,7 +80,8 @@ inline void launch(Stream stream, Kernel<Args> kernel, const std::type_identity_
   if (backend.runs_at_once() && !observed) [[likely]]
     backend.kernels()[kernel.id](LaunchContext{stream}, &args);
   else
-    detail::launch_observed(backend, stream, kernel.id, kernel.name, &args, sizeof args);
+    detail::launch_slowly(backend, stream,
+                          {kernel.id, kernel.name, &args, sizeof args, detail::host_array_of(args)});
 }
 
 }  // namespace tern

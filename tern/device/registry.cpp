@@ -2,7 +2,9 @@
 #include "tern/device/registry.h"
 
 #include "tern/base/check.h"
+#include "tern/device/cuda.h"
 #include "tern/device/launch.h"
+#include "tern/device/simulation.h"
 
 namespace tern {
 
@@ -11,7 +13,10 @@ std::atomic<Backend*> backends[kNumDeviceTypes];
 
 namespace {
 struct RegisterAtStart {
-  RegisterAtStart() { register_cpu_backend(); }
+  RegisterAtStart() {
+    register_cpu_backend();
+    register_sim_backend_from_environment();
+  }
 } register_at_start;
 }  // namespace
 }  // namespace detail
@@ -19,6 +24,11 @@ struct RegisterAtStart {
 void register_backend(Backend* backend) {
   detail::backends[static_cast<int>(backend->type())].store(backend, std::memory_order_release);
   register_memory(backend->type(), backend);
+}
+
+void unregister_backend(DeviceType type) {
+  register_memory(type, nullptr);
+  detail::backends[static_cast<int>(type)].store(nullptr, std::memory_order_release);
 }
 
 Backend& backend_of(DeviceType type) {
@@ -45,19 +55,4 @@ std::vector<Device> try_all_gpus() {
   return devices;
 }
 
-void synchronize(Device device) {
-  Device resolved = resolve_device(device);
-  backend_of(resolved.type).synchronize(current_stream(resolved));
-}
-
-namespace cuda {
-
-bool is_available() { return device_count() > 0; }
-
-int device_count() {
-  Memory* memory = find_memory(DeviceType::CUDA);
-  return memory ? memory->device_count() : 0;
-}
-
-}  // namespace cuda
 }  // namespace tern

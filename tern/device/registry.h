@@ -1,4 +1,4 @@
-// Which backends and devices this process has.
+// Which backends and devices this process has. What PyTorch has in torch.cuda is in device/cuda.h.
 #pragma once
 
 #include <vector>
@@ -9,6 +9,9 @@ namespace tern {
 
 /// Makes a backend serve its kind of device. It must live to the end of the process.
 void register_backend(Backend* backend);
+
+/// Takes it away again.
+void unregister_backend(DeviceType type);
 
 /// The backend of a kind of device. Throws DeviceError when there is none.
 Backend& backend_of(DeviceType type);
@@ -21,12 +24,6 @@ Device try_gpu(int index = 0);
 
 /// All GPUs, or the CPU alone when there are none.
 std::vector<Device> try_all_gpus();
-
-namespace cuda {
-/// True when the program sees a GPU, real or simulated.
-bool is_available();
-int device_count();
-}  // namespace cuda
 
 namespace detail {
 /// Defined in backends/cpu; called once before the first device is used.

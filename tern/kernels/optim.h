@@ -108,6 +108,15 @@ struct OptimClipValueArgs {
   double clip_value;
 };
 
+/// Where the array of a list stands, for backends that queue (device/launch.h).
+template <class Args>
+requires requires(const Args& args) { args.list.entries; }
+HostArray host_array(const Args& args) {
+  const auto* start = reinterpret_cast<const char*>(&args);
+  const auto* pointer = reinterpret_cast<const char*>(&args.list.entries);
+  return {static_cast<size_t>(pointer - start), static_cast<size_t>(args.list.count) * sizeof(OptimEntry)};
+}
+
 #define TERN_OPTIM_KERNELS(X)           \
   X(sgd_step, SgdStepArgs)              \
   X(adam_step, AdamStepArgs)            \

@@ -5,6 +5,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/core/memory.h"
+#include "tern/device/copy.h"
 #include "tern/device/registry.h"
 #include "tern/ops/common.h"
 #include "tern/ops/shape.h"
@@ -12,21 +13,12 @@
 namespace tern {
 namespace {
 
-/// A contiguous copy of contiguous x on another device, by way of the host. Direct copies between GPUs are a
-/// matter of their backend.
-Tensor transfer(const Tensor& x, Device device) {
+/// A contiguous copy of x on another device.
+Tensor transfer(const Tensor& x, Device device, bool non_blocking) {
   Tensor source = compact(x);
   Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), device);
-  size_t offset = static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype());
-  if (source.device().is_cpu()) {
-    copy_from_host(*y.storage(), 0, source.data_ptr(), x.nbytes());
-  } else if (device.is_cpu()) {
-    copy_to_host(y.data_ptr(), *source.storage(), offset, x.nbytes());
-  } else {
-    Storage host = allocate_storage(x.nbytes(), kCPU);
-    copy_to_host(host->data(), *source.storage(), offset, x.nbytes());
-    copy_from_host(*y.storage(), 0, host->data(), x.nbytes());
-  }
+  copy_bytes(*y.storage(), 0, *source.storage(),
+             static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes(), non_blocking);
   return y;
 }
 
@@ -49,9 +41,23 @@ Tensor to(const Tensor& x, DType dtype, ToOptions options) {
 Tensor to(const Tensor& x, Device device, ToOptions options) {
   const Device target = with_context("to", [&] { return resolve_device(device); });
   if (x.device() == target) return options.copy ? clone(x) : x;
-  Tensor y = transfer(x, target);
+  Tensor y = transfer(x, target, options.non_blocking);
   if (tracks_grad(x))
     record("to_copy", y, {x}, [from = x.device()](GradContext&, const Tensor& g) { return to(g, from); });
+  return y;
+}
+
+Tensor pin_memory(const Tensor& x) {
+  TERN_CHECK(x.device().is_cpu(), DeviceError,
+             "pin_memory: cannot pin a tensor on {}: only tensors on the cpu can be pinned",
+             x.device().str());
+  if (x.is_pinned() || find_memory(DeviceType::CUDA) == nullptr) return x;
+  Tensor source = compact(x.detach());
+  const Storage pinned = backend_of(DeviceType::CUDA).allocate_pinned(x.nbytes());
+  copy_bytes(*pinned, 0, *source.storage(),
+             static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes());
+  Tensor y = Tensor::from_storage(pinned, x.dtype(), x.shape());
+  if (tracks_grad(x)) record("pin_memory", y, {x}, [](GradContext&, const Tensor& g) { return g; });
   return y;
 }
 
@@ -74,7 +80,8 @@ Tensor& copy_(Tensor& self, const Tensor& source) {
       DTypeError,
       "copy_: no conversion from {} to {}: no operator computes on one of them: use tensors of one dtype",
       name(source.dtype()), name(self.dtype()));
-  Tensor local = source.device() == self.device() ? source.detach() : transfer(source, self.device());
+  Tensor local = source.device() == self.device() ? source.detach()
+                                                  : transfer(source, self.device(), /*non_blocking=*/false);
   Strides strides(shape.size());
   broadcast_strides(local.shape(), local.strides(), shape, strides.data());
   Tensor spread = Tensor::view_of(local.storage(), local.dtype(), shape, strides, local.storage_offset());

@@ -9,6 +9,8 @@ namespace tern {
 Tensor to(const Tensor& x, DType dtype, ToOptions options = {});
 /// x on another device; x itself when it is there (unless options.copy). Differentiable.
 Tensor to(const Tensor& x, Device device, ToOptions options = {});
+/// See Tensor::pin_memory.
+Tensor pin_memory(const Tensor& x);
 /// Row-major x; x itself when it is.
 Tensor contiguous(const Tensor& x);
 /// A copy with storage of its own, row-major. Differentiable.

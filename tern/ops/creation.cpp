@@ -18,7 +18,8 @@ namespace detail {
 
 Tensor make(const char* op, IntArrayRef shape, DType dtype, const std::optional<Device>& device) {
   int64_t numel = with_context(op, [&] { return checked_numel(shape); });
-  const Device where = device ? with_context(op, [&] { return resolve_device(*device); }) : kCPU;
+  const Device where =
+      device ? with_context(op, [&] { return resolve_device(*device); }) : get_default_device();
   return empty_contiguous(shape.to_shape(), numel, dtype, where);
 }
 

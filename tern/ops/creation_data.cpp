@@ -81,9 +81,10 @@ Scalar load(const void* data, DType dtype) {
 }
 
 Tensor to_options_device(const Tensor& host, const TensorOptions& options) {
-  if (!options.device) return detail::finish(host, options);
-  const Device device = with_context("tensor", [&] { return resolve_device(*options.device); });
-  return detail::finish(to(host, device), options);
+  const Device device = options.device
+                            ? with_context("tensor", [&] { return resolve_device(*options.device); })
+                            : get_default_device();
+  return detail::finish(device.is_cpu() ? host : to(host, device), options);
 }
 
 }  // namespace
@@ -92,7 +93,7 @@ Tensor tensor(const NestedList& data, const TensorOptions& options) {
   Flattened flat(data);
   DType dtype = options.dtype.value_or(
       flat.kind == DType::Float64 || flat.numbers.empty() ? get_default_dtype() : flat.kind);
-  Tensor host = detail::make("tensor", flat.shape, dtype, {});
+  Tensor host = detail::make("tensor", flat.shape, dtype, kCPU);
   char* out = static_cast<char*>(host.data_ptr());
   for (const Scalar& number : flat.numbers) {
     store(out, dtype, number);
@@ -107,11 +108,11 @@ Tensor detail::tensor_of(const void* data, size_t count, DType held, DType infer
   const int64_t numel = static_cast<int64_t>(count);
   // Only integers can fail to fit, so every other conversion is left to the copy kernel.
   if (!is_integral(dtype) || dtype == held) {
-    Tensor copy = detail::make("tensor", {numel}, held, {});
+    Tensor copy = detail::make("tensor", {numel}, held, kCPU);
     if (numel != 0) std::memcpy(copy.data_ptr(), data, copy.nbytes());
     return to_options_device(cast(copy, dtype), options);
   }
-  Tensor host = detail::make("tensor", {numel}, dtype, {});
+  Tensor host = detail::make("tensor", {numel}, dtype, kCPU);
   for (size_t i = 0; i < count; ++i)
     store(static_cast<char*>(host.data_ptr()) + i * itemsize(dtype), dtype,
           load(static_cast<const char*>(data) + i * itemsize(held), held));

@@ -2,6 +2,7 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/device/registry.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -44,6 +45,10 @@ Tensor Tensor::to(Device device, DType dtype, ToOptions options) const {
 }
 Tensor Tensor::cpu() const { return tern::to(*this, kCPU); }
 Tensor Tensor::cuda(int index) const { return tern::to(*this, Device(DeviceType::CUDA, index)); }
+Tensor Tensor::pin_memory() const { return tern::pin_memory(*this); }
+void Tensor::record_stream(const Stream& stream) const {
+  if (!device().is_cpu() || is_pinned()) backend_of(DeviceType::CUDA).record_stream(*storage(), stream);
+}
 Tensor Tensor::contiguous() const { return tern::contiguous(*this); }
 Tensor Tensor::clone() const { return tern::clone(*this); }
 

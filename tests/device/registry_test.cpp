@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tern/base/error.h"
+#include "tern/device/cuda.h"
 #include "tern/device/launch.h"
 #include "tern/kernels/list.h"
 
@@ -62,12 +63,16 @@ TEST(Registry, CountersOfTheCpu) {
 
 class Recorder final : public LaunchObserver {
  public:
-  void before(Stream stream, const char* kernel, const void* args) override {
-    EXPECT_EQ(stream.device, kCPU);
-    EXPECT_NE(args, nullptr);
-    calls.push_back(std::string("before ") + kernel);
+  uint64_t started(const Activity& activity) noexcept override {
+    EXPECT_EQ(activity.stream.device, kCPU);
+    EXPECT_NE(activity.args, nullptr);
+    calls.push_back(std::string("started ") + activity.name);
+    return 7;
   }
-  void after(Stream, const char* kernel) override { calls.push_back(std::string("after ") + kernel); }
+  void ran(uint64_t number, Clock::time_point begin, Clock::time_point end) noexcept override {
+    EXPECT_LE(begin, end);
+    calls.push_back("ran " + std::to_string(number));
+  }
   std::vector<std::string> calls;
 };
 
@@ -80,7 +85,7 @@ TEST(Launch, ObserversSeeEveryLaunch) {
   launch(current_stream(kCPU), kernels::fill, args);
   EXPECT_EQ(set_launch_observer(nullptr), &recorder);
   launch(current_stream(kCPU), kernels::fill, args);
-  EXPECT_EQ(recorder.calls, (std::vector<std::string>{"before fill", "after fill"}));
+  EXPECT_EQ(recorder.calls, (std::vector<std::string>{"started fill", "ran 7"}));
   EXPECT_THAT(out, ::testing::Each(3.0f));
 }
 

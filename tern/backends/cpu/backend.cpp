@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -45,6 +46,17 @@ class SystemMemory final : public MemorySource {
 
  private:
   size_t limit_ = physical_memory() / 4;
+};
+
+/// The moment at which it was recorded.
+class PastEvent final : public EventRecord {
+ public:
+  bool done() const noexcept override { return true; }
+  void synchronize() override {}
+  double seconds() const noexcept override { return std::chrono::duration<double>(time_).count(); }
+
+ private:
+  std::chrono::steady_clock::duration time_ = std::chrono::steady_clock::now().time_since_epoch();
 };
 
 class CpuBackend final : public Backend {
@@ -91,11 +103,29 @@ class CpuBackend final : public Backend {
   int device_count() override { return 1; }
   int current_device() override { return 0; }
   MemoryStats memory_stats(int) override { return allocator_.stats(); }
+  void reset_peak_memory_stats(int) override { allocator_.reset_peaks(); }
+  std::vector<MemorySegment> memory_snapshot(int) override { return allocator_.snapshot(); }
   void empty_cache(int) override { allocator_.empty_cache(); }
-  void synchronize(Stream) override {}
-  void enqueue(Stream stream, KernelFn kernel, const void* args, size_t) override {
-    kernel(LaunchContext{stream}, args);
+  void set_memory_limit(int, size_t nbytes) override { allocator_.set_limit(nbytes); }
+  size_t free_memory(int) override {
+    return static_cast<size_t>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
   }
+  void record_stream(const StorageImpl&, Stream) override {}
+
+  // Work is done when it is given: there is nothing to wait for.
+  uint16_t num_pool_streams() const override { return 0; }
+  bool query(Stream) override { return true; }
+  void synchronize(Stream) override {}
+  void synchronize_device(int) override {}
+  std::shared_ptr<EventRecord> record_event(Stream) override { return std::make_shared<PastEvent>(); }
+  void wait_event(Stream, std::shared_ptr<EventRecord> event) override { event->synchronize(); }
+  void enqueue(Stream stream, const Launch& launch) override {
+    kernels()[launch.id](LaunchContext{stream}, launch.args);
+  }
+  void enqueue_copy(Stream, void* to, Device, const void* from, Device, size_t nbytes) override {
+    std::memcpy(to, from, nbytes);
+  }
+  Storage allocate_pinned(size_t nbytes) override { return allocate(nbytes, kCPU); }
 
  private:
   void check_variant() const {

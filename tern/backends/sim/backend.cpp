@@ -1,0 +1,333 @@
+// The backend of simulated GPUs: the kernels of the CPU, queued on the threads of streams. Memory, streams
+// and faults of one device are in device.h, the text of the options in options.cpp.
+#include "tern/device/backend.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "tern/backends/sim/device.h"
+#include "tern/base/check.h"
+#include "tern/base/env.h"
+#include "tern/base/parallel.h"
+#include "tern/device/copy.h"
+#include "tern/device/registry.h"
+
+namespace tern::sim {
+namespace {
+
+using Clock = LaunchObserver::Clock;
+
+/// Whoever watches learns when a task ran.
+class Observation {
+ public:
+  explicit Observation(const Activity& activity)
+      : observer_(detail::launch_observer.load(std::memory_order_acquire)) {
+    if (observer_) number_ = observer_->started(activity);
+  }
+  template <class Body>
+  void run(double least_seconds, Body&& body) const {
+    const Clock::time_point begin = Clock::now();
+    body();
+    if (least_seconds > 0)
+      std::this_thread::sleep_until(
+          begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(least_seconds)));
+    if (observer_) observer_->ran(number_, begin, Clock::now());
+  }
+
+ private:
+  LaunchObserver* observer_;
+  uint64_t number_ = 0;
+};
+
+/// Says after the message where and by what the error was raised; the type stays.
+template <class Body>
+void with_origin(const char* what, Stream stream, Body&& body) {
+  try {
+    body();
+  } catch (Error& error) {
+    error = Error(fmt::format("{} [raised by {} on {}, stream {}, and reported at the first wait after it]",
+                              error.message(), what, stream.device.str(), stream.id));
+    throw;
+  }
+}
+
+struct KernelTask final : Task {
+  KernelTask(SimDevice& device_, Stream stream_, const Launch& launch, KernelFn kernel_, double latency_)
+      : device(device_),
+        stream(stream_),
+        kernel(kernel_),
+        name(launch.name),
+        fate(device_.next_launch()),
+        latency(latency_),
+        observation({.stream = stream_, .name = launch.name, .kernel = launch.id, .args = launch.args}),
+        args(new std::byte[launch.nbytes + launch.array.nbytes]) {
+    std::memcpy(args.get(), launch.args, launch.nbytes);
+    if (launch.array.nbytes == 0) return;
+    // The array travels behind the args, and the pointer to it is moved there.
+    std::byte* copy = args.get() + launch.nbytes;
+    const void* array;
+    std::memcpy(&array, args.get() + launch.array.pointer_offset, sizeof array);
+    std::memcpy(copy, array, launch.array.nbytes);
+    std::memcpy(args.get() + launch.array.pointer_offset, &copy, sizeof copy);
+  }
+
+  void run() override {
+    with_origin(name, stream, [&] {
+      device.meet(fate, name);
+      const DeviceMemory::Access access(&device.memory());
+      observation.run(latency, [&] { kernel(LaunchContext{stream}, args.get()); });
+    });
+  }
+
+  SimDevice& device;
+  Stream stream;
+  KernelFn kernel;
+  const char* name;
+  SimDevice::Fate fate;
+  double latency;
+  Observation observation;
+  std::unique_ptr<std::byte[]> args;
+};
+
+struct CopyTask final : Task {
+  CopyTask(SimDevice& device_, Stream stream_, const char* name_, size_t nbytes_)
+      : device(device_),
+        stream(stream_),
+        name(name_),
+        nbytes(nbytes_),
+        fate(device_.next_copy()),
+        observation({.kind = Activity::Kind::Copy, .stream = stream_, .name = name_, .nbytes = nbytes_}) {}
+
+  void run() override {
+    with_origin(name, stream, [&] {
+      device.meet(fate, name);
+      const DeviceMemory::Access from_access(from_memory), to_access(to_memory);
+      observation.run(seconds, [&] { std::memcpy(to, from, nbytes); });
+    });
+  }
+
+  SimDevice& device;
+  Stream stream;
+  const char* name;
+  size_t nbytes;
+  SimDevice::Fate fate;
+  Observation observation;
+  void* to = nullptr;
+  const void* from = nullptr;
+  DeviceMemory* to_memory = nullptr;  ///< null: the host's
+  DeviceMemory* from_memory = nullptr;
+  double seconds = 0;
+};
+
+/// Pinned memory is the host's own.
+class PinnedSource final : public MemorySource {
+ public:
+  void* allocate_segment(size_t nbytes) noexcept override { return std::aligned_alloc(4096, nbytes); }
+  void free_segment(void* segment, size_t) noexcept override { std::free(segment); }
+  size_t segment_granularity() const noexcept override { return size_t{1} << 20; }
+  size_t cache_limit() const noexcept override { return size_t{256} << 20; }
+  std::shared_ptr<EventRecord> fence(Stream stream) override {
+    return backend_of(stream.device.type).record_event(stream);
+  }
+};
+
+class SimBackend final : public Backend {
+ public:
+  SimBackend(const SimulationOptions& options, const KernelFn* kernels, std::string complaint = {})
+      : Backend(kernels, /*runs_at_once=*/false), options_(options), complaint_(std::move(complaint)) {
+    // The cores are shared out, so that work on two devices really runs at the same time.
+    const int threads = options_.gpus > 0 ? std::max(1, num_threads() / options_.gpus) : 1;
+    for (int i = 0; i < options_.gpus; ++i)
+      devices_.push_back(std::make_unique<SimDevice>(i, options_, threads));
+  }
+
+  bool in_use() {
+    bool used = pinned_.stats().allocated != 0;
+    for (const auto& device : devices_) used = used || device->allocator().stats().allocated != 0;
+    return used;
+  }
+  void drain() {
+    for (const auto& device : devices_) device->drain();
+  }
+  /// No work is taken afterwards.
+  void stop() {
+    for (const auto& device : devices_) device->stop();
+  }
+
+  std::string_view name() const override { return "sim"; }
+  DeviceType type() const override { return DeviceType::CUDA; }
+  DeviceProperties properties(int index) override {
+    return {.name = "Simulated GPU",
+            .total_memory = options_.memory,
+            .processors = at(index).threads(),
+            .simulated = true,
+            .uuid = fmt::format("GPU-simulated-{}", index)};
+  }
+  int device_count() override {
+    TERN_CHECK(complaint_.empty(), ValueError, "{}", complaint_);
+    return static_cast<int>(devices_.size());
+  }
+  int current_device() override { return detail::current_gpu; }
+
+  Storage allocate(size_t nbytes, Device device) override {
+    const Stream stream = current_stream(device);
+    return at(device.index).allocate(nbytes, stream.id);
+  }
+  Storage allocate_pinned(size_t nbytes) override { return pinned_.allocate(nbytes); }
+  void record_stream(const StorageImpl& storage, Stream stream) override {
+    if (storage.is_pinned())
+      pinned_.record_stream(storage, stream);
+    else
+      at(storage.device().index).allocator().record_stream(storage, stream);
+  }
+  void copy_to_host(void* host, const StorageImpl& from, size_t offset, size_t nbytes) override {
+    detail::copy_to_host_blocking(host, from, offset, nbytes);
+  }
+  void copy_from_host(StorageImpl& to, size_t offset, const void* host, size_t nbytes) override {
+    detail::copy_from_host_staged(to, offset, host, nbytes);
+  }
+  MemoryStats memory_stats(int index) override { return at(index).allocator().stats(); }
+  void reset_peak_memory_stats(int index) override { at(index).allocator().reset_peaks(); }
+  std::vector<MemorySegment> memory_snapshot(int index) override { return at(index).allocator().snapshot(); }
+  void empty_cache(int index) override { at(index).allocator().empty_cache(); }
+  void set_memory_limit(int index, size_t nbytes) override { at(index).allocator().set_limit(nbytes); }
+  size_t free_memory(int index) override { return at(index).memory().free_bytes(); }
+
+  uint16_t num_pool_streams() const override { return kNumStreams - 1; }
+  bool query(Stream stream) override {
+    SimStream* found = at(stream.device.index).find_stream(stream.id);
+    return found == nullptr || found->idle();
+  }
+  void synchronize(Stream stream) override {
+    if (at(stream.device.index).find_stream(stream.id)) record_event(stream)->synchronize();
+  }
+  void synchronize_device(int index) override {
+    std::vector<std::shared_ptr<EventRecord>> events;
+    for (uint16_t id = 0; id < kNumStreams; ++id)
+      if (SimStream* stream = at(index).find_stream(id)) events.push_back(stream->record());
+    for (const auto& event : events) event->synchronize();
+  }
+  std::shared_ptr<EventRecord> record_event(Stream stream) override { return stream_of(stream).record(); }
+  void wait_event(Stream stream, std::shared_ptr<EventRecord> event) override {
+    if (auto simulated = std::dynamic_pointer_cast<SimEvent>(std::move(event)))
+      stream_of(stream).wait_for(std::move(simulated));
+  }
+
+  void enqueue(Stream stream, const Launch& launch) override {
+    stream_of(stream).push(std::make_unique<KernelTask>(at(stream.device.index), stream, launch,
+                                                        kernels()[launch.id], options_.latency));
+  }
+  void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
+                    size_t nbytes) override {
+    const char* name = to_device.is_cpu()     ? "copy device to host"
+                       : from_device.is_cpu() ? "copy host to device"
+                                              : "copy device to device";
+    const double rate = to_device.is_cpu()     ? options_.d2h
+                        : from_device.is_cpu() ? options_.h2d
+                                               : options_.d2d;
+    auto task = std::make_unique<CopyTask>(at(stream.device.index), stream, name, nbytes);
+    task->to = to;
+    task->from = from;
+    task->to_memory = to_device.is_cpu() ? nullptr : &at(to_device.index).memory();
+    task->from_memory = from_device.is_cpu() ? nullptr : &at(from_device.index).memory();
+    task->seconds = options_.latency + (rate > 0 ? static_cast<double>(nbytes) / rate : 0);
+    stream_of(stream).push(std::move(task));
+  }
+
+ private:
+  SimDevice& at(int index) {
+    TERN_CHECK(index >= 0 && static_cast<size_t>(index) < devices_.size(), DeviceError,
+               "device cuda:{} is not available: the program sees {} GPU(s), numbered from 0", index,
+               devices_.size());
+    return *devices_[static_cast<size_t>(index)];
+  }
+  SimStream& stream_of(Stream stream) {
+    TERN_CHECK(stream.id < kNumStreams, DeviceError,
+               "stream {} of {} does not exist: make one with new_stream()", stream.id, stream.device.str());
+    return at(stream.device.index).stream(stream.id);
+  }
+
+  const SimulationOptions options_;
+  /// What is wrong with the environment: thrown by the first use, since backends register before main.
+  const std::string complaint_;
+  PinnedSource pinned_source_;
+  CachingAllocator pinned_{pinned_source_, kCPU, /*pinned=*/true};
+  std::vector<std::unique_ptr<SimDevice>> devices_;
+};
+
+/// The simulation that is in place. Earlier ones stay as well: an event of theirs may still be held.
+std::vector<std::unique_ptr<SimBackend>>& simulations() {
+  static auto* list = new std::vector<std::unique_ptr<SimBackend>>;
+  return *list;
+}
+
+SimBackend* current_simulation() {
+  auto* found = find_memory(DeviceType::CUDA);
+  for (const auto& simulation : simulations())
+    if (simulation.get() == found) return simulation.get();
+  return nullptr;
+}
+
+void put_in_place(const SimulationOptions& options, std::string complaint = {}) {
+  Memory* cpu = find_memory(DeviceType::CPU);
+  if (cpu == nullptr) return;  // the first use of anything says that there is no CPU backend
+  if (simulations().empty())
+    std::atexit([] {
+      if (SimBackend* last = current_simulation()) last->stop();
+    });
+  simulations().push_back(
+      std::make_unique<SimBackend>(options, backend_of(DeviceType::CPU).kernels(), std::move(complaint)));
+  register_backend(simulations().back().get());
+}
+
+}  // namespace
+
+void deliver(const FailurePtr& failure) {
+  if (!failure || failure->delivered.load(std::memory_order_acquire)) return;
+  // What depends on the failed work, on any stream, is skipped before the error is forgotten.
+  if (SimBackend* simulation = current_simulation()) simulation->drain();
+  if (!failure->delivered.exchange(true, std::memory_order_acq_rel)) std::rethrow_exception(failure->error);
+}
+
+}  // namespace tern::sim
+
+namespace tern {
+
+void simulate_gpus(const SimulationOptions& options) {
+  TERN_CHECK(options.gpus >= 0 && options.gpus <= kMaxGpus, ValueError,
+             "simulate_gpus: expected 0 to {} GPUs, got {}", kMaxGpus, options.gpus);
+  if (sim::SimBackend* present = sim::current_simulation()) {
+    present->drain();
+    TERN_CHECK(!present->in_use(), DeviceError,
+               "simulate_gpus: tensors still live on the simulated GPUs: free them first");
+    for (int i = 0; i < present->device_count(); ++i) present->empty_cache(i);
+    present->stop();
+    unregister_backend(DeviceType::CUDA);
+  }
+  TERN_CHECK(
+      find_memory(DeviceType::CUDA) == nullptr, DeviceError,
+      "simulate_gpus: this process has real GPUs: use those, or hide them with CUDA_VISIBLE_DEVICES=''");
+  if (options.gpus > 0) sim::put_in_place(options);
+}
+
+namespace detail {
+
+void register_sim_backend_from_environment() {
+  const auto text = env_text("TERN_SIM");
+  if (!text && !env_text("TERN_SIM_GPUS")) return;
+  SimulationOptions options;
+  std::string complaint;
+  try {
+    if (text)
+      options = with_context("environment variable TERN_SIM", [&] { return parse_simulation(*text); });
+    if (auto gpus = env_int("TERN_SIM_GPUS", 0, kMaxGpus)) options.gpus = static_cast<int>(*gpus);
+  } catch (const Error& error) {
+    complaint = error.message();
+    options.gpus = 0;
+  }
+  if (options.gpus > 0 || !complaint.empty()) sim::put_in_place(options, std::move(complaint));
+}
+
+}  // namespace detail
+}  // namespace tern

@@ -1,0 +1,91 @@
+// Staging, ordering and the lifetime of what asynchronous copies use.
+#include "tern/device/copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "tern/base/check.h"
+#include "tern/device/launch.h"
+#include "tern/device/registry.h"
+
+namespace tern {
+namespace {
+
+/// Large copies from pageable memory are staged in pieces, so that filling one overlaps with moving another.
+constexpr size_t kStagingBytes = size_t{4} << 20;
+
+char* at(const StorageImpl& storage, size_t offset) { return static_cast<char*>(storage.data()) + offset; }
+
+void check_range(const char* side, const StorageImpl& storage, size_t offset, size_t nbytes) {
+  TERN_CHECK(offset <= storage.nbytes() && nbytes <= storage.nbytes() - offset, IndexError,
+             "copy_bytes: bytes {}+{} are outside the {} storage of {} bytes", offset, nbytes, side,
+             storage.nbytes());
+}
+
+void copy_between_gpus(StorageImpl& to, size_t to_offset, const StorageImpl& from, size_t from_offset,
+                       size_t nbytes) {
+  const Stream source = current_stream(from.device()), target = current_stream(to.device());
+  Backend& backend = backend_of(source.device.type);
+  // The copy runs on the source's stream; what the target's stream still does with the memory comes before
+  // it, and what it is given from now on after it.
+  source.wait_stream(target);
+  backend.enqueue_copy(source, at(to, to_offset), to.device(), at(from, from_offset), from.device(), nbytes);
+  target.wait_stream(source);
+}
+
+}  // namespace
+
+namespace detail {
+
+void copy_to_host_blocking(void* host, const StorageImpl& from, size_t offset, size_t nbytes) {
+  const Stream stream = current_stream(from.device());
+  backend_of(stream.device.type).enqueue_copy(stream, host, kCPU, at(from, offset), from.device(), nbytes);
+  stream.synchronize();
+}
+
+void copy_from_host_staged(StorageImpl& to, size_t offset, const void* host, size_t nbytes) {
+  const Stream stream = current_stream(to.device());
+  Backend& backend = backend_of(stream.device.type);
+  for (size_t done = 0; done < nbytes; done += kStagingBytes) {
+    const size_t piece = std::min(kStagingBytes, nbytes - done);
+    const Storage staging = backend.allocate_pinned(piece);
+    std::memcpy(staging->data(), static_cast<const char*>(host) + done, piece);
+    backend.enqueue_copy(stream, at(to, offset + done), to.device(), staging->data(), kCPU, piece);
+    backend.record_stream(*staging, stream);
+  }
+}
+
+}  // namespace detail
+
+void copy_bytes(StorageImpl& to, size_t to_offset, const StorageImpl& from, size_t from_offset, size_t nbytes,
+                bool non_blocking) {
+  check_range("target", to, to_offset, nbytes);
+  check_range("source", from, from_offset, nbytes);
+  if (nbytes == 0) return;
+  if (to.device().is_cpu() && from.device().is_cpu()) {
+    std::memcpy(at(to, to_offset), at(from, from_offset), nbytes);
+    return;
+  }
+  if (!to.device().is_cpu() && !from.device().is_cpu()) {
+    copy_between_gpus(to, to_offset, from, from_offset, nbytes);
+    return;
+  }
+  const StorageImpl& host = to.device().is_cpu() ? to : from;
+  const StorageImpl& remote = to.device().is_cpu() ? from : to;
+  if (!host.is_pinned()) {
+    if (to.device().is_cpu())
+      detail::copy_to_host_blocking(at(to, to_offset), from, from_offset, nbytes);
+    else
+      detail::copy_from_host_staged(to, to_offset, at(from, from_offset), nbytes);
+    return;
+  }
+  const Stream stream = current_stream(remote.device());
+  Backend& backend = backend_of(stream.device.type);
+  backend.enqueue_copy(stream, at(to, to_offset), to.device(), at(from, from_offset), from.device(), nbytes);
+  if (non_blocking)
+    backend.record_stream(host, stream);
+  else
+    stream.synchronize();
+}
+
+}  // namespace tern

@@ -1,0 +1,39 @@
+// Events through the backend of the stream that they are recorded on.
+#include "tern/device/event.h"
+
+#include "tern/base/check.h"
+#include "tern/device/cuda.h"
+#include "tern/device/launch.h"
+#include "tern/device/registry.h"
+
+namespace tern {
+
+void Event::record(Stream stream) { record_ = backend_of(stream.device.type).record_event(stream); }
+
+void Event::record() {
+  record(current_stream(cuda::is_available() ? Device(DeviceType::CUDA, cuda::current_device()) : kCPU));
+}
+
+void Event::wait(Stream stream) const {
+  if (record_ && !stream.device.is_cpu()) return backend_of(stream.device.type).wait_event(stream, record_);
+  synchronize();  // work on the CPU runs at once: whoever queues it waits
+}
+
+bool Event::query() const noexcept { return !record_ || record_->done(); }
+
+void Event::synchronize() const {
+  if (!record_) return;
+  detail::observed({.kind = Activity::Kind::Wait, .name = "wait for event"}, [&] { record_->synchronize(); });
+}
+
+double Event::elapsed_time(const Event& end) const {
+  TERN_CHECK(options_.enable_timing && end.options_.enable_timing, ValueError,
+             "elapsed_time: both events must be made with enable_timing: Event({{.enable_timing = true}})");
+  TERN_CHECK(record_ && end.record_, ValueError,
+             "elapsed_time: both events must be recorded before calculating elapsed time");
+  TERN_CHECK(record_->done() && end.record_->done(), ValueError,
+             "elapsed_time: both events must be completed: call synchronize() on the end event first");
+  return (end.record_->seconds() - record_->seconds()) * 1e3;
+}
+
+}  // namespace tern

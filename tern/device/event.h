@@ -1,0 +1,51 @@
+// Event: a mark in a stream's queue that the host and other streams can wait for.
+#pragma once
+
+#include <memory>
+
+#include "tern/device/stream.h"
+
+namespace tern {
+
+/// One recording of an event. Every recording is an object of its own, so that a wait keeps the recording
+/// that it was called with whatever is recorded later.
+class EventRecord {
+ public:
+  virtual ~EventRecord() = default;
+  /// True when the stream has come past it. Never blocks, never throws.
+  virtual bool done() const noexcept = 0;
+  /// Blocks the host until it is done. Throws what the work before it threw.
+  virtual void synchronize() = 0;
+  /// When the stream came past it, in seconds of the device's clock; meaningful once done.
+  virtual double seconds() const noexcept = 0;
+};
+
+struct EventOptions {
+  bool enable_timing = false;  ///< as in PyTorch: elapsed_time() needs it
+};
+
+/// A mark that can be recorded again and again. Before the first recording every wait returns at once.
+class Event {
+ public:
+  explicit Event(EventOptions options = {}) : options_(options) {}
+
+  /// Marks the end of the work that `stream` has been given so far.
+  void record(Stream stream);
+  /// The same on the current stream of the current GPU, or of the CPU when there is no GPU.
+  void record();
+  /// Work given to `stream` from now on runs after the last recording. Does not block the host.
+  void wait(Stream stream) const;
+  /// True when the work before the last recording is done.
+  bool query() const noexcept;
+  /// Blocks the host until the work before the last recording is done. Throws what that work threw.
+  void synchronize() const;
+  /// Milliseconds from this event to `end`. Throws ValueError unless both were made with enable_timing,
+  /// recorded and are done.
+  double elapsed_time(const Event& end) const;
+
+ private:
+  EventOptions options_;
+  std::shared_ptr<EventRecord> record_;
+};
+
+}  // namespace tern
