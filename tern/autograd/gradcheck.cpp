@@ -7,6 +7,7 @@
 #include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/core/memory.h"
 
 namespace tern {
 namespace {
@@ -15,29 +16,40 @@ namespace {
 /// around 1.
 double weight(int64_t i) { return 0.5 + std::fmod(static_cast<double>(i + 1) * 0.6180339887498949, 1.0); }
 
+size_t first_byte(const Tensor& x) { return static_cast<size_t>(x.storage_offset()) * sizeof(double); }
+
+std::vector<double> to_host(const Tensor& x) {
+  Tensor dense = compact(x.detach());
+  std::vector<double> values(static_cast<size_t>(dense.numel()));
+  copy_to_host(values.data(), *dense.storage(), first_byte(dense), dense.nbytes());
+  return values;
+}
+
+void set_element(const Tensor& x, size_t i, double value) {
+  copy_from_host(*x.storage(), first_byte(x) + i * sizeof(double), &value, sizeof(double));
+}
+
 Tensor weights_like(const Tensor& x, int64_t salt) {
-  Tensor w = empty_contiguous(x.shape(), x.numel(), DType::Float64, kCPU);
-  for (int64_t i = 0; i < w.numel(); ++i) w.data<double>()[i] = weight(i + salt);
+  std::vector<double> weights(static_cast<size_t>(x.numel()));
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = weight(static_cast<int64_t>(i) + salt);
+  Tensor w = empty_contiguous(x.shape(), x.numel(), DType::Float64, x.device());
+  copy_from_host(*w.storage(), 0, weights.data(), w.nbytes());
   return w;
 }
 
 double weighted_sum(const Tensor& y) {
-  Tensor host = compact(y.detach());
+  const std::vector<double> values = to_host(y);
   double sum = 0;
-  for (int64_t i = 0; i < host.numel(); ++i) sum += host.data<double>()[i] * weight(i);
+  for (size_t i = 0; i < values.size(); ++i) sum += values[i] * weight(static_cast<int64_t>(i));
   return sum;
 }
 
 void check_inputs(const std::vector<Tensor>& inputs) {
   for (size_t i = 0; i < inputs.size(); ++i)
-    TERN_CHECK(inputs[i].dtype() == DType::Float64 && inputs[i].device().is_cpu() &&
-                   inputs[i].requires_grad() && inputs[i].is_contiguous(),
+    TERN_CHECK(inputs[i].dtype() == DType::Float64 && inputs[i].requires_grad() && inputs[i].is_contiguous(),
                ValueError,
-               "gradcheck: input {} must be a contiguous float64 leaf on the cpu that requires a gradient, "
-               "got {} on "
-               "{}{}{}",
-               i, name(inputs[i].dtype()), inputs[i].device().str(),
-               inputs[i].is_contiguous() ? "" : ", not contiguous",
+               "gradcheck: input {} must be a contiguous float64 leaf that requires a gradient, got {}{}{}",
+               i, name(inputs[i].dtype()), inputs[i].is_contiguous() ? "" : ", not contiguous",
                inputs[i].requires_grad() ? "" : ", without requires_grad");
 }
 
@@ -52,17 +64,16 @@ void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function
   if (y.requires_grad()) analytic = grad({y}, inputs, {weights_like(y, 0)}, {.allow_unused = true});
   NoGradGuard no_grad;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    double* x = inputs[i].data<double>();
-    Tensor gradient = analytic[i].defined() ? compact(analytic[i]) : Tensor();
-    for (int64_t e = 0; e < inputs[i].numel(); ++e) {
-      double kept = x[e];
-      x[e] = kept + options.eps;
+    const std::vector<double> x = to_host(inputs[i]);
+    const std::vector<double> gradient = analytic[i].defined() ? to_host(analytic[i]) : std::vector<double>();
+    for (size_t e = 0; e < x.size(); ++e) {
+      set_element(inputs[i], e, x[e] + options.eps);
       double above = weighted_sum(function(inputs));
-      x[e] = kept - options.eps;
+      set_element(inputs[i], e, x[e] - options.eps);
       double below = weighted_sum(function(inputs));
-      x[e] = kept;
+      set_element(inputs[i], e, x[e]);
       double expected = (above - below) / (2 * options.eps);
-      double actual = gradient.defined() ? gradient.data<double>()[e] : 0;
+      double actual = gradient.empty() ? 0 : gradient[e];
       TERN_CHECK(std::fabs(actual - expected) <= options.atol + options.rtol * std::fabs(expected),
                  AutogradError,
                  "gradcheck: input {}, element {}: the gradient is {}, finite differences give {}", i, e,
@@ -79,7 +90,7 @@ void gradgradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& func
       EnableGradGuard recording;
       Tensor y = function(x);
       Tensor g = grad({y}, {x[i]}, {weights_like(y, 7)}, {.create_graph = true, .allow_unused = true})[0];
-      return g.defined() ? g : filled(x[i].shape(), DType::Float64, kCPU, 0);
+      return g.defined() ? g : filled(x[i].shape(), DType::Float64, x[i].device(), 0);
     };
     gradcheck(first, inputs, options);
   }

@@ -14,9 +14,9 @@ struct GradcheckOptions {
   double rtol = 1e-3;
 };
 
-/// Compares the gradients of `function` (one float64 result on the CPU) at `inputs` (float64 leaves on the
-/// CPU that require gradients) with central differences, against a fixed weighting of the results. Throws
-/// AutogradError naming the input, the element and both values where they differ.
+/// Compares the gradients of `function` (one float64 result) at `inputs` (contiguous float64 leaves that
+/// require gradients, on any device) with central differences, against a fixed weighting of the results.
+/// Throws AutogradError naming the input, the element and both values where they differ.
 void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function,
                const std::vector<Tensor>& inputs, GradcheckOptions options = {});
 
