@@ -61,6 +61,11 @@ Tensor PicturePipeline::finish(const Tensor& pictures) const {
   TERN_CHECK(pictures.dtype() == DType::UInt8 || pictures.dtype() == DType::Float32, DTypeError,
              "{}: the transform must give uint8 or float32 to be normalised, it gave {}", name_,
              name(pictures.dtype()));
+  TERN_CHECK(
+      pictures.device().is_cpu(), DeviceError,
+      "{}: the transform must give pictures on the CPU, it gave one on {}; let the DataLoader move the "
+      "batches",
+      name_, pictures.device().str());
   const int64_t channels = pictures.size(-3), pixels = pictures.size(-2) * pictures.size(-1);
   check_channels(channels);
   const Tensor in = pictures.contiguous();

@@ -19,15 +19,19 @@ struct Plane {
   int64_t pixels() const { return height * width; }
 };
 
+void check_on_cpu(const Tensor& image, const char* transform) {
+  TERN_CHECK(
+      image.device().is_cpu(), DeviceError,
+      "{}: works on the CPU, the picture is on {}; move it with .cpu() before, or the batch afterwards",
+      transform, image.device().str());
+}
+
 Plane check_picture(const Tensor& image, const char* transform) {
   TERN_CHECK(image.dim() == 3, ShapeError, "{}: expects a picture [channels, height, width], got {}",
              transform, to_string(image.shape()));
   TERN_CHECK(image.dtype() == DType::UInt8 || image.dtype() == DType::Float32, DTypeError,
              "{}: expects uint8 or float32, got {}", transform, name(image.dtype()));
-  TERN_CHECK(
-      image.device().is_cpu(), DeviceError,
-      "{}: works on the CPU, the picture is on {}; move it with .cpu() before, or the batch afterwards",
-      transform, image.device().str());
+  check_on_cpu(image, transform);
   return {image.size(0), image.size(1), image.size(2)};
 }
 
@@ -85,8 +89,7 @@ Tensor ToFloat::operator()(const Tensor& image) const {
   if (image.dtype() == DType::Float32) return image;
   TERN_CHECK(image.dtype() == DType::UInt8, DTypeError, "ToFloat: expects uint8 or float32, got {}",
              name(image.dtype()));
-  TERN_CHECK(image.device().is_cpu(), DeviceError, "ToFloat: works on the CPU, the picture is on {}",
-             image.device().str());
+  check_on_cpu(image, "ToFloat");
   const Tensor in = image.contiguous();
   Tensor out = detail::make_tensor(in.shape(), DType::Float32);
   const uint8_t* from = in.data<uint8_t>();
@@ -258,7 +261,8 @@ Image tensor_to_image(const Tensor& tensor) {
              to_string(tensor.shape()));
   TERN_CHECK(tensor.dtype() == DType::UInt8 || tensor.dtype() == DType::Float32, DTypeError,
              "tensor_to_image: expects uint8 or float32, got {}", name(tensor.dtype()));
-  TERN_CHECK(tensor.device().is_cpu(), DeviceError, "tensor_to_image: works on the CPU, the tensor is on {}",
+  TERN_CHECK(tensor.device().is_cpu(), DeviceError,
+             "tensor_to_image: works on the CPU, the tensor is on {}; move it with .cpu() before",
              tensor.device().str());
   const int64_t channels = tensor.dim() == 2 ? 1 : tensor.size(0);
   Image image{tensor.size(-2), tensor.size(-1), channels, Bytes(static_cast<size_t>(tensor.numel()))};

@@ -86,7 +86,7 @@ Tensor trunc_normal_(Tensor tensor, double mean, double std, double a, double b,
              "trunc_normal_: expected std > 0 and a < b, got std {}, a {}, b {}", std, a, b);
   NoGradGuard no_grad;
   const double low = normal_cdf((a - mean) / std), high = normal_cdf((b - mean) / std);
-  Tensor wide = rand(tensor.shape(), {.dtype = float64}, generator);
+  Tensor wide = rand(tensor.shape(), {.dtype = float64, .device = kCPU}, generator);
   double* x = wide.data<double>();
   for (int64_t i = 0; i < wide.numel(); ++i) {
     const double y = 2 * (low + (high - low) * x[i]) - 1;
@@ -172,10 +172,10 @@ Tensor orthogonal_(Tensor tensor, double gain, const MaybeGenerator& generator) 
   const bool tall = rows > columns;
   const size_t short_side = std::min(rows, columns), long_side = std::max(rows, columns);
   std::vector<double> m = randn({static_cast<int64_t>(short_side), static_cast<int64_t>(long_side)},
-                                {.dtype = float64}, generator)
+                                {.dtype = float64, .device = kCPU}, generator)
                               .to_vector<double>();
   orthonormalize_rows(m, short_side, long_side);
-  Tensor result = tern::tensor(m, {.dtype = float64})
+  Tensor result = tern::tensor(m, {.dtype = float64, .device = kCPU})
                       .view({static_cast<int64_t>(short_side), static_cast<int64_t>(long_side)});
   if (tall) result = result.transpose(0, 1);
   result *= Scalar(gain);

@@ -4,6 +4,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index_plan.h"
 #include "tern/ops/pointwise.h"
@@ -174,6 +175,11 @@ Tensor copy_source(const Tensor& x, const Tensor& source) {
   return x.dim() == 0 && source.dim() == 1 && source.numel() == 1 ? reshape(source, {}) : source;
 }
 
+/// The values of index_put: a number on the CPU may go anywhere.
+Tensor put_values(const Tensor& x, const Tensor& values) {
+  return values.dim() == 0 && values.device().is_cpu() ? to(values, x.device()) : values;
+}
+
 /// The indices of index_put, whose values must broadcast to what they address.
 Access put_access(const char* op, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values) {
   check_same_device(op, {{"x", x}, {"values", values}});
@@ -293,11 +299,13 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar
 Tensor index(const Tensor& x, const std::vector<Tensor>& indices) {
   return read("index", x, {Access::kIndex, 0, true, expand_masks("index", x, indices)});
 }
-Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values, bool accumulate) {
+Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& given, bool accumulate) {
+  const Tensor values = put_values(x, given);
   const Access access = put_access("index_put", x, indices, values);
   return put("index_put", x, access, accumulate ? IndexPutMode::Add : IndexPutMode::Set, values, {});
 }
-Tensor& index_put_(Tensor& self, const std::vector<Tensor>& indices, const Tensor& values, bool accumulate) {
+Tensor& index_put_(Tensor& self, const std::vector<Tensor>& indices, const Tensor& given, bool accumulate) {
+  const Tensor values = put_values(self, given);
   const Access access = put_access("index_put_", self, indices, values);
   return put_in_place("index_put_", self, access, accumulate ? IndexPutMode::Add : IndexPutMode::Set, values,
                       {});

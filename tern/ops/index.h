@@ -62,10 +62,10 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar
 /// dimensions come first if an undefined tensor, which stands for ":", lies
 /// between them); negative indices count from the end; a bool tensor stands for
 /// the coordinates of its true elements, and makes the host wait for their
-/// number.
+/// number. Indices on the CPU may address x on any device.
 Tensor index(const Tensor& x, const std::vector<Tensor>& indices);
 /// A copy of x with index(x, indices) replaced by `values` (broadcast), or with
-/// `values` added to it.
+/// `values` added to it. `values` lies on x's device, or on the CPU if it has no dimensions.
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values,
                  bool accumulate = false);
 Tensor& index_put_(Tensor& self, const std::vector<Tensor>& indices, const Tensor& values,

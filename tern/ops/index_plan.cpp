@@ -183,12 +183,12 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
 std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices) {
   std::vector<Tensor> result;
   for (size_t i = 0; i < indices.size(); ++i) {
-    const Tensor& index = indices[i];
-    if (!index.defined()) {
-      result.push_back(index);
+    if (!indices[i].defined()) {
+      result.push_back(indices[i]);
       continue;
     }
-    check_same_device(op, {{"x", x}, {"index", index}});
+    if (!indices[i].device().is_cpu()) check_same_device(op, {{"x", x}, {"index", indices[i]}});
+    const Tensor index = to(indices[i], x.device());
     if (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) {
       for (size_t d = 0; d < index.shape().size(); ++d) {
         const size_t at = result.size() + d;

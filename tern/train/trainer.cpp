@@ -26,6 +26,17 @@ LossFunction loss_or_default(const LossFunction& loss) {
   return [](const Tensor& output, const Tensor& target) { return nn::cross_entropy(output, target); };
 }
 
+/// Where the module takes its input: the device of its first parameter or buffer, if it has one.
+std::optional<Device> device_of(const nn::Module& module) {
+  for (const std::vector<Tensor>& tensors : {module.parameters(), module.buffers()})
+    if (!tensors.empty()) return tensors.front().device();
+  return std::nullopt;
+}
+
+Tensor moved(const Tensor& tensor, std::optional<Device> device) {
+  return device && tensor.defined() ? tensor.to(*device, {.non_blocking = true}) : tensor;
+}
+
 /// "seed is 2, was 1; ...", empty when there is no difference.
 std::string differences(const ValueDict& now, const ValueDict& before) {
   std::string text;
@@ -49,7 +60,8 @@ class Run {
         loaders_(loaders),
         options_(options),
         loss_(loss_or_default(options.loss)),
-        params_(net.module.parameters()) {}
+        params_(net.module.parameters()),
+        device_(device_of(net.module)) {}
 
   FitResult run() {
     open();
@@ -90,6 +102,7 @@ class Run {
   const FitOptions& options_;
   LossFunction loss_;
   std::vector<Tensor> params_;
+  std::optional<Device> device_;
   RunLog log_;
 
   FitResult result_;
@@ -208,14 +221,15 @@ bool Run::train_epoch() {
 
 void Run::train_step(const data::Batch& batch) {
   optimizer_.zero_grad();
-  const Tensor output = net_.forward(batch.data);
-  const Tensor loss = loss_(output, batch.target);
+  const Tensor output = net_.forward(moved(batch.data, device_));
+  const Tensor target = moved(batch.target, output.device());
+  const Tensor loss = loss_(output, target);
   loss.backward();
   if (options_.clip_grad_norm > 0) optim::clip_grad_norm_(params_, options_.clip_grad_norm);
   const double lr = optimizer_.lr();
   optimizer_.step();
   if (options_.scheduler && options_.schedule_unit == ScheduleUnit::Step) options_.scheduler->step();
-  const Tensor correct = count_correct(output, batch.target);
+  const Tensor correct = count_correct(output, target);
   const int64_t count = batch.data.dim() > 0 ? batch.data.size(0) : 1;
   epoch_.add(loss, correct, count);
   interval_.add(loss, correct, count);
@@ -310,15 +324,17 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
     ~PutBack() { module.train(training); }
   } put_back{net.module, was_training};
   NoGradGuard no_grad;
+  const std::optional<Device> device = device_of(net.module);
   Evaluation result;
   Averages averages;
   int64_t done = 0;
-  for (auto& [input, target] : loader) {
+  for (const auto& [input, wanted] : loader) {
     if (options.stop && options.stop()) {
       result.stopped = true;
       break;
     }
-    const Tensor output = net.forward(input);
+    const Tensor output = net.forward(moved(input, device));
+    const Tensor target = moved(wanted, output.device());
     averages.add(loss(output, target), count_correct(output, target), input.dim() > 0 ? input.size(0) : 1);
     if (options.on_output) options.on_output(output, target);
     if (options.confusion && is_classification(output, target)) result.confusion.add(output, target);

@@ -102,7 +102,8 @@ inline constexpr const char* kCheckpointName = "checkpoint.pt";
 ///     500}); optim::Adam optimizer(net.parameters(), {.lr = 1e-3}); train::fit(net, optimizer, {train,
 ///     &test}, {.epochs = 5, .out_dir = "run"});
 ///
-/// A batch is [input, target]. A checkpoint is written before the first step, after every epoch, every
+/// A batch is [input, target]: the input is moved to the device of the module's first parameter, the target
+/// to that of the output. A checkpoint is written before the first step, after every epoch, every
 /// `save_every` steps and when `stop` says so; a process that is killed at any moment leaves the last good
 /// one. With `resume` the run goes on from it, with the same module, optimizer, loaders and schedule made
 /// anew, and gives the same numbers to the bit as a run that was never stopped (on the same machine, with the
@@ -131,7 +132,7 @@ struct Evaluation {
 };
 
 /// Tests `net` on a loader, in evaluation mode and without gradients; the module's mode is put back
-/// afterwards.
+/// afterwards. Batches are moved as by fit().
 Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions& options = {});
 
 }  // namespace tern::train
