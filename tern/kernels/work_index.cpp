@@ -1,0 +1,91 @@
+// What the kernels do that move elements to places which other elements name, or which their order gives.
+#include "tern/kernels/work_describe.h"
+
+namespace tern::kernels {
+namespace {
+
+double product(const IndexGeometry& g) { return g.numel == 0 ? 0 : static_cast<double>(g.numel); }
+
+/// Anything that the index tensors may point to from an element of the span.
+void address(Span& span, const IndexedDims& dims) {
+  for (int i = 0; i < dims.count; ++i) span.address(dims.size[i], dims.stride[i]);
+}
+
+/// How often an element of operand `which` is named: by dimensions that move it or one of the index tensors.
+double times_named(const IndexGeometry& g, int which, int index_tensors) {
+  double times = 1;
+  for (int d = 0; d < g.ndim; ++d) {
+    bool moves = g.strides[which][d] != 0;
+    for (int i = 0; i < index_tensors; ++i) moves = moves || g.strides[2 + i][d] != 0;
+    if (moves) times *= static_cast<double>(g.sizes[d]);
+  }
+  return times;
+}
+
+void name_after(const IndexedDims& dims, Work& work) {
+  if (dims.op[0] != '\0') work.op = dims.op;
+}
+
+}  // namespace
+
+void describe(const IndexGetArgs& args, Work& work) {
+  name_after(args.dims, work);
+  const IndexGeometry& g = args.geometry;
+  if (g.numel == 0) return;
+  const size_t item = itemsize(args.dtype);
+  writes(work, args.out, item, Span().walk(g, 0));
+  Span in = Span().walk(g, 1);
+  address(in, args.dims);
+  reads(work, args.in, item, in.touched(times_named(g, 1, args.dims.count)));
+  for (int i = 0; i < args.dims.count; ++i)
+    reads(work, args.dims.index[i], sizeof(int64_t), Span().walk(g, 2 + i));
+}
+
+void describe(const IndexPutArgs& args, Work& work) {
+  name_after(args.dims, work);
+  const double walked = product(args.free) * product(args.addressed);
+  if (walked == 0) return;
+  const size_t item = itemsize(args.dtype);
+  const bool adds = args.mode == IndexPutMode::Add;
+  work.flops = adds ? walked : 0;
+  auto both = [&](int operand) { return Span().walk(args.free, operand).walk(args.addressed, operand); };
+  Span out = both(0);
+  address(out, args.dims);
+  out.touched(times_named(args.free, 0, args.dims.count) * times_named(args.addressed, 0, args.dims.count));
+  add_operand(work, adds ? Access::ReadWrite : Access::Write, args.out, item, out);
+  reads(work, args.source, item, both(1));
+  for (int i = 0; i < args.dims.count; ++i) reads(work, args.dims.index[i], sizeof(int64_t), both(2 + i));
+}
+
+void describe(const NonzeroCountArgs& args, Work& work) {
+  writes(work, args.count, sizeof(int64_t), 1);
+  reads(work, args.in, itemsize(args.dtype), Span().walk(args.geometry, 0));
+}
+
+void describe(const NonzeroArgs& args, Work& work) {
+  writes(work, args.out, sizeof(int64_t),
+         Span().walk(args.count, args.row_stride).walk(args.rank, args.column_stride));
+  reads(work, args.in, itemsize(args.dtype), Span().walk(args.geometry, 0));
+}
+
+void describe(const SearchSortedArgs& args, Work& work) {
+  const int64_t values = args.rows * args.row_values;
+  if (values == 0) return;
+  writes(work, args.out, sizeof(int64_t), values);
+  reads(work, args.values, itemsize(args.dtype), values);
+  reads(work, args.sorted, itemsize(args.dtype), Span(args.length).walk(args.rows, args.sorted_row_stride));
+}
+
+void describe(const SortArgs& args, Work& work) {
+  if (args.only_last)
+    work.op = "median";
+  else if (args.count < args.size)
+    work.op = "topk";
+  if (args.size == 0 || args.count == 0) return;
+  const int64_t rows = args.outer * args.inner, results = rows * (args.only_last ? 1 : args.count);
+  writes(work, args.values, itemsize(args.dtype), results);
+  writes(work, args.indices, sizeof(int64_t), results);
+  reads(work, args.in, itemsize(args.dtype), rows * args.size);
+}
+
+}  // namespace tern::kernels

@@ -1,0 +1,128 @@
+// What matrix products, convolutions and poolings do.
+#include "tern/kernels/work_describe.h"
+
+namespace tern::kernels {
+namespace {
+
+/// A matrix of each product of the batch.
+Span matrices(const MatmulArgs& args, int64_t rows, int64_t row_stride, int64_t cols, int64_t col_stride,
+              const int64_t* batch_strides) {
+  Span span = Span().walk(rows, row_stride).walk(cols, col_stride);
+  for (int d = 0; d < args.batch_dims; ++d) span.walk(args.batch_sizes[d], batch_strides[d]);
+  return span;
+}
+
+int64_t input_numel(const Conv2dShape& s) { return s.batch * s.in_channels * s.in_h * s.in_w; }
+int64_t output_numel(const Conv2dShape& s) { return s.batch * s.out_channels * s.out_h * s.out_w; }
+int64_t weight_numel(const Conv2dShape& s) {
+  return s.groups > 0 ? s.out_channels * (s.in_channels / s.groups) * s.kernel_h * s.kernel_w : 0;
+}
+
+int64_t input_numel(const Pool2dShape& s) { return s.planes * s.in_h * s.in_w; }
+int64_t output_numel(const Pool2dShape& s) { return s.planes * s.out_h * s.out_w; }
+double window_flops(const Pool2dShape& s) {
+  return static_cast<double>(output_numel(s)) * static_cast<double>(s.kernel_h) *
+         static_cast<double>(s.kernel_w);
+}
+
+/// A pooling: from the large image to the small one.
+template <class Args>
+void describe_pool(const Args& args, Work& work) {
+  writes(work, args.output, itemsize(args.dtype), output_numel(args.shape));
+  if (output_numel(args.shape) != 0) reads(work, args.input, itemsize(args.dtype), input_numel(args.shape));
+}
+template <class Args>
+void describe_pool_backward(const Args& args, Work& work) {
+  writes(work, args.grad_input, itemsize(args.dtype), input_numel(args.shape));
+  if (input_numel(args.shape) != 0)
+    reads(work, args.grad_output, itemsize(args.dtype), output_numel(args.shape));
+}
+
+}  // namespace
+
+void describe(const MatmulArgs& args, Work& work) {
+  if (args.addend != nullptr) work.op = args.batch_dims == 0 ? "addmm" : "baddbmm";
+  if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
+  const size_t item = itemsize(args.dtype);
+  work.flops = args.flops();
+  writes(work, args.out, item,
+         matrices(args, args.m, args.out_row_stride, args.n, 1, args.out_batch_strides));
+  reads(work, args.a, item,
+        matrices(args, args.m, args.a_row_stride, args.k, args.a_col_stride, args.a_batch_strides));
+  reads(work, args.b, item,
+        matrices(args, args.k, args.b_row_stride, args.n, args.b_col_stride, args.b_batch_strides));
+  reads(work, args.addend, item,
+        matrices(args, args.m, args.addend_row_stride, args.n, args.addend_col_stride,
+                 args.addend_batch_strides));
+}
+
+void describe(const Conv2dArgs& args, Work& work) {
+  const Conv2dShape& s = args.shape;
+  const size_t item = itemsize(args.dtype);
+  if (output_numel(s) == 0) return;
+  work.flops = s.flops();
+  writes(work, args.output, item, output_numel(s));
+  reads(work, args.input, item, input_numel(s));
+  reads(work, args.weight, item, weight_numel(s));
+  reads(work, args.bias, item, s.out_channels);
+}
+
+void describe(const Conv2dBackwardInputArgs& args, Work& work) {
+  const Conv2dShape& s = args.shape;
+  const size_t item = itemsize(args.dtype);
+  if (input_numel(s) == 0) return;
+  work.flops = s.flops();
+  writes(work, args.grad_input, item, input_numel(s));
+  reads(work, args.grad_output, item, output_numel(s));
+  reads(work, args.weight, item, weight_numel(s));
+}
+
+void describe(const Conv2dBackwardWeightArgs& args, Work& work) {
+  const Conv2dShape& s = args.shape;
+  const size_t item = itemsize(args.dtype);
+  work.flops = args.grad_weight != nullptr ? s.flops() : static_cast<double>(output_numel(s));
+  writes(work, args.grad_weight, item, weight_numel(s));
+  writes(work, args.grad_bias, item, s.out_channels);
+  reads(work, args.grad_output, item, output_numel(s));
+  if (args.grad_weight != nullptr) reads(work, args.input, item, input_numel(s));
+}
+
+void describe(const MaxPool2dArgs& args, Work& work) {
+  work.flops = window_flops(args.shape);
+  describe_pool(args, work);
+  writes(work, args.indices, sizeof(int64_t), output_numel(args.shape));
+}
+
+void describe(const MaxPool2dBackwardArgs& args, Work& work) {
+  work.flops = static_cast<double>(output_numel(args.shape));
+  describe_pool_backward(args, work);
+  reads(work, args.indices, sizeof(int64_t), output_numel(args.shape));
+}
+
+void describe(const AvgPool2dArgs& args, Work& work) {
+  work.flops = window_flops(args.shape);
+  describe_pool(args, work);
+}
+
+void describe(const AvgPool2dBackwardArgs& args, Work& work) {
+  work.flops = window_flops(args.shape);
+  describe_pool_backward(args, work);
+}
+
+void describe(const AdaptiveAvgPool2dArgs& args, Work& work) {
+  work.flops = static_cast<double>(input_numel(args.shape));
+  describe_pool(args, work);
+}
+
+void describe(const AdaptiveAvgPool2dBackwardArgs& args, Work& work) {
+  work.flops = static_cast<double>(input_numel(args.shape));
+  describe_pool_backward(args, work);
+}
+
+void describe(const AdaptiveMaxPool2dArgs& args, Work& work) {
+  work.flops = static_cast<double>(input_numel(args.shape));
+  describe_pool(args, work);
+  writes(work, args.indices, sizeof(int64_t), output_numel(args.shape));
+}
+
+}  // namespace tern::kernels
