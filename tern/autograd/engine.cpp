@@ -54,6 +54,7 @@ struct Task {
   uint32_t waits_for = 0;  // edges whose gradient has not come yet
   bool wanted = true;
   int32_t capture = -1;  // position in the inputs of grad()
+  Stream stream;         // on which the gradient is used: the forward's
   Tensor grad;
 
   uint64_t priority() const { return node ? node->sequence() : std::numeric_limits<uint64_t>::max(); }
@@ -100,6 +101,25 @@ void accumulate(TensorImpl* leaf, Tensor grad, bool create_graph) {
   } else {
     accumulate_into(meta.grad, grad);
   }
+}
+
+/// Runs `body` with `stream` as the current one.
+template <class Body>
+void on_stream(Stream stream, Body&& body) {
+  if (stream.device.is_cpu()) [[likely]]
+    return body();
+  const StreamGuard guard(stream);
+  body();
+}
+
+/// A tensor computed on the current stream of its device is about to be used on `consumer`.
+void hand_over(const Tensor& tensor, Stream consumer) {
+  if (tensor.device().is_cpu()) [[likely]]
+    return;
+  const Stream producer = current_stream(tensor.device());
+  if (producer == consumer || consumer.device != tensor.device()) return;
+  consumer.wait_stream(producer);
+  tensor.record_stream(consumer);
 }
 
 class Run {
@@ -163,7 +183,13 @@ class Run {
       std::pop_heap(ready_.begin(), ready_.end());
       uint32_t position = ready_.back().second;
       ready_.pop_back();
-      execute(position);
+      on_stream(tasks_[position].stream, [&] { execute(position); });
+    }
+    // Whoever called goes on on the current streams.
+    for (const Task& task : tasks_) {
+      if (task.stream.device.is_cpu() || task.stream == current_stream(task.stream.device)) continue;
+      current_stream(task.stream.device).wait_stream(task.stream);
+      if (task.grad.defined()) task.grad.record_stream(current_stream(task.stream.device));
     }
   }
 
@@ -181,6 +207,7 @@ class Run {
       Task task;
       task.node = edge.node.get();
       task.leaf = edge.leaf.get();
+      task.stream = edge.node ? edge.node->stream : current_stream(edge.leaf->storage->device());
       tasks_.push_back(std::move(task));
       unexplored_.push_back(position);
     }
@@ -193,7 +220,11 @@ class Run {
 
   void add_gradient(Task& task, Tensor grad) {
     if (!grad.defined()) return;
-    task.grad = task.grad.defined() ? add_gradients(task.grad, grad) : std::move(grad);
+    hand_over(grad, task.stream);
+    if (!task.grad.defined())
+      task.grad = std::move(grad);
+    else
+      on_stream(task.stream, [&] { task.grad = add_gradients(task.grad, grad); });
   }
 
   void push_ready(uint32_t position) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tern/core/tensor.h"
+#include "tern/device/stream.h"
 
 namespace tern {
 
@@ -77,6 +78,8 @@ class Node : public RefCounted {
   /// Lets go of the saved tensors.
   virtual void release_saved() = 0;
 
+  /// The stream that the result was computed on: its gradient is too, as in PyTorch.
+  Stream stream;
   /// Hooks on the gradient of the result, by number.
   std::vector<std::pair<int64_t, GradHook>> hooks;
   /// A non-leaf result that keeps its gradient; set and cleared by that tensor's GradMeta.

@@ -57,6 +57,7 @@ std::vector<Edge> edges_of(const Tensor* first, size_t count) {
 }
 
 void attach(const Tensor& output, IntrusivePtr<Node> node) {
+  node->stream = current_stream(output.device());
   GradMeta& meta = meta_of(output);
   meta.requires_grad = true;
   meta.grad_fn = std::move(node);
@@ -76,6 +77,7 @@ void mark_untracked_view(const Tensor& view, const Tensor& base) {
 }
 
 void attach_in_place(const Tensor& changed, IntrusivePtr<Node> node) {
+  node->stream = current_stream(changed.device());
   GradMeta& meta = meta_of(changed);
   if (meta.grad_fn && meta.grad_fn->retains == &meta) meta.grad_fn->retains = nullptr;
   if (meta.base.defined()) {

@@ -13,6 +13,8 @@
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/core/memory.h"
+#include "tern/device/cuda.h"
+#include "tern/device/event.h"
 
 namespace tern::data {
 
@@ -24,6 +26,7 @@ struct DataLoader::Core {
   int64_t prefetch_factor;
   CollateFn collate_fn;
   std::optional<Device> device;
+  bool pin_memory;
   int64_t batch_size;
   uint64_t seed;
 
@@ -50,10 +53,12 @@ class DataLoader::Epoch {
   struct Slot {
     bool ready = false;
     Batch batch;
+    std::vector<std::pair<Device, Event>> arrivals;  ///< the GPUs that the batch is on its way to
     std::exception_ptr error;
   };
 
   Batch make(size_t number) const;
+  void place(Batch& batch) const;
   Batch take(size_t number);
   void work();
   void stop();
@@ -70,8 +75,10 @@ class DataLoader::Epoch {
   std::mutex mutex_;
   std::condition_variable batch_ready_;
   std::condition_variable slot_free_;
-  std::vector<Slot> ring_;  ///< batch n lies at n modulo the size
-  size_t claimed_ = 0;      ///< batches that workers have begun
+  std::vector<Slot> ring_;                              ///< batch n lies at n modulo the size
+  size_t claimed_ = 0;                                  ///< batches that workers have begun
+  int gpu_ = 0;             ///< the consumer's current GPU, if there is any
+  std::vector<std::pair<Device, Event>> begun_events_;  ///< what the consumer had given each GPU at the start
   bool stopped_ = false;
   std::vector<std::thread> workers_;
 };
@@ -90,6 +97,12 @@ DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
   const size_t left = batches_.size() - taken_;
   const size_t workers = std::min(static_cast<size_t>(core_->num_workers), left);
   if (workers == 0) return;
+  const int gpus = cuda::device_count();
+  if (gpus > 0) gpu_ = cuda::current_device();
+  for (int i = 0; i < gpus; ++i) {
+    const Device gpu(DeviceType::CUDA, i);
+    begun_events_.emplace_back(gpu, Event()).second.record(current_stream(gpu));
+  }
   ring_.resize(std::min(workers * static_cast<size_t>(core_->prefetch_factor), left));
   try {
     for (size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
@@ -119,9 +132,22 @@ Batch DataLoader::Epoch::make(size_t number) const {
   }
 }
 
+/// Brings a batch to where the options want it.
+void DataLoader::Epoch::place(Batch& batch) const {
+  for (size_t i = 0; i < batch.size(); ++i) {
+    if (core_->pin_memory && batch[i].is_cpu()) batch[i] = batch[i].pin_memory();
+    if (core_->device) batch[i] = batch[i].to(*core_->device, {.non_blocking = true});
+  }
+}
+
 void DataLoader::Epoch::work() {
   // The workers run side by side; the kernels inside them need not.
   set_thread_local_num_threads(1);
+  for (const auto& [gpu, event] : begun_events_) {
+    cuda::set_stream(new_stream(gpu));
+    event.wait(current_stream(gpu));
+  }
+  if (!begun_events_.empty()) cuda::set_device(gpu_);
   std::unique_lock lock(mutex_);
   while (true) {
     slot_free_.wait(
@@ -130,15 +156,21 @@ void DataLoader::Epoch::work() {
     const size_t number = claimed_++;
     lock.unlock();
     Batch batch;
+    std::vector<std::pair<Device, Event>> arrivals;
     std::exception_ptr error;
     try {
       batch = make(number);
+      place(batch);
+      for (const auto& [gpu, event] : begun_events_)
+        if (std::ranges::any_of(batch.tensors(), [&](const Tensor& x) { return x.device() == gpu; }))
+          arrivals.emplace_back(gpu, Event()).second.record(current_stream(gpu));
     } catch (...) {
       error = std::current_exception();
     }
     lock.lock();
     Slot& slot = ring_[number % ring_.size()];
     slot.batch = std::move(batch);
+    slot.arrivals = std::move(arrivals);
     slot.error = std::move(error);
     slot.ready = true;
     batch_ready_.notify_one();
@@ -148,22 +180,29 @@ void DataLoader::Epoch::work() {
 Batch DataLoader::Epoch::take(size_t number) {
   if (workers_.empty()) {
     Batch batch = make(number);
+    place(batch);
     ++taken_;
     return batch;
   }
   Batch batch;
+  std::vector<std::pair<Device, Event>> arrivals;
   std::exception_ptr error;
   {
     std::unique_lock lock(mutex_);
     Slot& slot = ring_[number % ring_.size()];
     batch_ready_.wait(lock, [&] { return slot.ready; });
     batch = std::exchange(slot.batch, Batch());
+    arrivals = std::exchange(slot.arrivals, {});
     error = std::exchange(slot.error, nullptr);
     slot.ready = false;
     ++taken_;
   }
   slot_free_.notify_all();
   if (error) std::rethrow_exception(std::move(error));
+  for (const auto& [gpu, event] : arrivals) event.wait(current_stream(gpu));
+  if (!arrivals.empty())
+    for (size_t i = 0; i < batch.size(); ++i)
+      if (batch[i].is_cuda()) batch[i].record_stream(current_stream(batch[i].device()));
   return batch;
 }
 
@@ -182,10 +221,6 @@ void DataLoader::Epoch::advance() {
   }
   try {
     current_ = take(taken_);
-    if (core_->device) {
-      for (size_t i = 0; i < current_.size(); ++i)
-        current_[i] = current_[i].to(*core_->device, {.non_blocking = true});
-    }
   } catch (...) {
     done_ = true;
     stop();
@@ -233,6 +268,7 @@ DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
                                       .prefetch_factor = options.prefetch_factor,
                                       .collate_fn = std::move(options.collate_fn),
                                       .device = options.device,
+                                      .pin_memory = options.pin_memory,
                                       .batch_size = options.batch_size,
                                       .seed = seed});
   core_->position = {.seed = seed,

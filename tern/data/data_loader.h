@@ -30,6 +30,7 @@ struct DataLoaderOptions {
   std::optional<uint64_t> seed = {};        ///< of shuffling and of random transforms
   std::optional<Generator> generator = {};  ///< the seed is drawn from it if `seed` is not given
   std::optional<Device> device = {};        ///< batches are moved there; by default they stay where they are
+  bool pin_memory = false;                  ///< batches lie in pinned memory, for copies that do not block
 };
 
 /// Where a loader stands: with the seeds, all that is needed to go on in the middle of an epoch.
@@ -52,6 +53,10 @@ struct DataLoaderState {
 /// Every begin() starts a new epoch with a new order, derived from (seed, epoch); the first is epoch 0.
 /// Batches and their order are the same whatever the number of workers. Without a seed and a generator, the
 /// seed is drawn from the default generator when the loader is made.
+///
+/// Workers use streams of their own on every GPU: what they or the collate_fn put there is on its way,
+/// through pinned memory, while the batches before it are computed, and the consumer's current stream waits
+/// for it.
 ///
 /// What the dataset throws comes out of begin() or ++ at the batch's turn, with epoch, batch and sample in
 /// its message (a tern::Error keeps its type, another exception is nested in a DataError); the epoch is over

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tern/base/check.h"
+#include "tern/device/size_bins.h"
 
 namespace tern {
 namespace {
@@ -45,9 +46,11 @@ struct CachingAllocator::State {
     State* owner = nullptr;
     char* data = nullptr;
     size_t nbytes = 0;
-    Block* previous = nullptr;  // neighbours in the segment (large blocks)
-    Block* next = nullptr;      // also: next in a class's free list (small blocks)
-    Block* slab = nullptr;      // of a small block
+    Block* previous = nullptr;      // neighbours in the segment (large blocks)
+    Block* next = nullptr;          // also: next in a class's free list (small blocks)
+    Block* bin_previous = nullptr;  // neighbours among free blocks of about this size
+    Block* bin_next = nullptr;
+    Block* slab = nullptr;  // of a small block
     int small_class = -1;
     int live_in_slab = 0;
     uint16_t stream = 0;
@@ -56,11 +59,6 @@ struct CachingAllocator::State {
     bool is_slab = false;
     std::unique_ptr<std::vector<Stream>> uses;  // streams other than its own
     alignas(StorageImpl) std::byte storage[sizeof(StorageImpl)];
-  };
-  struct BySize {
-    bool operator()(const Block* a, const Block* b) const {
-      return a->nbytes != b->nbytes ? a->nbytes < b->nbytes : a->data < b->data;
-    }
   };
   struct ByAddress {
     bool operator()(const Block* a, const Block* b) const { return a->data < b->data; }
@@ -73,7 +71,7 @@ struct CachingAllocator::State {
   /// The free blocks of one stream.
   struct Pool {
     std::array<Block*, kNumClasses> small{};
-    std::set<Block*, BySize> large;
+    SizeBins<Block> large;
   };
   struct Pending {
     Block* block;
@@ -196,16 +194,16 @@ struct CachingAllocator::State {
   }
 
   Block* take_large(Pool& pool, size_t nbytes, uint16_t stream) {
-    Block* block = best_fit(pool, nbytes);
-    if (block == nullptr && grow(nbytes, stream)) block = best_fit(pool, nbytes);
+    Block* block = pool.large.best_fit(nbytes);
+    if (block == nullptr && grow(nbytes, stream)) block = pool.large.best_fit(nbytes);
     if (block == nullptr) {
       ++counters.num_retries;
       wait_for_pending();
-      block = best_fit(pool, nbytes);
+      block = pool.large.best_fit(nbytes);
     }
     if (block == nullptr) {
       release_free_segments();
-      if (grow(nbytes, stream)) block = best_fit(pool, nbytes);
+      if (grow(nbytes, stream)) block = pool.large.best_fit(nbytes);
     }
     if (block == nullptr) return nullptr;
     pool.large.erase(block);
@@ -213,13 +211,6 @@ struct CachingAllocator::State {
     free_bytes -= block->nbytes;
     if (block->nbytes - nbytes >= kSmallestSplit) split(pool, block, nbytes);
     return block;
-  }
-
-  static Block* best_fit(Pool& pool, size_t nbytes) {
-    Block key;
-    key.nbytes = nbytes;
-    auto found = pool.large.lower_bound(&key);
-    return found == pool.large.end() ? nullptr : *found;
   }
 
   void split(Pool& pool, Block* block, size_t nbytes) {
@@ -316,15 +307,11 @@ struct CachingAllocator::State {
     }
     for (auto& pool : pools) {
       if (!pool) continue;
-      for (auto it = pool->large.begin(); it != pool->large.end();) {
-        Block* block = *it;
-        if (!is_segment(block)) {
-          ++it;
-          continue;
-        }
-        it = pool->large.erase(it);
+      pool->large.for_each([&](Block* block) {
+        if (!is_segment(block)) return;
+        pool->large.erase(block);
         free_segment(block);
-      }
+      });
     }
   }
 
@@ -332,7 +319,7 @@ struct CachingAllocator::State {
     ++counters.num_ooms;
     size_t largest = 0;
     for (const auto& pool : pools)
-      if (pool && !pool->large.empty()) largest = std::max(largest, (*pool->large.rbegin())->nbytes);
+      if (pool) largest = std::max(largest, pool->large.largest());
     TERN_THROW(OutOfMemoryError,
                "out of memory on {}: tried to allocate {} bytes; in use {} bytes, reserved {} bytes, cached "
                "and free {} bytes "

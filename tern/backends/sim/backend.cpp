@@ -16,7 +16,7 @@
 namespace tern::sim {
 namespace {
 
-using Clock = LaunchObserver::Clock;
+using TimePoint = LaunchObserver::Clock::time_point;
 
 /// Whoever watches learns when a task ran.
 class Observation {
@@ -27,12 +27,12 @@ class Observation {
   }
   template <class Body>
   void run(double least_seconds, Body&& body) const {
-    const Clock::time_point begin = Clock::now();
+    const TimePoint begin = LaunchObserver::Clock::now();
     body();
+    const std::chrono::duration<double> least(least_seconds);
     if (least_seconds > 0)
-      std::this_thread::sleep_until(
-          begin + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(least_seconds)));
-    if (observer_) observer_->ran(number_, begin, Clock::now());
+      std::this_thread::sleep_until(begin + std::chrono::duration_cast<TimePoint::duration>(least));
+    if (observer_) observer_->ran(number_, begin, LaunchObserver::Clock::now());
   }
 
  private:
@@ -140,6 +140,7 @@ class SimBackend final : public Backend {
     const int threads = options_.gpus > 0 ? std::max(1, num_threads() / options_.gpus) : 1;
     for (int i = 0; i < options_.gpus; ++i)
       devices_.push_back(std::make_unique<SimDevice>(i, options_, threads));
+    if (options_.check_races) races_ = std::make_unique<RaceDetector>(options_.gpus);
   }
 
   bool in_use() {
@@ -197,7 +198,9 @@ class SimBackend final : public Backend {
   uint16_t num_pool_streams() const override { return kNumStreams - 1; }
   bool query(Stream stream) override {
     SimStream* found = at(stream.device.index).find_stream(stream.id);
-    return found == nullptr || found->idle();
+    if (found && !found->idle()) return false;
+    if (races_) races_->host_knows(stream);
+    return true;
   }
   void synchronize(Stream stream) override {
     if (at(stream.device.index).find_stream(stream.id)) record_event(stream)->synchronize();
@@ -205,16 +208,23 @@ class SimBackend final : public Backend {
   void synchronize_device(int index) override {
     std::vector<std::shared_ptr<EventRecord>> events;
     for (uint16_t id = 0; id < kNumStreams; ++id)
-      if (SimStream* stream = at(index).find_stream(id)) events.push_back(stream->record());
+      if (at(index).find_stream(id)) events.push_back(record_event({Device(DeviceType::CUDA, index), id}));
     for (const auto& event : events) event->synchronize();
   }
-  std::shared_ptr<EventRecord> record_event(Stream stream) override { return stream_of(stream).record(); }
+  std::shared_ptr<EventRecord> record_event(Stream stream) override {
+    auto event = stream_of(stream).record();
+    if (races_) event->set_clock(races_.get(), races_->record(stream));
+    return event;
+  }
   void wait_event(Stream stream, std::shared_ptr<EventRecord> event) override {
-    if (auto simulated = std::dynamic_pointer_cast<SimEvent>(std::move(event)))
-      stream_of(stream).wait_for(std::move(simulated));
+    auto simulated = std::dynamic_pointer_cast<SimEvent>(std::move(event));
+    if (!simulated) return;  // of the CPU, whose work is done
+    if (races_ && simulated->clock()) races_->stream_waits(stream, *simulated->clock());
+    stream_of(stream).wait_for(std::move(simulated));
   }
 
   void enqueue(Stream stream, const Launch& launch) override {
+    if (races_) races_->access(stream, launch.name, work_of(launch.id, launch.args).operands);
     stream_of(stream).push(std::make_unique<KernelTask>(at(stream.device.index), stream, launch,
                                                         kernels()[launch.id], options_.latency));
   }
@@ -223,6 +233,10 @@ class SimBackend final : public Backend {
     const char* name = to_device.is_cpu()     ? "copy device to host"
                        : from_device.is_cpu() ? "copy host to device"
                                               : "copy device to device";
+    if (races_)
+      races_->access(stream, name,
+                     {Operand{.data = to, .nbytes = nbytes, .written = true, .read = false},
+                      Operand{.data = from, .nbytes = nbytes, .written = false, .read = true}});
     const double rate = to_device.is_cpu()     ? options_.d2h
                         : from_device.is_cpu() ? options_.h2d
                                                : options_.d2d;
@@ -254,6 +268,7 @@ class SimBackend final : public Backend {
   PinnedSource pinned_source_;
   CachingAllocator pinned_{pinned_source_, kCPU, /*pinned=*/true};
   std::vector<std::unique_ptr<SimDevice>> devices_;
+  std::unique_ptr<RaceDetector> races_;
 };
 
 /// The simulation that is in place. Earlier ones stay as well: an event of theirs may still be held.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 
+#include "tern/backends/sim/races.h"
 #include "tern/device/event.h"
 
 namespace tern::sim {
@@ -27,16 +28,31 @@ void deliver(const FailurePtr& failure);
 /// accident, and hide that a wait is missing.
 class SimEvent final : public EventRecord {
  public:
-  bool done() const noexcept override { return done_.load(std::memory_order_acquire); }
-  void synchronize() override { deliver(wait()); }
+  bool done() const noexcept override {
+    if (!reached()) return false;
+    tell_host();
+    return true;
+  }
+  void synchronize() override {
+    FailurePtr failure = wait();
+    tell_host();
+    deliver(failure);
+  }
   double seconds() const noexcept override { return seconds_; }
 
   /// Blocks; returns the failure of the work before, if any.
   FailurePtr wait() {
     std::unique_lock lock(mutex_);
-    reached_.wait(lock, [this] { return done(); });
+    reached_.wait(lock, [this] { return reached(); });
     return failure_;
   }
+  bool reached() const noexcept { return done_.load(std::memory_order_acquire); }
+  /// For the check for races, when there is one.
+  void set_clock(RaceDetector* races, std::shared_ptr<const Clock> clock) {
+    races_ = races;
+    clock_ = std::move(clock);
+  }
+  const Clock* clock() const noexcept { return clock_.get(); }
   /// Called by the stream when it comes past.
   void complete(FailurePtr failure) {
     using Seconds = std::chrono::duration<double>;
@@ -48,11 +64,17 @@ class SimEvent final : public EventRecord {
   }
 
  private:
+  void tell_host() const noexcept {
+    if (races_) races_->host_knows(*clock_);
+  }
+
   std::mutex mutex_;
   std::condition_variable reached_;
   std::atomic<bool> done_{false};
   FailurePtr failure_;
   double seconds_ = 0;
+  RaceDetector* races_ = nullptr;
+  std::shared_ptr<const Clock> clock_;
 };
 
 }  // namespace tern::sim

@@ -72,7 +72,7 @@ std::shared_ptr<SimEvent> SimStream::record() {
 
 void SimStream::wait_for(std::shared_ptr<SimEvent> event) {
   // What is done without a failure that must travel on needs no task: the host's order is enough.
-  if (event->done() && !event->wait()) return;
+  if (event->reached() && !event->wait()) return;
   push(std::make_unique<Wait>(*this, std::move(event)));
 }
 

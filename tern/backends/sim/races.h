@@ -1,0 +1,59 @@
+// The check for races of simulated GPUs: work that touches the same bytes on two streams must be ordered by
+// events or by waits of the host. Found when it is queued, whatever order the threads happen to run in.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "tern/device/backend.h"
+#include "tern/kernels/work.h"
+
+namespace tern::sim {
+
+/// How much of each stream's work is known to be done, by the number of a stream (C. Fidge, 1988).
+using Clock = std::vector<uint64_t>;
+
+class RaceDetector {
+ public:
+  explicit RaceDetector(int gpus);
+
+  /// Work on `stream` that touches `operands`. Throws DeviceError when other work, unordered with it, touches
+  /// the same bytes and one of the two writes.
+  void access(Stream stream, const char* name, const SmallVector<Operand, 8>& operands);
+  /// What a wait for the point that `stream` has reached will make known.
+  std::shared_ptr<const Clock> record(Stream stream);
+  void stream_waits(Stream stream, const Clock& event);
+  /// The host knows that the event is past. Threads of the host count as one: what orders them is not seen
+  /// here.
+  void host_knows(const Clock& event);
+  /// The host knows that all of the stream's work is done.
+  void host_knows(Stream stream);
+
+ private:
+  struct Access {
+    size_t stream = 0;
+    uint64_t time = 0;  ///< 0: none
+    const char* name = "";
+  };
+  /// Bytes with the same past.
+  struct Bytes {
+    uintptr_t end;
+    Access write;
+    std::vector<Access> reads;  ///< since that write, the last of each stream
+  };
+
+  size_t number_of(Stream stream) const;
+  void check(const Access& now, bool writes, const Access& before, bool wrote) const;
+  void touch(const Access& now, uintptr_t begin, uintptr_t end, bool writes);
+  void split_at(uintptr_t address);
+
+  std::mutex mutex_;
+  std::vector<Clock> streams_;
+  Clock host_;
+  std::map<uintptr_t, Bytes> memory_;  ///< by their beginning
+};
+
+}  // namespace tern::sim
