@@ -18,6 +18,7 @@ void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
+void add_doctor(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 
 /// Options that several commands have.

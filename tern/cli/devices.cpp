@@ -1,60 +1,67 @@
-// `tern devices` and `tern version`.
+// `tern devices` and `tern version`, and the options that commands share. What is known of devices and how it
+// is shown is in device_list.h.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+#include <thread>
 
-#include "tern/base/error.h"
+#include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/cli/command.h"
+#include "tern/cli/device_list.h"
 #include "tern/cli/usage.h"
 #include "tern/device/registry.h"
+#include "tern/train/interrupt.h"
+#include "tern/train/terminal.h"
 
 namespace tern::cli {
 namespace {
 
-std::string size_text(uint64_t bytes) {
-  const double gib = static_cast<double>(bytes) / (1024.0 * 1024 * 1024);
-  return gib >= 1 ? fmt::format("{:.1f} GiB", gib) : fmt::format("{:.0f} MiB", gib * 1024);
+struct DevicesOptions {
+  bool json = false;
+  double watch_seconds = 0;  ///< 0: look once
+};
+
+void print(const DeviceList& list, bool json, const train::Terminal& terminal) {
+  const auto width = static_cast<size_t>(terminal.is_terminal ? terminal.columns : 1000);
+  fmt::print("{}", json ? as_json(list) + "\n" : as_table(list, width));
 }
 
-int print_json() {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Device& device : available_devices()) {
-    const DeviceProperties properties = backend_of(device.type).properties(device.index);
-    list.push_back({{"device", device.str()},
-                    {"name", properties.name},
-                    {"backend", std::string(backend_of(device.type).name())},
-                    {"memory_bytes", properties.total_memory},
-                    {"processors", properties.processors},
-                    {"simulated", properties.simulated}});
+/// Looks again and again. On a terminal each look takes the place of the one before; elsewhere they follow
+/// each other. Returns when a signal comes: 128 and its number, as a shell has it.
+int watch(const DevicesOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const train::Terminal terminal = train::Terminal::of(1);
+  const bool redraw = terminal.cursor && !options.json;
+  const train::Interrupt interrupt;
+  DeviceLister lister;
+  const auto pause =
+      std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.watch_seconds));
+  auto next = Clock::now();
+  for (bool first = true; !interrupt.requested(); first = false) {
+    const DeviceList list = lister.list();
+    if (redraw)
+      fmt::print("\033[H\033[2J");
+    else if (!first && !options.json)
+      fmt::print("\n");
+    print(list, options.json, terminal);
+    TERN_CHECK(std::fflush(stdout) == 0, IoError, "standard output cannot be written");
+    next = std::max(next + pause, Clock::now());
+    // In short steps, so that Ctrl-C is answered at once.
+    while (!interrupt.requested() && Clock::now() < next)
+      std::this_thread::sleep_for(
+          std::min<Clock::duration>(next - Clock::now(), std::chrono::milliseconds(50)));
   }
-  fmt::print("{}\n", nlohmann::ordered_json{{"devices", list}}.dump());
-  return 0;
+  return 128 + interrupt.signal();
 }
 
-int print_table() {
-  struct Row {
-    std::string device, name, memory, processors;
-  };
-  std::vector<Row> rows = {{"device", "name", "memory", "processors"}};
-  for (const Device& device : available_devices()) {
-    const DeviceProperties p = backend_of(device.type).properties(device.index);
-    rows.push_back({device.str(), p.name + (p.simulated ? " (simulated)" : ""), size_text(p.total_memory),
-                    fmt::format("{} {}", p.processors, device.is_cpu() ? "cores" : "multiprocessors")});
-  }
-  auto widest = [&](std::string Row::*column) {
-    size_t width = 0;
-    for (const Row& row : rows) width = std::max(width, (row.*column).size());
-    return width;
-  };
-  const size_t device = widest(&Row::device), name = widest(&Row::name), memory = widest(&Row::memory);
-  for (const Row& row : rows)
-    fmt::print("{:<{}}  {:<{}}  {:>{}}  {}\n", row.device, device, row.name, name, row.memory, memory,
-               row.processors);
+int run(const DevicesOptions& options) {
+  if (options.watch_seconds > 0) return watch(options);
+  print(DeviceLister().list(), options.json, train::Terminal::of(1));
   return 0;
 }
 
@@ -89,10 +96,17 @@ Device CommonOptions::apply() const {
 
 void add_devices(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("devices", "List the devices that tensors can be put on");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object instead of a table");
-  command->footer("Examples:\n  tern devices\n  tern devices --json");
-  command->callback([json, &action] { action = [json] { return *json ? print_json() : print_table(); }; });
+  auto options = std::make_shared<DevicesOptions>();
+  command->add_flag("--json", options->json, "Print one JSON object instead of a table");
+  command
+      ->add_option("--watch", options->watch_seconds,
+                   "Look again every so many seconds (2 if none are given), until Ctrl-C")
+      ->type_name("SECONDS")
+      ->expected(0, 1)
+      ->default_str("2")
+      ->check(CLI::Range(0.1, 3600.0));
+  command->footer("Examples:\n  tern devices\n  tern devices --json\n  tern devices --watch 1");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
 void add_version(CLI::App& app, Action& action) {

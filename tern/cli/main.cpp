@@ -83,10 +83,11 @@ int run(int argc, char** argv) {
   add_predict(app, action);
   add_demo(app, action);
   add_devices(app, action);
+  add_doctor(app, action);
   add_version(app, action);
 
   if (argc < 2)
-    return wrong_use("tern", "a command is missing: train, eval, predict, demo, devices or version");
+    return wrong_use("tern", "a command is missing: train, eval, predict, demo, devices, doctor or version");
   const std::string first = argv[1];
   if (first.empty() || first[0] != '-') {
     std::vector<std::string> names;
