@@ -17,6 +17,7 @@
 #include "tern/device/registry.h"
 #include "tern/device/simulation.h"
 #include "tern/device/stream.h"
+#include "tern/kernels/profiler.h"
 
 // Gradients.
 #include "tern/autograd/engine.h"

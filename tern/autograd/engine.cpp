@@ -10,6 +10,7 @@
 #include "tern/autograd/node.h"
 #include "tern/autograd/record.h"
 #include "tern/base/check.h"
+#include "tern/device/scope.h"
 
 namespace tern {
 namespace {
@@ -265,7 +266,13 @@ class Run {
     }
     if (grad.defined() && any) {
       GradContext context(node, wanted.data());
-      with_backward_context(node, [&] { node.apply(context, grad, results_.data()); });
+      const auto apply_node = [&] { node.apply(context, grad, results_.data()); };
+      with_backward_context(node, [&] {
+        if (!detail::observing()) [[likely]]
+          return apply_node();
+        const ScopeGuard scope({.backward_of = node.name(), .module_path = node.module_path.get()});
+        apply_node();
+      });
       if (!retain_graph_) node.release_saved();
     }
     std::vector<Tensor> results = std::move(results_);

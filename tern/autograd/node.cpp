@@ -7,6 +7,7 @@
 #include "tern/autograd/record.h"
 #include "tern/autograd/region.h"
 #include "tern/base/check.h"
+#include "tern/device/scope.h"
 
 namespace tern {
 
@@ -19,8 +20,10 @@ namespace {
 std::atomic<uint64_t> next_sequence{0};
 }  // namespace
 
-Node::Node(const char* name)
-    : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {}
+Node::Node(const char* name) : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {
+  if (detail::observing() && detail::scope.module_path)
+    module_path = std::make_unique<const std::string>(*detail::scope.module_path);
+}
 
 void destroy(Node* node) {
   thread_local std::vector<Node*>* queue = nullptr;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -80,6 +81,8 @@ class Node : public RefCounted {
 
   /// The stream that the result was computed on: its gradient is too, as in PyTorch.
   Stream stream;
+  /// The module that was called, kept while somebody observes launches; null otherwise.
+  std::unique_ptr<const std::string> module_path;
   /// Hooks on the gradient of the result, by number.
   std::vector<std::pair<int64_t, GradHook>> hooks;
   /// A non-leaf result that keeps its gradient; set and cleared by that tensor's GradMeta.

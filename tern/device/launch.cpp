@@ -1,11 +1,14 @@
 // The observed and queued forms of a launch.
 #include "tern/device/launch.h"
 
+#include "tern/device/scope.h"
+
 namespace tern {
 
 namespace detail {
 
 std::atomic<LaunchObserver*> launch_observer{nullptr};
+constinit thread_local Scope scope{};
 
 void launch_slowly(Backend& backend, Stream stream, const Launch& launch) {
   if (!backend.runs_at_once()) return backend.enqueue(stream, launch);

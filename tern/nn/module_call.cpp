@@ -80,6 +80,34 @@ void add_module_context(Error& error, const Module& module) {
   error = Error(trail.context + message);
 }
 
+/// One call of a module on a thread's stack of calls.
+struct ModuleScope::Frame {
+  const Module& module;
+  std::string path;
+  ScopeGuard guard;
+  Frame* outer;
+};
+
+namespace {
+thread_local ModuleScope::Frame* innermost = nullptr;
+}  // namespace
+
+void ModuleScope::enter(const Module& module) {
+  std::string path = module.class_name();
+  if (innermost) {
+    const std::string below = path_to(innermost->module, &module);
+    path = join_path(innermost->path, below.empty() ? path : below);
+  }
+  frame_ = new Frame{module, std::move(path), ScopeGuard(tern::detail::scope), innermost};
+  tern::detail::scope.module_path = &frame_->path;
+  innermost = frame_;
+}
+
+void ModuleScope::leave() noexcept {
+  innermost = frame_->outer;
+  delete frame_;
+}
+
 void throw_empty_module() { TERN_THROW(ValueError, "AnyModule: it holds no module"); }
 
 void throw_not_of_tensor(const Module& module) {

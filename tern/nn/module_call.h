@@ -12,6 +12,7 @@
 
 #include "tern/base/error.h"
 #include "tern/core/tensor.h"
+#include "tern/device/scope.h"
 
 namespace tern::nn {
 
@@ -49,6 +50,8 @@ class HookHandle {
 };
 
 namespace detail {
+
+using tern::detail::observing;
 
 /// Puts the path from `module` to where the error arose before its message: "LeNet.fc1 (Linear): ...".
 void add_module_context(Error& error, const Module& module);
@@ -110,8 +113,31 @@ template <class Self, class... Args>
   return output;
 }
 
+/// While somebody observes launches, the calling thread is known to be in this module's forward.
+class ModuleScope {
+ public:
+  explicit ModuleScope(const Module& module) {
+    if (observing()) [[unlikely]]
+      enter(module);
+  }
+  ~ModuleScope() {
+    if (frame_) [[unlikely]]
+      leave();
+  }
+  ModuleScope(const ModuleScope&) = delete;
+  ModuleScope& operator=(const ModuleScope&) = delete;
+
+  struct Frame;
+
+ private:
+  void enter(const Module& module);
+  void leave() noexcept;
+  Frame* frame_ = nullptr;
+};
+
 template <class Self, class... Args>
 auto call(Self& self, Args&&... args) {
+  const ModuleScope scope(self);
   try {
     if (self.hooks()) [[unlikely]]
       return call_with_hooks(self, std::forward<Args>(args)...);

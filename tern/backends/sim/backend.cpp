@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tern/backends/sim/device.h"
+#include "tern/backends/sim/observation.h"
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/base/parallel.h"
@@ -15,30 +16,6 @@
 
 namespace tern::sim {
 namespace {
-
-using TimePoint = LaunchObserver::Clock::time_point;
-
-/// Whoever watches learns when a task ran.
-class Observation {
- public:
-  explicit Observation(const Activity& activity)
-      : observer_(detail::launch_observer.load(std::memory_order_acquire)) {
-    if (observer_) number_ = observer_->started(activity);
-  }
-  template <class Body>
-  void run(double least_seconds, Body&& body) const {
-    const TimePoint begin = LaunchObserver::Clock::now();
-    body();
-    const std::chrono::duration<double> least(least_seconds);
-    if (least_seconds > 0)
-      std::this_thread::sleep_until(begin + std::chrono::duration_cast<TimePoint::duration>(least));
-    if (observer_) observer_->ran(number_, begin, LaunchObserver::Clock::now());
-  }
-
- private:
-  LaunchObserver* observer_;
-  uint64_t number_ = 0;
-};
 
 /// Says after the message where and by what the error was raised; the type stays.
 template <class Body>
@@ -220,7 +197,9 @@ class SimBackend final : public Backend {
     auto simulated = std::dynamic_pointer_cast<SimEvent>(std::move(event));
     if (!simulated) return;  // of the CPU, whose work is done
     if (races_ && simulated->clock()) races_->stream_waits(stream, *simulated->clock());
-    stream_of(stream).wait_for(std::move(simulated));
+    stream_of(stream).wait_for(
+        std::move(simulated),
+        Observation({.kind = Activity::Kind::Wait, .stream = stream, .name = "wait for event"}));
   }
 
   void enqueue(Stream stream, const Launch& launch) override {

@@ -48,11 +48,11 @@ class SimEvent final : public EventRecord {
   }
   bool reached() const noexcept { return done_.load(std::memory_order_acquire); }
   /// For the check for races, when there is one.
-  void set_clock(RaceDetector* races, std::shared_ptr<const Clock> clock) {
+  void set_clock(RaceDetector* races, std::shared_ptr<const VectorClock> clock) {
     races_ = races;
     clock_ = std::move(clock);
   }
-  const Clock* clock() const noexcept { return clock_.get(); }
+  const VectorClock* clock() const noexcept { return clock_.get(); }
   /// Called by the stream when it comes past.
   void complete(FailurePtr failure) {
     using Seconds = std::chrono::duration<double>;
@@ -74,7 +74,7 @@ class SimEvent final : public EventRecord {
   FailurePtr failure_;
   double seconds_ = 0;
   RaceDetector* races_ = nullptr;
-  std::shared_ptr<const Clock> clock_;
+  std::shared_ptr<const VectorClock> clock_;
 };
 
 }  // namespace tern::sim

@@ -7,7 +7,7 @@
 namespace tern::sim {
 namespace {
 
-void merge(Clock& into, const Clock& from) {
+void merge(VectorClock& into, const VectorClock& from) {
   for (size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
 }
 
@@ -30,7 +30,7 @@ size_t RaceDetector::number_of(Stream stream) const {
 void RaceDetector::access(Stream stream, const char* name, const SmallVector<Operand, 8>& operands) {
   const std::lock_guard lock(mutex_);
   const size_t number = number_of(stream);
-  Clock& clock = streams_[number];
+  VectorClock& clock = streams_[number];
   merge(clock, host_);
   const Access now{number, ++clock[number], name};
   for (const Operand& operand : operands) {
@@ -91,17 +91,17 @@ void RaceDetector::check(const Access& now, bool writes, const Access& before, b
       wrote ? "writes" : "reads");
 }
 
-std::shared_ptr<const Clock> RaceDetector::record(Stream stream) {
+std::shared_ptr<const VectorClock> RaceDetector::record(Stream stream) {
   const std::lock_guard lock(mutex_);
-  return std::make_shared<Clock>(streams_[number_of(stream)]);
+  return std::make_shared<VectorClock>(streams_[number_of(stream)]);
 }
 
-void RaceDetector::stream_waits(Stream stream, const Clock& event) {
+void RaceDetector::stream_waits(Stream stream, const VectorClock& event) {
   const std::lock_guard lock(mutex_);
   merge(streams_[number_of(stream)], event);
 }
 
-void RaceDetector::host_knows(const Clock& event) {
+void RaceDetector::host_knows(const VectorClock& event) {
   const std::lock_guard lock(mutex_);
   merge(host_, event);
 }

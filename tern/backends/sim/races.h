@@ -14,7 +14,7 @@
 namespace tern::sim {
 
 /// How much of each stream's work is known to be done, by the number of a stream (C. Fidge, 1988).
-using Clock = std::vector<uint64_t>;
+using VectorClock = std::vector<uint64_t>;
 
 class RaceDetector {
  public:
@@ -24,11 +24,11 @@ class RaceDetector {
   /// the same bytes and one of the two writes.
   void access(Stream stream, const char* name, const SmallVector<Operand, 8>& operands);
   /// What a wait for the point that `stream` has reached will make known.
-  std::shared_ptr<const Clock> record(Stream stream);
-  void stream_waits(Stream stream, const Clock& event);
+  std::shared_ptr<const VectorClock> record(Stream stream);
+  void stream_waits(Stream stream, const VectorClock& event);
   /// The host knows that the event is past. Threads of the host count as one: what orders them is not seen
   /// here.
-  void host_knows(const Clock& event);
+  void host_knows(const VectorClock& event);
   /// The host knows that all of the stream's work is done.
   void host_knows(Stream stream);
 
@@ -51,8 +51,8 @@ class RaceDetector {
   void split_at(uintptr_t address);
 
   std::mutex mutex_;
-  std::vector<Clock> streams_;
-  Clock host_;
+  std::vector<VectorClock> streams_;
+  VectorClock host_;
   std::map<uintptr_t, Bytes> memory_;  ///< by their beginning
 };
 

@@ -26,15 +26,18 @@ struct SimStream::Record final : Task {
 };
 
 struct SimStream::Wait final : Task {
-  Wait(SimStream& stream, std::shared_ptr<SimEvent> event) : stream_(stream), event_(std::move(event)) {}
+  Wait(SimStream& stream, std::shared_ptr<SimEvent> event, const Observation& observation)
+      : stream_(stream), event_(std::move(event)), observation_(observation) {}
   void run() override {
-    FailurePtr failure = event_->wait();
+    FailurePtr failure;
+    observation_.run(/*least_seconds=*/0, [&] { failure = event_->wait(); });
     if (failure && !failure->delivered.load(std::memory_order_acquire)) stream_.failure_ = std::move(failure);
   }
 
  private:
   SimStream& stream_;
   std::shared_ptr<SimEvent> event_;
+  Observation observation_;
 };
 
 SimStream::SimStream(int threads, std::optional<Jitter> jitter)
@@ -70,10 +73,10 @@ std::shared_ptr<SimEvent> SimStream::record() {
   return event;
 }
 
-void SimStream::wait_for(std::shared_ptr<SimEvent> event) {
+void SimStream::wait_for(std::shared_ptr<SimEvent> event, const Observation& observation) {
   // What is done without a failure that must travel on needs no task: the host's order is enough.
   if (event->reached() && !event->wait()) return;
-  push(std::make_unique<Wait>(*this, std::move(event)));
+  push(std::make_unique<Wait>(*this, std::move(event), observation));
 }
 
 /// A random delay: what order work on several streams happens to run in is up to the seed.

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "tern/backends/sim/event.h"
+#include "tern/backends/sim/observation.h"
 #include "tern/core/generator.h"
 
 namespace tern::sim {
@@ -37,7 +38,7 @@ class SimStream {
   void push(std::unique_ptr<Task> task);
   std::shared_ptr<SimEvent> record();
   /// What is pushed from now on runs after the event.
-  void wait_for(std::shared_ptr<SimEvent> event);
+  void wait_for(std::shared_ptr<SimEvent> event, const Observation& observation);
   /// Blocks until all that was pushed is done or skipped; throws nothing.
   void drain() { record()->wait(); }
   /// True when nothing is queued or running.

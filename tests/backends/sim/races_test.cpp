@@ -122,7 +122,9 @@ TEST(Races, TheDataLoaderHasNone) {
     const SimulatedGpus gpus({.gpus = 2, .jitter = seed, .check_races = true});
     const Tensor rows = arange(400, {.dtype = float32, .device = kCPU}).view({100, 4});
     for (const bool collate : {false, true}) {
-      data::DataLoaderOptions options{.batch_size = 30, .num_workers = 2};
+      data::DataLoaderOptions options;
+      options.batch_size = 30;
+      options.num_workers = 2;
       if (collate)
         options.collate_fn = [](const std::vector<data::Example>& examples) {
           data::Batch batch = data::default_collate(examples);
@@ -131,7 +133,7 @@ TEST(Races, TheDataLoaderHasNone) {
         };
       else
         options.device = kGpu1;
-      data::DataLoader loader(data::TensorDataset(rows), options);
+      data::DataLoader loader(data::TensorDataset(rows), std::move(options));
       double sum = 0;
       std::vector<int64_t> sizes;
       for (auto& batch : loader) {

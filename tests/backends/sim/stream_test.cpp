@@ -14,20 +14,20 @@ double seconds_of(const std::function<void()>& f) {
 }
 
 TEST(SimStream, TheHostDoesNotWaitForKernels) {
-  const SimulatedGpus gpus({.gpus = 1, .latency = 0.02});
+  const SimulatedGpus gpus({.gpus = 1, .latency = 0.1});
   Tensor x = ones({4}, {.device = kGpu0});
   cuda::synchronize();
   const double queued = seconds_of([&] {
     for (int i = 0; i < 5; ++i) x = x + 1;
   });
-  EXPECT_LT(queued, 0.05);
+  EXPECT_LT(queued, 0.25);
   EXPECT_FALSE(current_stream(kGpu0).query());
-  EXPECT_GT(seconds_of([&] { EXPECT_EQ(x.sum().item<float>(), 24); }), 0.05);
+  EXPECT_GT(seconds_of([&] { EXPECT_EQ(x.sum().item<float>(), 24); }), 0.3);
   EXPECT_TRUE(current_stream(kGpu0).query());
 }
 
 TEST(SimStream, DevicesRunAtTheSameTime) {
-  const SimulatedGpus gpus({.gpus = 2, .latency = 0.05});
+  const SimulatedGpus gpus({.gpus = 2, .latency = 0.2});
   const Tensor a = ones({4}, {.device = kGpu0}), b = ones({4}, {.device = kGpu1});
   synchronize(kGpu0);
   synchronize(kGpu1);
@@ -36,7 +36,7 @@ TEST(SimStream, DevicesRunAtTheSameTime) {
               synchronize(kGpu0);
               synchronize(kGpu1);
             }),
-            0.09);
+            0.38);
 }
 
 TEST(SimStream, GuardsAndTheirEnds) {
@@ -80,14 +80,14 @@ TEST(SimStream, WaitStreamOrders) {
 }
 
 TEST(SimEvent, AWaitKeepsTheRecordingThatItWasCalledWith) {
-  const SimulatedGpus gpus({.gpus = 1, .latency = 0.03});
+  const SimulatedGpus gpus({.gpus = 1, .latency = 0.3});
   const Stream main = current_stream(kGpu0), side = new_stream(kGpu0);
   Event event;
   event.record(main);
   side.wait_event(event);
   const Tensor slow = ones({4}, {.device = kGpu0});  // the main stream is busy from here on
   event.record(main);
-  EXPECT_LT(seconds_of([&] { side.synchronize(); }), 0.02) << "it waits for the first recording alone";
+  EXPECT_LT(seconds_of([&] { side.synchronize(); }), 0.25) << "it waits for the first recording alone";
   EXPECT_FALSE(event.query());
   event.synchronize();
   EXPECT_TRUE(event.query());
@@ -104,7 +104,7 @@ TEST(SimEvent, Times) {
   expect_error<ValueError>([&] { begin.elapsed_time(end); }, "both events must be completed");
   end.synchronize();
   EXPECT_GE(begin.elapsed_time(end), 19);
-  EXPECT_LT(begin.elapsed_time(end), 500);
+  EXPECT_LT(begin.elapsed_time(end), 5000);
   untimed.record();
   expect_error<ValueError>([&] { begin.elapsed_time(untimed); }, "enable_timing");
   EXPECT_TRUE(Event().query());
