@@ -145,6 +145,12 @@ void examine_driver(const Chart& chart) {
   const Machine& machine = chart.machine;
   if (!chart.expected || machine.wsl) return;
   const NvidiaDriver& driver = machine.driver;
+  if (!driver.module_loaded && chart.answers()) {
+    chart.add(Severity::kOk, "driver", "NVML",
+              fmt::format("the NVIDIA driver {} answers, though /sys and /proc do not show it here",
+                          printable(chart.readings.driver_version)));
+    return;
+  }
   if (!driver.module_loaded) {
     // A GPU that is set aside for a virtual machine wants no driver, and examine_displays() has said so.
     const auto& all = machine.displays;
@@ -227,7 +233,7 @@ void examine_nodes(const Chart& chart) {
                                                     : "neither readable nor writable"));
   }
   const std::string looked_at = and_list(wanted);
-  if (chart.in_container() && missing.size() == wanted.size()) {
+  if (chart.in_container() && missing.size() == wanted.size() && !chart.answers()) {
     const std::string asked = machine.options.environment.nvidia_visible_devices.value_or("");
     const bool none = asked == "void" || asked == "none";
     chart.add(Severity::kProblem, "device-nodes", looked_at,

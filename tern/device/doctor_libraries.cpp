@@ -57,8 +57,9 @@ void examine_libraries(const Chart& chart) {
                     and_list(machine.stub_folders)),
         "Take that folder out of LD_LIBRARY_PATH.");
   // Without the module or in a container without GPUs the libraries would not help, and the cause is said.
-  const bool given = machine.wsl || machine.driver.module_loaded;
-  const bool container_without_gpus = chart.in_container() && !machine.wsl && machine.nodes.empty();
+  const bool given = machine.wsl || chart.driver_loaded();
+  const bool container_without_gpus =
+      chart.in_container() && !machine.wsl && machine.nodes.empty() && !chart.answers();
   if (!chart.expected || !given) return;
   for (const LibraryFile& library : machine.libcuda) {
     if (library.broken)
@@ -94,8 +95,10 @@ void examine_libraries(const Chart& chart) {
 void examine_nvml(const Chart& chart) {
   const Machine& machine = chart.machine;
   const GpuReadings& readings = chart.readings;
-  const bool given = machine.wsl || machine.driver.module_loaded;
-  if (!chart.expected || !given || (chart.in_container() && !machine.wsl && machine.nodes.empty())) return;
+  const bool given = machine.wsl || chart.driver_loaded();
+  if (!chart.expected || !given ||
+      (chart.in_container() && !machine.wsl && machine.nodes.empty() && !chart.answers()))
+    return;
   const LibraryFile* library = first_usable(machine.libnvidia_ml);
   if (readings.state == GpuReadings::State::kFailed) {
     const std::string looked_at = "NVML (libnvidia-ml.so.1)";

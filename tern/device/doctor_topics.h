@@ -26,6 +26,9 @@ struct Chart {
         {severity, std::string(subject), std::move(looked_at), std::move(found), std::move(to_do)});
   }
   bool in_container() const { return !machine.container.empty(); }
+  /// NVML has answered, which takes a loaded driver, whatever a sandbox shows of /sys and /proc.
+  bool answers() const { return readings.state == GpuReadings::State::kReady; }
+  bool driver_loaded() const { return machine.driver.module_loaded || answers(); }
   /// The driver's GPUs that it gives to programs.
   std::vector<DriverGpu> served() const;
   /// In the order of nvidia-smi; empty where nobody tells.

@@ -271,6 +271,15 @@ std::vector<Row> rows() {
        {{kNote, "machine", {"container (kubernetes)"}, {}},
         {kProblem, "driver", {"belongs to the host"}, {"On the host", "--gpus all"}}},
        1},
+      {"a sandbox that hides the driver's files",
+       [](MadeUpMachine& machine) {
+         machine.libraries();
+         machine.plugin("0.1.0");
+         machine.write("/.dockerenv", "");
+       },
+       {{kOk, "driver", {"550.54.14 answers"}, {}}, {kOk, "libcuda", {"found"}, {}}},
+       0,
+       ready({reading(0, 1)})},
       {"a container with one of two GPUs",
        [](MadeUpMachine& machine) {
          machine.healthy(2);
