@@ -17,8 +17,8 @@
 
 namespace tern {
 
-constexpr const char* kDriver = "550.54.14";
-constexpr const char* kKernel = "6.1.0-18-amd64";
+inline constexpr const char* kDriver = "550.54.14";
+inline constexpr const char* kKernel = "6.1.0-18-amd64";
 
 /// Paths begin with '/', as on the machine itself.
 class MadeUpMachine {
