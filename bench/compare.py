@@ -38,8 +38,21 @@ CASES = [
     ("matmul_1024", "matmul 1024", 1 / 0.95),
     ("matmul_2048", "matmul 2048", 1 / 0.95),
     ("matmul_4096", "matmul 4096", 1 / 0.95),
+    ("storage_64", "64 bytes of memory, taken and given back", None),
+    ("storage_1m", "1 MiB of memory, taken and given back", None),
     ("products_1000_norm_each", "1000 products of 100x100, each norm read", None),
     ("products_1000_norm_once", "1000 products of 100x100, norms read once", None),
+]
+
+# Of Tern alone, on one thread: (case, what is measured, bar in nanoseconds).
+OWN_CASES = [
+    ("launch_empty", "launch of an empty kernel on the CPU", 60),
+    ("storage_64", "64 bytes of cached memory, taken and given back", 40),
+    ("storage_1m", "1 MiB of cached memory, taken and given back", 40),
+]
+# Of Tern alone: (case, the case that it is compared with, what is compared, bar on their ratio).
+OWN_PAIRS = [
+    ("two_products_at_once", "two_products_in_turn", "two matmuls 1024 on two simulated GPUs at once / on one in turn", 0.6),
 ]
 
 
@@ -104,6 +117,20 @@ def processor():
     return platform.processor()
 
 
+def measure_own(peer, options):
+    """Rows of what is measured of Tern alone."""
+    median = lambda case: statistics.median(peer.time(case, 1, options.seconds) for _ in range(options.rounds))
+    for case, what, bar in OWN_CASES:
+        if options.only in case:
+            figure = median(case)
+            yield {"case": case, "what": what, "figure": duration(figure), "bar": duration(bar), "met": figure <= bar}
+    for case, other, what, bar in OWN_PAIRS:
+        if options.only in case:
+            pairs = [(peer.time(case, 2, options.seconds), peer.time(other, 2, options.seconds)) for _ in range(options.rounds)]
+            figure = statistics.median(a / b for a, b in pairs)
+            yield {"case": case, "what": what, "figure": f"{figure:.2f}", "bar": f"{bar:.2f}", "met": figure <= bar}
+
+
 def markdown(report):
     lines = [
         f"Measured on {report['date']}: {report['processor']}, {report['cores']} cores; {', '.join(report['versions'])}; "
@@ -118,6 +145,9 @@ def markdown(report):
             f"| {row['what']} | {row['threads']} | {duration(row['tern'])} | {duration(row['libtorch'])} | {row['ratio']:.2f} | {bar} "
             f"| {duration(row['python'])} | {row['ratio_python']:.2f} |"
         )
+    lines += ["", "| of Tern alone, one thread for each device | figure | bar |", "|---|---|---|"]
+    for row in report["own"]:
+        lines.append(f"| {row['what']} | {row['figure']} | {row['bar']} {'met' if row['met'] else 'missed'} |")
     return "\n".join(lines) + "\n"
 
 
@@ -162,6 +192,9 @@ def main():
                 f"{duration(row['python']):>10} {row['ratio_python']:5.2f}",
                 flush=True,
             )
+    own = list(measure_own(peers["tern"], options))
+    for row in own:
+        print(f"{row['what']}: {row['figure']}, bar {row['bar']} {'ok' if row['met'] else 'MISSED'}")
     report = {
         "date": time.strftime("%Y-%m-%d"),
         "processor": processor(),
@@ -169,6 +202,7 @@ def main():
         "versions": [peer.version for peer in peers.values()],
         "rounds": options.rounds,
         "rows": rows,
+        "own": own,
     }
     for peer in peers.values():
         peer.close()

@@ -54,6 +54,8 @@ peer::Step lenet_step(int64_t batch) {
 }
 
 const std::map<std::string, peer::Setup> kCases = {
+    {"storage_64", [] { return peer::Step([] { c10::GetAllocator(c10::kCPU)->allocate(64); }); }},
+    {"storage_1m", [] { return peer::Step([] { c10::GetAllocator(c10::kCPU)->allocate(1 << 20); }); }},
     {"add_small",
      [] {
        auto a = torch::randn({2, 3}), b = torch::randn({2, 3});

@@ -2,6 +2,8 @@
 #include <tern/tern.h>
 
 #include "peer.h"
+#include "tern/core/memory.h"
+#include "tern/kernels/list.h"
 
 using namespace tern;
 
@@ -38,7 +40,30 @@ peer::Step lenet_step(int64_t batch) {
   };
 }
 
+/// Two products of 1024 x 1024 on simulated GPUs: on the two at once, or one after the other on the first.
+peer::Step two_products(bool on_two) {
+  if (cuda::device_count() < 2) simulate_gpus({.gpus = 2});
+  std::vector<Tensor> x;
+  for (int i = 0; i < 2; ++i) x.push_back(randn({1024, 1024}).to(Device(on_two ? i : 0)));
+  return [=] {
+    std::vector<Tensor> products;
+    for (const Tensor& each : x) products.push_back(matmul(each, each));
+    for (const Tensor& each : products) synchronize(each.device());
+  };
+}
+
 const std::map<std::string, peer::Setup> kCases = {
+    {"launch_empty",
+     [] {
+       FillArgs args{};
+       args.dtype = float32;
+       set_flat(args.geometry, 0);
+       return peer::Step([=] { launch(current_stream(kCPU), kernels::fill, args); });
+     }},
+    {"storage_64", [] { return peer::Step([] { allocate_storage(64, kCPU); }); }},
+    {"storage_1m", [] { return peer::Step([] { allocate_storage(1 << 20, kCPU); }); }},
+    {"two_products_at_once", [] { return two_products(/*on_two=*/true); }},
+    {"two_products_in_turn", [] { return two_products(/*on_two=*/false); }},
     {"add_small",
      [] {
        Tensor a = randn({2, 3}), b = randn({2, 3});

@@ -110,6 +110,8 @@ CASES = {
     "sum_16m": lambda: large(torch.sum),
     "transpose_copy_16m": lambda: large(lambda x: x.view(4096, 4096).t().contiguous()),
     **{f"matmul_{n}": (lambda n=n: matmul_of(n)) for n in (100, 256, 512, 1024, 2048, 4096)},
+    "storage_64": lambda: lambda: torch.UntypedStorage(64),
+    "storage_1m": lambda: lambda: torch.UntypedStorage(1 << 20),
     "products_1000_norm_each": lambda: products(True),
     "products_1000_norm_once": lambda: products(False),
 }
