@@ -50,7 +50,10 @@ void BatchNorm::reset_running_stats() {
 Tensor BatchNorm::forward(const Tensor& x) const {
   if (x.dim() < min_dim_ || x.dim() > max_dim_) [[unlikely]] {
     std::string wanted = fmt::format("{}D", max_dim_);
-    if (min_dim_ != max_dim_) wanted = fmt::format("{}D or ", min_dim_) + wanted;
+    if (max_dim_ > 4)
+      wanted = fmt::format("at least {}D", min_dim_);
+    else if (min_dim_ != max_dim_)
+      wanted = fmt::format("{}D or ", min_dim_) + wanted;
     TERN_THROW(ShapeError, "{}: expected {} input (got {}D input)", layer_, wanted, x.dim());
   }
   double momentum = momentum_.value_or(0);
@@ -60,8 +63,13 @@ Tensor BatchNorm::forward(const Tensor& x) const {
     count += Scalar(1);
     if (!momentum_) momentum = 1 / count.item<double>();
   }
+  if (training_norm_ != nullptr && is_training()) return training_norm_->normalize(*this, x, momentum);
   return batch_norm(x, running_mean, running_var, weight, bias, is_training() || !running_mean.defined(),
                     momentum, eps_);
+}
+
+std::string BatchNorm::class_name() const {
+  return training_norm_ ? training_norm_->class_name : Module::class_name();
 }
 
 bool BatchNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {

@@ -35,8 +35,22 @@ class BatchNorm : public Module {
   void reset_parameters();
   void reset_running_stats();
   std::string extra_repr() const override;
+  std::string class_name() const override;
   int64_t state_version() const override { return 2; }
   bool may_be_absent(std::string_view name, std::optional<int64_t> version) const override;
+
+  int64_t num_features() const noexcept { return num_features_; }
+  double eps() const noexcept { return eps_; }
+
+  /// Another way to normalise in training, over more than one input (parallel/sync_batch_norm.h).
+  struct TrainingNorm {
+    const char* class_name;  ///< as which the layer prints
+    /// Normalises x and updates the running statistics with this momentum.
+    Tensor (*normalize)(const BatchNorm& layer, const Tensor& x, double momentum);
+  };
+  /// `norm` must live as long as the layer; null: over the input alone.
+  void set_training_norm(const TrainingNorm* norm) noexcept { training_norm_ = norm; }
+  const TrainingNorm* training_norm() const noexcept { return training_norm_; }
 
  protected:
   BatchNorm(const char* layer, int64_t num_features, int64_t min_dim, int64_t max_dim,
@@ -49,6 +63,7 @@ class BatchNorm : public Module {
   int64_t max_dim_;
   double eps_;
   std::optional<double> momentum_;
+  const TrainingNorm* training_norm_ = nullptr;
 };
 
 /// Batch normalisation of [N, C] or [N, C, L].
