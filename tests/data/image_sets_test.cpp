@@ -162,17 +162,22 @@ TEST(CIFAR10, FromBinaryFiles) {
 }
 
 TEST(ImageTensors, Errors) {
-  const Tensor images = zeros({2, 1, 3, 3}, {.dtype = uint8}), labels = zeros({2}, {.dtype = int64});
+  const TensorOptions bytes{.dtype = uint8, .device = kCPU}, ints{.dtype = int64, .device = kCPU},
+      floats{.device = kCPU};
+  const Tensor images = zeros({2, 1, 3, 3}, bytes), labels = zeros({2}, ints);
   const auto make = [](const Tensor& x, const Tensor& y, ImageOptions options = {}) {
     ImageTensors(x, y, {"a", "b"}, std::move(options));
   };
   EXPECT_NO_THROW(make(images, labels));
-  expect_error<ShapeError>([&] { make(zeros({2, 3, 3}, {.dtype = uint8}), labels); }, {"[2, 3, 3]"});
-  expect_error<DTypeError>([&] { make(zeros({2, 1, 3, 3}), labels); }, {"must be uint8, got float32"});
-  expect_error<ShapeError>([&] { make(images, zeros({3}, {.dtype = int64})); }, {"[2]", "got [3]"});
-  expect_error<DTypeError>([&] { make(images, zeros({2})); }, {"must be int64, got float32"});
-  expect_error<DataError>([&] { make(images, full({2}, 2, {.dtype = int64})); },
-                          {"label 2 of sample 0", "2 classes"});
+  expect_error<ShapeError>([&] { make(zeros({2, 3, 3}, bytes), labels); }, {"[2, 3, 3]"});
+  expect_error<DTypeError>(
+      [&] {
+        make(zeros({2, 1, 3, 3}, floats), labels);
+      },
+      {"must be uint8, got float32"});
+  expect_error<ShapeError>([&] { make(images, zeros({3}, ints)); }, {"[2]", "got [3]"});
+  expect_error<DTypeError>([&] { make(images, zeros({2}, floats)); }, {"must be int64, got float32"});
+  expect_error<DataError>([&] { make(images, full({2}, 2, ints)); }, {"label 2 of sample 0", "2 classes"});
   expect_error<ValueError>([&] { make(images, labels, {.normalize = true}); }, {"needs mean and std"});
   expect_error<ValueError>([&] { make(images, labels, {.mean = {0.5}, .std = {1}}); }, {"without normalize"});
   expect_error<ValueError>(

@@ -14,11 +14,13 @@ namespace {
 using testing::expect_error;
 using Floats = std::vector<float>;
 
+const TensorOptions kOnHost{.device = kCPU};
+
 /// uint8 [channels, height, width] with 0, 1, 2, ...
 Tensor counting(int64_t channels, int64_t height, int64_t width) {
   Bytes bytes(static_cast<size_t>(channels * height * width));
   std::iota(bytes.begin(), bytes.end(), uint8_t{0});
-  return tensor(bytes).view({channels, height, width});
+  return tensor(bytes, kOnHost).view({channels, height, width});
 }
 
 Bytes bytes_of(const Tensor& t) { return t.to_vector<uint8_t>(); }
@@ -29,12 +31,16 @@ TEST(ImageToTensor, PlanesAndBack) {
   EXPECT_EQ(bytes_of(t), (Bytes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
   const Image image = tensor_to_image(t);
   EXPECT_EQ(image.pixels, (Bytes{0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}));
-  EXPECT_EQ(tensor_to_image(tensor({{0.0f, 0.5f}, {1.0f, 7.0f}, {-1.0f, std::nanf("")}})).pixels,
+  EXPECT_EQ(tensor_to_image(tensor({{0.0f, 0.5f}, {1.0f, 7.0f}, {-1.0f, std::nanf("")}}, kOnHost)).pixels,
             (Bytes{0, 128, 255, 255, 0, 0}));
-  expect_error<ShapeError>([] { tensor_to_image(zeros({2, 4, 4})); }, {"tensor_to_image", "[2, 4, 4]"});
+  expect_error<ShapeError>(
+      [] {
+        tensor_to_image(zeros({2, 4, 4}, kOnHost));
+      },
+      {"tensor_to_image", "[2, 4, 4]"});
   expect_error<DTypeError>(
       [] {
-        tensor_to_image(zeros({4, 4}, {.dtype = int64}));
+        tensor_to_image(zeros({4, 4}, {.dtype = int64, .device = kCPU}));
       },
       {"tensor_to_image", "int64"});
 }
@@ -42,24 +48,28 @@ TEST(ImageToTensor, PlanesAndBack) {
 TEST(ToFloatAndNormalize, SameAsTorchvision) {
   Random random(0, 0, 0);
   const Compose steps(ToFloat(), Normalize({0.1307}, {0.3081}));
-  const Tensor x = steps(tensor(Bytes{0, 1, 128, 255}).view({1, 2, 2}), random);
+  const Tensor x = steps(tensor(Bytes{0, 1, 128, 255}, kOnHost).view({1, 2, 2}), random);
   EXPECT_EQ(x.dtype(), DType::Float32);
   // torch: ((b.float() / 255) - 0.1307) / 0.3081
   const Floats expected = {-0.42421296f, -0.41148472f, 1.2050011f, 2.8214867f};
   for (size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(x.to_vector<float>()[i], expected[i]);
-  const Tensor rgb = Normalize({0, 1, 2}, {1, 2, 4})(full({3, 1, 1}, 6.0));
+  const Tensor rgb = Normalize({0, 1, 2}, {1, 2, 4})(full({3, 1, 1}, 6.0, kOnHost));
   EXPECT_EQ(rgb.to_vector<float>(), (Floats{6, 2.5f, 1}));
 }
 
 TEST(Normalize, Errors) {
   expect_error<ValueError>([] { Normalize({0.5}, {}); }, {"got 1 and 0"});
   expect_error<ValueError>([] { Normalize({0.5}, {0}); }, {"std not 0"});
-  expect_error<ValueError>([] { Normalize({0, 1}, {1, 1})(zeros({3, 2, 2})); }, {"2 means for 3 channels"});
+  expect_error<ValueError>(
+      [] {
+        Normalize({0, 1}, {1, 1})(zeros({3, 2, 2}, kOnHost));
+      },
+      {"2 means for 3 channels"});
   expect_error<DTypeError>([] { Normalize({0}, {1})(counting(1, 2, 2)); },
                            {"expects float32, got uint8", "ToFloat"});
   expect_error<ShapeError>(
       [] {
-        Normalize({0}, {1})(zeros({2, 2}));
+        Normalize({0}, {1})(zeros({2, 2}, kOnHost));
       },
       {"[channels, height, width]", "[2, 2]"});
 }
@@ -75,8 +85,12 @@ TEST(Resize, SidesAndValues) {
   // Views with strides work too.
   EXPECT_EQ(bytes_of(Resize(6, 4)(t.transpose(1, 2))), bytes_of(t.transpose(1, 2).contiguous()));
   expect_error<ValueError>([] { Resize(0); }, {"Resize", "got 0"});
-  expect_error<ShapeError>([] { Resize(3)(zeros({1, 0, 4})); }, {"empty"});
-  expect_error<DTypeError>([] { Resize(3)(zeros({1, 4, 4}, {.dtype = int64})); }, {"Resize", "int64"});
+  expect_error<ShapeError>([] { Resize(3)(zeros({1, 0, 4}, kOnHost)); }, {"empty"});
+  expect_error<DTypeError>(
+      [] {
+        Resize(3)(zeros({1, 4, 4}, {.dtype = int64, .device = kCPU}));
+      },
+      {"Resize", "int64"});
 }
 
 TEST(CenterCrop, MiddleOrPadding) {
@@ -133,7 +147,7 @@ TEST(Grayscale, Luma) {
 
 TEST(Transform, AnyCallable) {
   Random random(3, 0, 0);
-  const Tensor t = zeros({1, 2, 2});
+  const Tensor t = zeros({1, 2, 2}, kOnHost);
   EXPECT_TRUE(Transform()(t, random).is_same(t));
   EXPECT_FALSE(Transform());
   const Transform one = [](const Tensor&) { return ones({1}); };

@@ -139,7 +139,7 @@ std::vector<WrongUse> picture_rows() {
       {"normalize_bytes",
        typeid(DTypeError),
        [] {
-         Normalize({0.5}, {1.0})(zeros({1, 4, 4}, {.dtype = uint8}));
+         Normalize({0.5}, {1.0})(zeros({1, 4, 4}, {.dtype = uint8, .device = kCPU}));
        },
        {"Normalize: ", "uint8", "ToFloat"}},
       {"resize_size", value, [] { Resize(0); }, {"Resize: ", "0"}},
@@ -147,7 +147,7 @@ std::vector<WrongUse> picture_rows() {
        value,
        [] {
          Random random(1, 0, 0);
-         RandomCrop(8)(zeros({1, 4, 4}), random);
+         RandomCrop(8)(zeros({1, 4, 4}, {.device = kCPU}), random);
        },
        {"RandomCrop: ", "8", "4"}},
       {"flip_probability", value, [] { RandomHorizontalFlip(1.5); }, {"RandomHorizontalFlip: ", "1.5"}},
@@ -155,7 +155,7 @@ std::vector<WrongUse> picture_rows() {
       {"tensor_to_image_shape",
        shape,
        [] {
-         tensor_to_image(zeros({2, 4, 4}));
+         tensor_to_image(zeros({2, 4, 4}, {.device = kCPU}));
        },
        {"tensor_to_image: ", "[2, 4, 4]"}},
       {"image_without_pixels",

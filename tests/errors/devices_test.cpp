@@ -1,17 +1,32 @@
-// Wrong uses: devices that are not there, badly named, or mixed. The rows that name cuda are for processes
-// without a GPU.
+// Wrong uses: devices that are not there, badly named, or mixed. Their texts differ between processes with
+// and without GPUs; both forms are tested, since these rows run with simulated GPUs too.
 #include "tern/core/memory.h"
 #include "wrong_use.h"
 
 namespace tern {
 namespace {
 
-/// A tensor that claims to be on a GPU: no kernel ever runs on it, since every row must fail before.
+/// Inside, tensors made without a device are on the CPU.
+class MadeOnCpu {
+ public:
+  MadeOnCpu() { set_default_device(kCPU); }
+  ~MadeOnCpu() { set_default_device(outside_); }
+  MadeOnCpu(const MadeOnCpu&) = delete;
+  MadeOnCpu& operator=(const MadeOnCpu&) = delete;
+
+ private:
+  Device outside_ = get_default_device();
+};
+
+/// A tensor on a GPU. Where there is none, one that claims to be there: no kernel ever runs on it, since
+/// every row must fail before.
 Tensor on_gpu(IntArrayRef shape, DType dtype = float32, int index = 0) {
+  const Device gpu(DeviceType::CUDA, index);
+  if (index < cuda::device_count()) return zeros(shape, {.dtype = dtype, .device = gpu});
   const size_t nbytes = static_cast<size_t>(checked_numel(shape)) * itemsize(dtype);
   auto* memory = new char[nbytes];
   Storage storage(new StorageImpl(
-      memory, nbytes, Device(DeviceType::CUDA, index),
+      memory, nbytes, gpu,
       [](StorageImpl* self) noexcept {
         delete[] static_cast<char*>(self->data());
         delete self;
@@ -25,7 +40,7 @@ const char* const kTwoDevices =
 
 std::vector<WrongUse> mixed_rows() {
   const std::type_index device = typeid(DeviceError);
-  return {
+  std::vector<WrongUse> rows = {
       {"add",
        device,
        [] { add(ones({2}), on_gpu({2})); },
@@ -108,46 +123,98 @@ std::vector<WrongUse> mixed_rows() {
        device,
        [] { ones({2}, {.requires_grad = true}).set_grad(on_gpu({2})); },
        {"set_grad: ", "cpu", "cuda:0"}},
+      {"index",
+       device,
+       [] { index(ones({3}), {on_gpu({1}, int64)}); },
+       {kTwoDevices, "index: x is on cpu, index is on cuda:0"}},
+      {"index_put",
+       device,
+       [] { index_put(ones({3}), {tensor({0})}, on_gpu({1})); },
+       {kTwoDevices, "index_put: x is on cpu, values is on cuda:0"}},
+      {"normalize",
+       device,
+       [] {
+         data::Normalize({0.0}, {1.0})(on_gpu({1, 2, 2}));
+       },
+       {"Normalize: works on the CPU, the picture is on cuda:0", ".cpu()"}},
+      {"to_float",
+       device,
+       [] {
+         data::ToFloat()(on_gpu({1, 2, 2}, uint8));
+       },
+       {"ToFloat: works on the CPU, the picture is on cuda:0", ".cpu()"}},
+      {"tensor_to_image",
+       device,
+       [] {
+         data::tensor_to_image(on_gpu({1, 2, 2}, uint8));
+       },
+       {"tensor_to_image: works on the CPU, the tensor is on cuda:0", ".cpu()"}},
+      {"transform_to_the_gpu",
+       device,
+       [] {
+         data::Digits({.size = 1,
+                       .image = {.transform =
+                                     [](const Tensor&) {
+                                       return on_gpu({1, 28, 28}, uint8);
+                                     }}})
+             .get(0);
+       },
+       {"Digits: the transform must give pictures on the CPU, it gave one on cuda:0"}},
   };
+  for (WrongUse& row : rows)
+    row.use = [use = row.use] {
+      const MadeOnCpu inside;
+      use();
+    };
+  return rows;
 }
 
 std::vector<WrongUse> absent_rows() {
   const std::type_index device = typeid(DeviceError);
-  const std::string absent = "device cuda:0 is not available", remedy = "use the cpu";
-  return {
-      {"zeros", device, [] { zeros({2}, {.device = "cuda:0"}); }, {"zeros: ", absent, remedy}},
-      {"tensor", device, [] { tensor(1.0, {.device = "cuda:0"}); }, {"tensor: ", absent, remedy}},
-      {"rand", device, [] { rand({2}, {.device = "cuda:0"}); }, {"rand: ", absent, remedy}},
-      {"arange", device, [] { arange(3, {.device = "cuda:0"}); }, {"arange: ", absent, remedy}},
-      {"to", device, [] { ones({2}).to("cuda:0"); }, {"to: ", absent, remedy}},
-      {"cuda", device, [] { ones({2}).cuda(); }, {"device cuda is not available", remedy}},
-      {"module_to", device, [] { nn::Linear(2, 2).to("cuda:0"); }, {absent, remedy}},
-      {"module_made_there", device, [] { nn::Linear(2, 2, {.device = "cuda:0"}); }, {absent, remedy}},
-      {"resolve", device, [] { resolve_device("cuda:7"); }, {"device cuda:7 is not available", remedy}},
-      {"synchronize", device, [] { synchronize("cuda:0"); }, {absent, remedy}},
-      {"backend", device, [] { backend_of(DeviceType::CUDA); }, {"device cuda is not available", remedy}},
+  const int gpus = cuda::device_count();
+  const std::string gpu = "cuda:" + std::to_string(gpus);
+  const std::string absent = "device " + gpu + " is not available";
+  const std::string remedy =
+      gpus == 0 ? "use the cpu" : "the program sees " + std::to_string(gpus) + " GPU(s), numbered from 0";
+  std::vector<WrongUse> rows = {
+      {"zeros", device, [=] { zeros({2}, {.device = gpu}); }, {"zeros: ", absent, remedy}},
+      {"tensor", device, [=] { tensor(1.0, {.device = gpu}); }, {"tensor: ", absent, remedy}},
+      {"rand", device, [=] { rand({2}, {.device = gpu}); }, {"rand: ", absent, remedy}},
+      {"arange", device, [=] { arange(3, {.device = gpu}); }, {"arange: ", absent, remedy}},
+      {"to", device, [=] { ones({2}).to(gpu); }, {"to: ", absent, remedy}},
+      {"cuda", device, [=] { ones({2}).cuda(gpus); }, {absent, remedy}},
+      {"module_to", device, [=] { nn::Linear(2, 2).to(gpu); }, {absent, remedy}},
+      {"module_made_there", device, [=] { nn::Linear(2, 2, {.device = gpu}); }, {absent, remedy}},
+      {"resolve", device, [=] { resolve_device("cuda:77"); }, {"device cuda:77 is not available", remedy}},
+      {"synchronize", device, [=] { synchronize(gpu); }, {absent, remedy}},
       {"load_to_gpu",
        device,
-       [] { load_from_buffer(save_to_buffer(ones({2})), {.map_location = "cuda:0"}); },
+       [=] { load_from_buffer(save_to_buffer(ones({2})), {.map_location = gpu}); },
        {"loading from memory", "CUDA", "map_location"}},
       {"safetensors_to_gpu",
        device,
-       [] {
-         load_safetensors_from_buffer(save_safetensors_to_buffer({{"x", ones({2})}}), "cuda:0");
+       [=] {
+         load_safetensors_from_buffer(save_safetensors_to_buffer({{"x", ones({2})}}), gpu);
        },
        {absent, remedy}},
       {"map_location_to_nowhere",
        typeid(CheckpointError),
-       [] {
-         load_from_buffer(save_to_buffer(ones({2})),
+       [=] {
+         load_from_buffer(save_to_buffer(ones({2}, {.device = kCPU})),
                           {.map_location = std::map<std::string, std::string>{{"cpu", "xpu:0"}}});
        },
        {"loading from memory", "xpu:0", "map_location", "\"cpu\""}},
       {"data_loader",
        device,
-       [] { data::DataLoader(data::TensorDataset(ones({4})), {.device = "cuda:0"}); },
+       [=] { data::DataLoader(data::TensorDataset(ones({4})), {.device = gpu}); },
        {"DataLoader", absent, remedy}},
   };
+  if (gpus == 0) {
+    const std::string cuda_absent = "device cuda is not available";
+    rows.push_back({"any_gpu", device, [] { ones({2}).cuda(); }, {cuda_absent, remedy}});
+    rows.push_back({"backend", device, [] { backend_of(DeviceType::CUDA); }, {cuda_absent, remedy}});
+  }
+  return rows;
 }
 
 std::vector<WrongUse> name_rows() {

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "tern/core/memory.h"
 #include "tern/nn/activation.h"
 #include "tern/nn/containers.h"
 #include "tern/nn/dropout.h"
@@ -131,7 +132,7 @@ TEST(Module, ConvertsFloatingTensorsInPlace) {
   EXPECT_TRUE(weight.is_same(net.block.first.weight));
   EXPECT_EQ(net.seen.dtype(), int64);
   EXPECT_EQ(net.scratch.dtype(), float64);
-  EXPECT_EQ(net.to("cpu").to(kCPU, float32).parameters()[0].dtype(), float32);
+  EXPECT_EQ(net.to("cpu").to(get_default_device(), float32).parameters()[0].dtype(), float32);
   EXPECT_THROW(net.to(int64), DTypeError);
   Tensor y = net(ones({1, 2}));
   y.sum().backward();

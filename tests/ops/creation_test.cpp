@@ -96,7 +96,7 @@ TEST(Creation, TextsEqualPyTorch) {
        "tensor([[1., 1.],\n        [1., 1.]], dtype=torch.float64)"},
       {"full_like", full_like(tensor({1, 2}), 7.9), "tensor([7, 7])"},
   };
-  for (const Row& row : rows) EXPECT_EQ(to_string(row.made), row.text) << row.name;
+  for (const Row& row : rows) EXPECT_EQ(to_string(row.made.cpu()), row.text) << row.name;
   EXPECT_EQ(empty({2, 0, 3}).shape(), Shape({2, 0, 3}));
   EXPECT_EQ(empty_like(tensor({1, 2})).dtype(), int64);
 }
@@ -113,13 +113,13 @@ TEST(Creation, DefaultDtype) {
 
 TEST(Creation, LargeRangesAndFills) {
   constexpr int64_t n = 10'000'000;  // past the cache, on several threads
-  Tensor x = arange(n, as(float64));
-  Tensor y = arange(n);
+  Tensor x = arange(n, as(float64)).cpu();
+  Tensor y = arange(n).cpu();
   for (int64_t i : {int64_t{0}, int64_t{1}, int64_t{4095}, int64_t{123457}, n / 2, n - 1}) {
     EXPECT_EQ(x.data<double>()[i], static_cast<double>(i));
     EXPECT_EQ(y.data<int64_t>()[i], i);
   }
-  Tensor line = linspace(0, 1, n);
+  Tensor line = linspace(0, 1, n).cpu();
   EXPECT_EQ(line.data<float>()[n - 1], 1.0f);
   EXPECT_EQ(line.data<float>()[0], 0.0f);
 }

@@ -309,18 +309,20 @@ std::vector<Row> shape_rows() {
 }
 
 std::vector<Row> index_rows() {
-  const Tensor columns = reshape(long_tensor({2, 0, 1, 1, 3, 0}), {3, 2}), rows = long_tensor({2, 0, 2});
+  // Made when a row is tested, on the device that tests run on.
+  const auto columns = [] { return reshape(long_tensor({2, 0, 1, 1, 3, 0}), {3, 2}); };
+  const auto rows = [] { return long_tensor({2, 0, 2}); };
   return {
-      {"gather", {kMatrix}, [columns](const Tensors& x) { return square(gather(x[0], 1, columns)); }},
+      {"gather", {kMatrix}, [columns](const Tensors& x) { return square(gather(x[0], 1, columns())); }},
       {"scatter",
        {kMatrix, {{3, 1}}},
-       [columns](const Tensors& x) { return square(scatter(x[0], 1, narrow(columns, 1, 0, 1), x[1])); }},
+       [columns](const Tensors& x) { return square(scatter(x[0], 1, narrow(columns(), 1, 0, 1), x[1])); }},
       {"scatter_number",
        {kMatrix},
-       [columns](const Tensors& x) { return square(scatter(x[0], 1, columns, 2)); }},
+       [columns](const Tensors& x) { return square(scatter(x[0], 1, columns(), 2)); }},
       {"scatter_add",
        {kMatrix, {{3, 2}}},
-       [columns](const Tensors& x) { return square(scatter_add(x[0], 1, columns, x[1])); }},
+       [columns](const Tensors& x) { return square(scatter_add(x[0], 1, columns(), x[1])); }},
       {"take",
        {kMatrix},
        [](const Tensors& x) {
@@ -328,21 +330,21 @@ std::vector<Row> index_rows() {
        }},
       {"take_along_dim",
        {kMatrix},
-       [columns](const Tensors& x) { return square(take_along_dim(x[0], columns, 1)); }},
-      {"index_select", {kMatrix}, [rows](const Tensors& x) { return square(index_select(x[0], 0, rows)); }},
+       [columns](const Tensors& x) { return square(take_along_dim(x[0], columns(), 1)); }},
+      {"index_select", {kMatrix}, [rows](const Tensors& x) { return square(index_select(x[0], 0, rows())); }},
       {"index_add",
        {kMatrix, kMatrix},
-       [rows](const Tensors& x) { return square(index_add(x[0], 0, rows, x[1], 0.5)); }},
+       [rows](const Tensors& x) { return square(index_add(x[0], 0, rows(), x[1], 0.5)); }},
       {"index_copy",
        {kMatrix, {{2, 4}}},
        [](const Tensors& x) {
          return square(index_copy(x[0], 0, long_tensor({2, 0}), x[1]));
        }},
-      {"index_fill", {kMatrix}, [rows](const Tensors& x) { return square(index_fill(x[0], 0, rows, 3)); }},
+      {"index_fill", {kMatrix}, [rows](const Tensors& x) { return square(index_fill(x[0], 0, rows(), 3)); }},
       {"index",
        {kMatrix},
        [rows](const Tensors& x) {
-         return square(index(x[0], {rows, long_tensor({1, 1, 3})}));
+         return square(index(x[0], {rows(), long_tensor({1, 1, 3})}));
        }},
       {"index_mask",
        {kMatrix},
@@ -356,7 +358,7 @@ std::vector<Row> index_rows() {
        }},
       {"index_put_add",
        {kMatrix, {{3, 4}}},
-       [rows](const Tensors& x) { return square(index_put(x[0], {rows}, x[1], /*accumulate=*/true)); }},
+       [rows](const Tensors& x) { return square(index_put(x[0], {rows()}, x[1], /*accumulate=*/true)); }},
       {"where",
        {kMatrix, kVector},
        [](const Tensors& x) {

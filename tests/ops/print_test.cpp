@@ -142,40 +142,50 @@ TEST(Print, EqualsPyTorch) {
     EXPECT_EQ(to_string(tensor_of(c), c.options), c.text) << "print_cases.txt:" << c.line;
 }
 
+/// What PyTorch prints, with "@" for the device where tensors lie that are made without one.
+std::string printed(std::string text) {
+  const Device device = get_default_device();
+  const std::string suffix = device.is_cpu() ? "" : ", device='" + device.str() + "'";
+  for (size_t at; (at = text.find('@')) != std::string::npos;) text.replace(at, 1, suffix);
+  return text;
+}
+
 TEST(Print, SaysWhatTheNumbersDoNot) {
   Tensor x = tensor({1.0, -2.5}, {.dtype = float32, .device = {}, .requires_grad = true});
-  EXPECT_EQ(to_string(x), "tensor([ 1.0000, -2.5000], requires_grad=True)");
+  EXPECT_EQ(to_string(x), printed("tensor([ 1.0000, -2.5000]@, requires_grad=True)"));
   EXPECT_EQ(x.str(), to_string(x));
-  EXPECT_EQ(to_string(exp(x)), "tensor([2.7183, 0.0821], grad_fn=<ExpBackward0>)");
-  EXPECT_EQ(to_string(x.detach()), "tensor([ 1.0000, -2.5000])");
-  EXPECT_EQ(to_string(to(x, float64)),
+  EXPECT_EQ(to_string(exp(x)), printed("tensor([2.7183, 0.0821]@, grad_fn=<ExpBackward0>)"));
+  EXPECT_EQ(to_string(x.detach()), printed("tensor([ 1.0000, -2.5000]@)"));
+  EXPECT_EQ(to_string(to(x, float64).relu()),
+            printed("tensor([1., 0.]@, dtype=torch.float64, grad_fn=<ReluBackward0>)"));
+  EXPECT_EQ(to_string(to(x.cpu(), float64)),
             "tensor([ 1.0000, -2.5000], dtype=torch.float64, grad_fn=<ToCopyBackward0>)");
   std::ostringstream stream;
   stream << tensor({1, 2});
-  EXPECT_EQ(stream.str(), "tensor([1, 2])");
+  EXPECT_EQ(stream.str(), printed("tensor([1, 2]@)"));
   EXPECT_EQ(to_string(Tensor()), "undefined tensor");
 }
 
 TEST(Print, PutsSuffixesOnNewLines) {
   Tensor x = full({13}, 0.5, {.dtype = float64, .device = {}, .requires_grad = true});
   EXPECT_EQ(to_string(x),
-            "tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000,\n"
-            "        0.5000, 0.5000, 0.5000, 0.5000], dtype=torch.float64,\n"
-            "       requires_grad=True)");
+            printed("tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000, 0.5000,\n"
+                    "        0.5000, 0.5000, 0.5000, 0.5000]@, dtype=torch.float64,\n"
+                    "       requires_grad=True)"));
 }
 
 TEST(Print, ReadsViewsInTheirOrder) {
   Tensor x = arange(6).view({2, 3});
-  EXPECT_EQ(to_string(x.t()), "tensor([[0, 3],\n        [1, 4],\n        [2, 5]])");
-  EXPECT_EQ(to_string(x.select(1, 2)), "tensor([2, 5])");
-  EXPECT_EQ(to_string(expand(tensor({7}), {2, 2})), "tensor([[7, 7],\n        [7, 7]])");
+  EXPECT_EQ(to_string(x.t()), printed("tensor([[0, 3],\n        [1, 4],\n        [2, 5]]@)"));
+  EXPECT_EQ(to_string(x.select(1, 2)), printed("tensor([2, 5]@)"));
+  EXPECT_EQ(to_string(expand(tensor({7}), {2, 2})), printed("tensor([[7, 7],\n        [7, 7]]@)"));
 }
 
 TEST(Print, OptionsOfTheProcess) {
   set_printoptions({.precision = 2});
-  EXPECT_EQ(to_string(tensor({1.12345})), "tensor([1.12])");
+  EXPECT_EQ(to_string(tensor({1.12345})), printed("tensor([1.12]@)"));
   set_printoptions({});
-  EXPECT_EQ(to_string(tensor({1.12345})), "tensor([1.1235])");
+  EXPECT_EQ(to_string(tensor({1.12345})), printed("tensor([1.1235]@)"));
   EXPECT_THROW(set_printoptions({.precision = -1}), ValueError);
 }
 

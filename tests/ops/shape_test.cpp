@@ -24,9 +24,9 @@ using testing::HasSubstr;
 TEST(Shape, ValuesEqualPyTorch) {
   for (const Row& row : kRows) {
     Tensor x = arange(checked_numel(row.shape), as(float32)).view(row.shape);
-    EXPECT_EQ(to_string(row.op(x)), row.text) << row.name;
+    EXPECT_EQ(to_string(row.op(x).cpu()), row.text) << row.name;
     Tensor integers = arange(checked_numel(row.shape), as(int16)).view(row.shape);
-    EXPECT_EQ(to_string(to(row.op(integers), float32)), row.text) << row.name << " of int16";
+    EXPECT_EQ(to_string(to(row.op(integers).cpu(), float32)), row.text) << row.name << " of int16";
   }
 }
 
@@ -48,7 +48,7 @@ TEST(Shape, GradientsAreTheAdjoint) {
     Tensor constant = row.op(zeros(row.shape, as(float64)));
     for (int64_t i = 0; i < n; ++i) {
       Tensor unit = zeros({n}, as(float64));
-      unit.data<double>()[i] = 1;
+      unit.narrow(0, i, 1).fill_(1);
       Tensor v = unit.view(row.shape);
       Tensor column = (row.op(v) - constant).detach();
       ASSERT_EQ(dot(gradient.detach(), v), dot(column, w.detach())) << "element " << i;
@@ -91,8 +91,8 @@ TEST(Shape, ViewsShareStorage) {
                            repeat_interleave(x, 1),
                            tile(x, {1})};
   for (const Tensor& copy : copies) EXPECT_NE(copy.storage(), x.storage()) << to_string(copy.shape());
-  x.data<float>()[13] = 99;
-  EXPECT_EQ(select(x, 0, 1).data<float>()[1], 99);
+  views[1].select(0, 13).fill_(99);
+  EXPECT_EQ(select(x, 0, 1).flatten()[1].item<float>(), 99);
   EXPECT_TRUE(flatten(x, 1, 1).is_same(x));
 }
 
@@ -102,8 +102,8 @@ TEST(Shape, ChangesThroughViewsReachTheHistory) {
   Tensor part = narrow(y, 0, 1, 1);
   part.mul_(10);
   sum(y).backward();
-  EXPECT_EQ(to_string(y.detach()), "tensor([ 2., 40.,  6.], dtype=torch.float64)");
-  EXPECT_EQ(to_string(leaf.grad()), "tensor([ 2., 20.,  2.], dtype=torch.float64)");
+  EXPECT_EQ(to_string(y.detach().cpu()), "tensor([ 2., 40.,  6.], dtype=torch.float64)");
+  EXPECT_EQ(to_string(leaf.grad().cpu()), "tensor([ 2., 20.,  2.], dtype=torch.float64)");
   EXPECT_THROW(select(leaf, 0, 0).mul_(2), AutogradError);
 }
 

@@ -1,18 +1,25 @@
-// What tests of a room expect of an error. The table of wrong uses has a stricter form of its own in
-// tests/errors/.
+// What tests of a room expect of an error, on any device. The table of wrong uses has a stricter form of its
+// own in tests/errors/.
 #pragma once
 
 #include <gmock/gmock.h>
 
 #include <string>
 
+#include "tern/core/memory.h"
+#include "tern/device/stream.h"
+
 namespace tern {
 
-/// `call` throws an `Error` whose text contains `text`.
+/// Waits for the device that tests run on: what a kernel on a GPU throws arrives here.
+inline void settle() { synchronize(get_default_device()); }
+
+/// `call` throws an `Error` whose text contains `text`; on a GPU, at the latest at the next wait.
 template <class Error, class F>
 void expect_error(F&& call, const std::string& text) {
   try {
     call();
+    settle();
     ADD_FAILURE() << "no error; expected: " << text;
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr(text));

@@ -91,7 +91,7 @@ std::vector<nlohmann::json> metrics_in(const std::filesystem::path& folder) {
 void expect_same_bytes(const StateDict& a, const StateDict& b) {
   ASSERT_EQ(a.size(), b.size());
   for (const auto& [name, tensor] : a) {
-    const Tensor left = tensor.contiguous(), right = b.at(name).contiguous();
+    const Tensor left = tensor.cpu().contiguous(), right = b.at(name).cpu().contiguous();
     ASSERT_EQ(left.nbytes(), right.nbytes());
     EXPECT_EQ(std::memcmp(left.data_ptr(), right.data_ptr(), left.nbytes()), 0) << name;
   }
