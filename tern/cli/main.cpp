@@ -6,9 +6,12 @@
 #include <cstdio>
 #include <exception>
 
+#include "tern/base/env.h"
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
 #include "tern/cli/usage.h"
+#include "tern/device/simulation.h"
+#include "tern/device/stream.h"
 #include "tern/train/terminal.h"
 
 namespace tern::cli {
@@ -77,6 +80,11 @@ int run(int argc, char** argv) {
   app.set_version_flag("--version", "tern " TERN_VERSION, "Print the version and exit");
   app.get_formatter()->column_width(34);
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.fallthrough();  // options of the program may stand after the command too
+  int sim_gpus = 0;
+  CLI::Option* simulate = app.add_option(
+      "--sim-gpus", sim_gpus, "Simulate N GPUs on the CPU; TERN_SIM=... has more options for them");
+  simulate->type_name("N")->check(CLI::Range(0, kMaxGpus));
   Action action;
   add_train(app, action);
   add_eval(app, action);
@@ -108,6 +116,11 @@ int run(int argc, char** argv) {
     return wrong_use(&command == &app ? "tern" : "tern " + command.get_name(), explain(error, command));
   }
   try {
+    if (simulate->count() > 0) {
+      SimulationOptions options = parse_simulation(env_text("TERN_SIM").value_or(""));
+      options.gpus = sim_gpus;
+      simulate_gpus(options);
+    }
     return action();
   } catch (const UsageError& error) {
     return wrong_use("tern " + active(app).get_name(), one_line(error.what()));

@@ -7,6 +7,7 @@
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
 #include "tern/cli/training.h"
+#include "tern/cli/training_devices.h"
 #include "tern/cli/usage.h"
 #include "tern/train/checkpoint.h"
 
@@ -28,6 +29,7 @@ Examples:
   tern train
   tern train --model lenet --data mnist:mnist --epochs 5 --out run
   tern train --data images:pets --image-size 64 --optimizer sgd --lr 0.05 --schedule cosine --out pets-run
+  tern train --devices all --batch-size 256
   tern train --resume --out run)";
 
 struct Arguments {
@@ -35,6 +37,7 @@ struct Arguments {
   TrainingOptions training;
   CommonOptions common;
   std::string out;
+  std::string devices;
 };
 
 /// A number that may be left out.
@@ -88,6 +91,10 @@ void add_options(CLI::App& command, Arguments& a) {
   command.add_flag("--overwrite", a.training.overwrite, "Start anew even if the folder holds a run");
   a.common.add_to(command);
   command
+      .add_option("--devices", a.devices,
+                  "Split every batch over several GPUs: all, or cuda:0,cuda:1 and so on")
+      ->type_name("LIST");
+  command
       .add_option("--workers", a.training.workers,
                   "Threads that prepare batches [0, for images:DIR one for each core]")
       ->type_name("N")
@@ -99,6 +106,11 @@ void add_options(CLI::App& command, Arguments& a) {
   command.add_option("--save-every", a.training.save_every, "Write checkpoints also every N steps")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 30));
+  command
+      .add_option("--profile", a.training.profile,
+                  "Record every kernel, copy and wait, print the operators that took most time, and write a "
+                  "trace for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE");
   command.add_flag("--json", a.training.json, "Print one JSON object a line instead of text");
   command.footer(kFooter);
 }
@@ -148,7 +160,10 @@ int run_train(const CLI::App& command, Arguments& a) {
   if (a.training.resume && a.training.overwrite) throw_usage("--resume and --overwrite exclude each other");
   if (a.training.resume && a.out.empty()) throw_usage("--resume needs the folder of the run: --out DIR");
   if (command.count("--out") && a.out.empty()) throw_usage("--out: the folder's name is empty");
-  a.training.device = a.common.apply();
+  if (command.count("--device") && command.count("--devices"))
+    throw_usage("--device and --devices exclude each other");
+  a.training.devices = {a.common.apply()};
+  if (command.count("--devices")) a.training.devices = parse_training_devices(a.devices);
   if (a.training.resume) fill_from_checkpoint(command, a);
   a.settings.complete();
   if (a.out.empty()) a.out = free_folder();

@@ -9,7 +9,9 @@
 #include <nlohmann/json.hpp>
 
 #include "tern/base/parallel.h"
+#include "tern/cli/training_devices.h"
 #include "tern/io/serialize.h"
+#include "tern/kernels/profiler.h"
 #include "tern/train/interrupt.h"
 #include "tern/train/models.h"
 #include "tern/train/progress.h"
@@ -91,11 +93,14 @@ class Reporter {
 void report_start(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
                   const DataSets& sets, int64_t parameters, int64_t steps_per_epoch) {
   const int64_t train_size = (*sets.train)->size(), test_size = (*sets.test)->size();
+  std::vector<std::string> devices;
+  for (const Device& device : options.devices) devices.push_back(device.str());
   if (reporter.json()) {
     reporter.line(Json{{"type", "start"},
                        {"model", settings.model},
                        {"parameters", parameters},
-                       {"device", options.device.str()},
+                       {"device", options.devices[0].str()},
+                       {"devices", devices},
                        {"threads", num_threads()},
                        {"data", settings.data},
                        {"train_samples", train_size},
@@ -115,8 +120,8 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
   const int threads = num_threads();
   reporter.line(fmt::format(
       "{} with {} parameters on {}{}", title_of(settings.model), with_commas(parameters),
-      options.device.str(),
-      options.device.is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : ""));
+      device_names(options.devices),
+      options.devices[0].is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : ""));
   reporter.line(fmt::format("{}: {} samples for training, {} for testing", settings.data,
                             with_commas(train_size), with_commas(test_size)));
   reporter.line(fmt::format("{}, learning rate {}, schedule {}; batches of {}, {} steps an epoch",
@@ -133,6 +138,25 @@ void save_model(Training& training, const TrainSettings& settings, const Trainin
   training.safetensors = options.out / (settings.model + ".safetensors");
   tern::save(dict, training.pt);
   save_safetensors(dict, training.safetensors, safetensors_metadata(settings.model, training.format));
+}
+
+void report_profile(Reporter& reporter, const Profiler& profiler, const std::string& path) {
+  profiler.export_chrome_trace(path);
+  if (!reporter.json()) {
+    reporter.line(profiler.table() +
+                  fmt::format("wrote {}: open it in ui.perfetto.dev or chrome://tracing", path));
+    return;
+  }
+  Json rows = Json::array();
+  for (const ProfileRow& row : profiler.averages())
+    rows.push_back({{"operator", row.name},
+                    {"calls", row.calls},
+                    {"seconds", row.seconds},
+                    {"bytes", row.bytes},
+                    {"flops", row.flops}});
+  reporter.line(
+      Json{{"type", "profile"}, {"trace", path}, {"dropped", profiler.dropped()}, {"operators", rows}}
+          .dump());
 }
 
 void report_end(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
@@ -181,7 +205,8 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   training.format = format;
   training.net = train::make_model(settings.model, {format.channels, format.height, format.width,
                                                     static_cast<int64_t>(format.classes.size())});
-  training.net->to(options.device);
+  PlacedNetwork placed(training.net, options.devices);
+  const Device device = options.devices[0];
   const int64_t workers = options.workers >= 0      ? options.workers
                           : source.kind == "images" ? num_threads()
                                                     : 0;
@@ -189,11 +214,11 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
                                               .shuffle = true,
                                               .num_workers = workers,
                                               .seed = settings.seed,
-                                              .device = options.device});
+                                              .device = device});
   const int64_t test_batch = std::max<int64_t>(settings.batch_size, 256);
   data::DataLoader test_loader(
       *sets.test,
-      {.batch_size = test_batch, .num_workers = workers, .seed = settings.seed, .device = options.device});
+      {.batch_size = test_batch, .num_workers = workers, .seed = settings.seed, .device = device});
 
   const std::vector<Tensor> params = training.net->parameters();
   const auto optimizer = settings.make_optimizer(params);
@@ -220,16 +245,23 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   fit.on_step = [&](const train::StepReport& report) { reporter.step(report); };
   fit.on_epoch = [&](const train::EpochReport& report) { reporter.epoch(report, settings.epochs); };
   fit.on_notice = [&](const std::string& text) { reporter.notice(text); };
+  Profiler profiler;
+  if (!options.profile.empty()) {
+    profiler.export_chrome_trace(options.profile);  // a path that can not be written is an error now
+    profiler.start();
+  }
   {
     train::Interrupt interrupt;
     fit.stop = [&] { return interrupt.requested(); };
-    training.result = train::fit(training.net, *optimizer, {train_loader, &test_loader}, fit);
+    training.result = train::fit(placed.for_training(), *optimizer, {train_loader, &test_loader}, fit);
     reporter.clear();
+    profiler.stop();
     if (training.result.stopped)
       training.signal = interrupt.signal();
     else
       save_model(training, settings, options);
   }
+  if (!options.profile.empty()) report_profile(reporter, profiler, options.profile);
   report_end(reporter, settings, options, training);
   return training;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tern/cli/train_settings.h"
 #include "tern/core/device.h"
@@ -17,10 +18,11 @@ struct TrainingOptions {
   std::filesystem::path out;
   bool resume = false;
   bool overwrite = false;
-  Device device;
+  std::vector<Device> devices = {kCPU};  ///< several: each batch is split over them
   int64_t workers = -1;  ///< -1: none for sets in memory, one for each core for pictures in files
   int64_t log_every = 50;
   int64_t save_every = 0;
+  std::string profile = {};  ///< where a trace of all kernels, copies and waits goes; empty: none is recorded
   bool json = false;
   bool is_demo =
       false;  ///< leaves a mark in the checkpoint, by which the next demo knows that it may replace it

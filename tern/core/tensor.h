@@ -169,6 +169,8 @@ class Tensor {
   Tensor to(DType dtype, ToOptions options = {}) const;
   Tensor to(Device device, DType dtype, ToOptions options = {}) const;
   Tensor to(const char* device) const { return to(Device(device)); }
+  /// To the GPU of this number, as in PyTorch.
+  Tensor to(int gpu) const { return to(Device(gpu)); }
   Tensor cpu() const;
   Tensor cuda(int index = -1) const;
   /// A copy in host memory that GPUs copy from and to without staging and without blocking; the tensor itself

@@ -150,6 +150,8 @@ class Module {
   /// them.
   Module& to(Device device);
   Module& to(const char* device) { return to(Device(device)); }
+  /// To the GPU of this number, as in PyTorch.
+  Module& to(int gpu) { return to(Device(gpu)); }
   /// Converts floating-point parameters and buffers. Throws DTypeError unless `dtype` is floating point.
   Module& to(DType dtype);
   Module& to(Device device, DType dtype);

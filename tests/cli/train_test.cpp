@@ -224,5 +224,27 @@ TEST_F(TrainTest, JsonIsOneObjectALine) {
   EXPECT_EQ(types.back(), "end");
 }
 
+TEST(Train, ProfileWritesATraceAndATable) {
+  const TemporaryFolder folder;
+  const fs::path trace = folder / "trace.json";
+  const Outcome run = run_program(small_run(folder / "run", {"--epochs", "1", "--profile", trace.string()}));
+  EXPECT_EQ(run.code, 0) << run.err;
+  EXPECT_NE(run.out.find("backward of linear"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("FLOP/s"), std::string::npos) << run.out;
+  const Json json = Json::parse(std::ifstream(trace));
+  size_t kernels = 0, inside_module = 0;
+  for (const Json& event : json.at("traceEvents")) {
+    if (event.at("ph") != "X" || event.at("cat") != "kernel") continue;
+    ++kernels;
+    inside_module += event.at("args").at("module") != "";
+    EXPECT_GE(event.at("dur").get<double>(), 0);
+  }
+  EXPECT_GT(kernels, 20u * 5);
+  EXPECT_GT(inside_module, kernels / 4);
+  const Outcome refused = run_program(small_run(folder / "other", {"--profile", "/nowhere/trace.json"}));
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("cannot write the trace '/nowhere/trace.json'"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tern::cli
