@@ -132,7 +132,7 @@ int run_demo(const Arguments& a) {
   options.out = a.out;
   check_replaceable(options.out);
   options.overwrite = options.is_demo = true;
-  options.device = a.common.apply();
+  options.devices = {a.common.apply()};
   show_devices();
   heading("Training");
   std::fflush(stdout);
@@ -143,7 +143,7 @@ int run_demo(const Arguments& a) {
   heading("Loading again");
   const double trained = training.result.history.back().test_accuracy;
   for (const auto& path : {training.pt, training.safetensors}) {
-    const double loaded = test_file(path.string(), options.device);
+    const double loaded = test_file(path.string(), options.devices[0]);
     TERN_CHECK(loaded == trained, CheckpointError,
                "'{}' gives a test accuracy of {}, the trained network had {}", path.string(), loaded,
                trained);
@@ -151,7 +151,7 @@ int run_demo(const Arguments& a) {
                train::with_commas(static_cast<long long>(std::filesystem::file_size(path))), loaded * 100);
   }
   heading("Digits that it has never seen, and what it takes them for");
-  show_answers(training.pt.string(), options.device);
+  show_answers(training.pt.string(), options.devices[0]);
   fmt::print("\nTrained in {:.1f} s. Next: tern predict --checkpoint {} picture.png\n", seconds,
              training.pt.string());
   return 0;

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "tern/io/serialize.h"
+#include "tern/ops/pointwise.h"
 #include "tests/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -244,6 +245,30 @@ TEST(Train, ProfileWritesATraceAndATable) {
   const Outcome refused = run_program(small_run(folder / "other", {"--profile", "/nowhere/trace.json"}));
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("cannot write the trace '/nowhere/trace.json'"), std::string::npos);
+}
+
+TEST(Train, GoesOnWithAnotherNumberOfDevices) {
+  const TemporaryFolder folder;
+  const RunOptions four_gpus{.environment = {{"TERN_SIM_GPUS", "4"}}};
+  const auto run = [&](const std::string& name, const char* epochs, std::vector<std::string> more) {
+    more.insert(more.end(), {"--epochs", epochs, "--schedule", "none", "--json"});
+    const Outcome outcome = run_program(small_run(folder / name, more), four_gpus);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return Json::parse(outcome.out.substr(0, outcome.out.find('\n')));
+  };
+  run("whole", "2", {"--device", "cuda:0"});
+  const StateDict expected = load(folder / "whole" / "mlp.pt").as_state_dict();
+  const Json first = run("first", "1", {"--devices", "all"});
+  EXPECT_EQ(first["devices"], Json({"cuda:0", "cuda:1", "cuda:2", "cuda:3"}));
+  for (const char* devices : {"cuda:0", "cuda:0,cuda:1", "cuda:2,cuda:0,cuda:1", "all"}) {
+    fs::remove_all(folder / "next");
+    fs::copy(folder / "first", folder / "next", fs::copy_options::recursive);
+    run("next", "2", {"--resume", "--devices", devices});
+    const StateDict dict = load(folder / "next" / "mlp.pt").as_state_dict();
+    ASSERT_EQ(dict.size(), expected.size());
+    for (const auto& [name, tensor] : expected)  // the names have no prefix
+      EXPECT_LT((dict.at(name) - tensor).abs().max().item<double>(), 1e-3) << devices << " " << name;
+  }
 }
 
 }  // namespace
