@@ -21,7 +21,7 @@ size_t first_byte(const Tensor& x) { return static_cast<size_t>(x.storage_offset
 std::vector<double> to_host(const Tensor& x) {
   Tensor dense = compact(x.detach());
   std::vector<double> values(static_cast<size_t>(dense.numel()));
-  copy_to_host(values.data(), *dense.storage(), first_byte(dense), dense.nbytes());
+  if (!values.empty()) copy_to_host(values.data(), *dense.storage(), first_byte(dense), dense.nbytes());
   return values;
 }
 

@@ -17,6 +17,7 @@ namespace {
 Tensor transfer(const Tensor& x, Device device, bool non_blocking) {
   Tensor source = compact(x);
   Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), device);
+  if (x.numel() == 0) return y;  // the offset of an empty view may lie outside its storage
   copy_bytes(*y.storage(), 0, *source.storage(),
              static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes(), non_blocking);
   return y;
@@ -54,8 +55,9 @@ Tensor pin_memory(const Tensor& x) {
   if (x.is_pinned() || find_memory(DeviceType::CUDA) == nullptr) return x;
   Tensor source = compact(x.detach());
   const Storage pinned = backend_of(DeviceType::CUDA).allocate_pinned(x.nbytes());
-  copy_bytes(*pinned, 0, *source.storage(),
-             static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes());
+  if (x.numel() != 0)
+    copy_bytes(*pinned, 0, *source.storage(),
+               static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes());
   Tensor y = Tensor::from_storage(pinned, x.dtype(), x.shape());
   if (tracks_grad(x)) record("pin_memory", y, {x}, [](GradContext&, const Tensor& g) { return g; });
   return y;

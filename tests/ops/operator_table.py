@@ -1,5 +1,5 @@
 # The operator table: every public operator of tern/ops has a row that compares its values and gradients with PyTorch's over
-# dtypes, shapes, layouts and special values. Rows are in tests/support/operator_rows/, one module for each family; Tern's
+# dtypes, shapes, layouts and special values, on the CPU and on a simulated GPU. Rows are in tests/support/operator_rows/, one module for each family; Tern's
 # side is the helper program operator_tool.cpp, named by TERN_OPERATOR_TOOL.
 #   operator_table.py [NAME...]   runs the rows of these operators only
 
@@ -16,12 +16,14 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 from operator_rows import creation, driver, index, method, network, pointwise, reduce, shape  # noqa: E402
 
+DEVICES = ("cpu", "cuda:0")
 FAMILIES = (pointwise, reduce, shape, index, network, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "reduce_to"},               # parts of operators
+    "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "clamp_inside"},  # parts of operators
     "tern/ops/creation.h": {"tensor_of", "checked_scalar"},   # parts of tensor()
     "tern/ops/creation_checks.h": {"make", "finish", "fits"}, # parts of operators
@@ -34,7 +36,7 @@ def methods():
     text = text[text.index("---- conversions and copies (ops)"):text.index(" private:\n", text.index("---- in place (ops)"))]
     found = re.findall(r"^  (?:Tensor&?|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", text, re.MULTILINE)
     assert {"clone", "sum", "add_"} <= set(found)
-    return {name if name.endswith("_") else f"Tensor.{name}" for name in found if name != "cuda"}
+    return {name if name.endswith("_") else f"Tensor.{name}" for name in found if name not in ("cuda", "pin_memory")}
 
 
 def public_operators():
@@ -62,9 +64,9 @@ def main():
     passed = failed = unanswered = 0
     for family in FAMILIES:
         chosen = [row for row in family.ROWS if not wanted or row.name in wanted]
-        a, b, c = driver.run_rows(chosen, tool, limit=1000 if wanted else 3)
+        a, b, c = driver.run_rows(chosen, tool, DEVICES, limit=1000 if wanted else 3)
         passed, failed, unanswered = passed + a, failed + b, unanswered + c
-    print(f"PyTorch {torch.__version__}: {len(rows)} rows, {passed} passed, {failed} failed "
+    print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(DEVICES)}, {passed} passed, {failed} failed "
           f"({unanswered} that PyTorch does not compute) in {time.monotonic() - begin:.1f} s")
     sys.exit(1 if failed or without else 0)
 

@@ -1,12 +1,16 @@
 // Runs the cases of operator_table.py on Tern: operator_tool REQUEST RESULTS. REQUEST is a file of torch.save
 // with a list of {"op", "args", "cotangents"}; RESULTS gets a list of {"outputs", "requires_grad", "grads"}
 // or
-// {"error"}. One line of a table below stands for each operator.
+// {"error"}. One line of a table below stands for each operator. With TERN_TEST_DEVICE=cuda:0 all arguments
+// and what is made without a device lie there.
 #include <cstdio>
 #include <string>
 #include <string_view>
 
 #include "tern/autograd/engine.h"
+#include "tern/base/env.h"
+#include "tern/core/memory.h"
+#include "tern/device/stream.h"
 #include "tern/io/serialize.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
@@ -472,7 +476,7 @@ const Table kCreation = {
     {"tensor", [](A a) { return tensor(a.tensor(0).to_vector<double>(), a.options(1)); }},
     {"from_blob",
      [](A a) {
-       const Tensor x = contiguous(a.tensor(0));
+       const Tensor x = contiguous(a.tensor(0).cpu());
        return clone(from_blob(x.data_ptr(), x.shape(), x.dtype(), [x] {}));
      }},
     {"arange", [](A a) { return arange(a.number(0), a.number(1), a.number(2, 1), a.options(3)); }},
@@ -519,16 +523,17 @@ Value run_case(const Value& request) {
   for (size_t i = 0; i < results.size() && i < cotangents.size(); ++i) {
     if (cotangents[i].is_none() || !results[i].requires_grad()) continue;
     outputs.push_back(results[i]);
-    weights.push_back(cotangents[i].as_tensor());
+    weights.push_back(cotangents[i].as_tensor().to(results[i].device()));
   }
   std::vector<Value> grads;
   if (!outputs.empty())
     for (const Tensor& gradient :
          grad(outputs, arguments.wanting_gradients(), weights, {.allow_unused = true}))
-      grads.push_back(gradient.defined() ? Value(gradient) : Value());
+      grads.push_back(gradient.defined() ? Value(gradient.cpu()) : Value());
 
   std::vector<Value> detached;
-  for (const Tensor& result : results) detached.emplace_back(result.detach());
+  for (const Tensor& result : results) detached.emplace_back(result.detach().cpu());
+  synchronize(get_default_device());  // for the errors of kernels whose results nobody reads
   return {{"outputs", Value::list(detached)},
           {"requires_grad", Value::list(requires_grad)},
           {"grads", Value::list(grads)}};
@@ -544,7 +549,8 @@ Value run_case_or_error(const Value& request) {
 }
 
 void run(const char* request_path, const char* results_path) {
-  const Value request = load(request_path);
+  if (const auto device = env_text("TERN_TEST_DEVICE")) set_default_device(*device);
+  const Value request = load(request_path, {.map_location = get_default_device().str()});
   std::vector<Value> results;
   for (const Value& one_case : request.as_list()) results.push_back(run_case_or_error(one_case));
   save(Value::list(std::move(results)), results_path, {.sync = false});

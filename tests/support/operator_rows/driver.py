@@ -2,6 +2,7 @@
 # and this compares them. Where PyTorch raises, Tern must raise too.
 
 import dataclasses
+import os
 import pathlib
 import subprocess
 import tempfile
@@ -255,24 +256,26 @@ def verdict_on_gradients(case, gradients, tolerance):
     return None
 
 
-def run_tool(tool, cases):
-    """Tern's results. When the program fails, the cases are halved until the one at fault is found."""
+def run_tool(tool, cases, device):
+    """Tern's results on a device; GPUs are simulated. When the program fails, the cases are halved until the one at fault is found."""
     if not cases:
         return []
     with tempfile.TemporaryDirectory(prefix="tern-operators-") as folder:
         request, results = pathlib.Path(folder) / "request.pt", pathlib.Path(folder) / "results.pt"
         torch.save([case.request() for case in cases], request)
-        process = subprocess.run([tool, str(request), str(results)], capture_output=True, text=True)
+        environment = {**os.environ, "TERN_TEST_DEVICE": device, "TERN_SIM_GPUS": "0" if device == "cpu" else "1"}
+        process = subprocess.run([tool, str(request), str(results)], capture_output=True, text=True, env=environment)
         if process.returncode == 0:
             return torch.load(results)
     if len(cases) == 1:
         return [{"outputs": [], "requires_grad": [], "grads": [], "crash": f"exit code {process.returncode}: {process.stderr.strip()[-2000:]}"}]
     middle = len(cases) // 2
-    return run_tool(tool, cases[:middle]) + run_tool(tool, cases[middle:])
+    return run_tool(tool, cases[:middle], device) + run_tool(tool, cases[middle:], device)
 
 
-def run_rows(rows, tool, limit=3):
-    """Prints a line for each case that fails (at most `limit` for a row); returns (passed, failed, without an answer)."""
+def run_rows(rows, tool, devices, limit=3):
+    """Prints a line for each case that fails (at most `limit` for a row); returns (passed, failed, without an answer).
+    Each case counts once for each device."""
     torch.manual_seed(0)
     cases, unanswered = [], 0
     for row in rows:
@@ -292,13 +295,14 @@ def run_rows(rows, tool, limit=3):
             else:
                 cases.append(case)
     failed = {}
-    for case, result in zip(cases, run_tool(tool, cases)):
-        text = "crashed: " + result["crash"] if "crash" in result else verdict(case, result)
-        if text:
-            failed.setdefault(case.row.name, []).append(f"FAILED {case.text()}: {text}")
+    for device in devices:
+        for case, result in zip(cases, run_tool(tool, cases, device)):
+            text = "crashed: " + result["crash"] if "crash" in result else verdict(case, result)
+            if text:
+                failed.setdefault(case.row.name, []).append(f"FAILED on {device}: {case.text()}: {text}")
     for texts in failed.values():
         print("\n".join(texts[:limit]))
         if len(texts) > limit:
             print(f"       and {len(texts) - limit} more")
     count = sum(len(texts) for texts in failed.values())
-    return len(cases) - count, count, unanswered
+    return len(cases) * len(devices) - count, count, unanswered
