@@ -62,6 +62,7 @@
 #include "tern/nn/parameter.h"
 #include "tern/nn/pool.h"
 #include "tern/nn/reshape.h"
+#include "tern/nn/state_prefix.h"
 #include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/clip_grad.h"

@@ -310,4 +310,12 @@ std::string to_string(const Tensor& x, const PrintOptions& options) {
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x) { return out << to_string(x); }
 
+std::ostream& operator<<(std::ostream& out, const Shape& shape) {
+  return out << "torch.Size(" << to_string(IntArrayRef(shape)) << ')';
+}
+
+std::ostream& operator<<(std::ostream& out, DType dtype) { return out << "torch." << name(dtype); }
+
+std::ostream& detail::print_device(std::ostream& out, Device device) { return out << device.str(); }
+
 }  // namespace tern

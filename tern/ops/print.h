@@ -1,6 +1,7 @@
-// The text of a tensor, equal to what PyTorch prints.
+// The text of a tensor, and of its shape, device and dtype, equal to what PyTorch prints.
 #pragma once
 
+#include <concepts>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -8,6 +9,10 @@
 #include "tern/core/tensor.h"
 
 namespace tern {
+
+namespace detail {
+std::ostream& print_device(std::ostream& out, Device device);
+}  // namespace detail
 
 /// PyTorch's torch.set_printoptions.
 struct PrintOptions {
@@ -28,5 +33,14 @@ std::string to_string(const Tensor& x);
 std::string to_string(const Tensor& x, const PrintOptions& options);
 
 std::ostream& operator<<(std::ostream& out, const Tensor& x);
+/// "torch.Size([2, 3])".
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
+/// "torch.float32".
+std::ostream& operator<<(std::ostream& out, DType dtype);
+/// "cuda:1". Of devices only, not of texts and numbers that could become one.
+template <std::same_as<Device> D>
+std::ostream& operator<<(std::ostream& out, const D& device) {
+  return detail::print_device(out, device);
+}
 
 }  // namespace tern

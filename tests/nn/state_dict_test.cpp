@@ -5,6 +5,7 @@
 #include "tern/nn/linear.h"
 #include "tern/nn/module.h"
 #include "tern/nn/norm.h"
+#include "tern/nn/state_prefix.h"
 #include "tern/ops/creation.h"
 
 namespace tern::nn {
@@ -143,6 +144,36 @@ TEST(StateDict, LoadingCountsAsAChangeForBackward) {
   uint32_t version = linear.weight.version();
   linear.load_state_dict(Linear(2, 2).state_dict());
   EXPECT_GT(linear.weight.version(), version);
+}
+
+TEST(StateDict, LosesThePrefixOfAWrapper) {
+  struct Wrapper : Module {
+    Net module;
+    void collect_fields(Fields& fields) override { fields.add("module", module); }
+  };
+  const StateDict plain = Wrapper().module.state_dict();
+  StateDict dict = Wrapper().state_dict();
+  dict.insert("epoch", ones({}));
+  consume_prefix_in_state_dict_if_present(dict, "module.");
+  std::vector<std::string> expected = names(plain);
+  expected.push_back("epoch");
+  EXPECT_EQ(names(dict), expected);
+  EXPECT_EQ(dict.versions(), plain.versions());
+  EXPECT_EQ(dict.version("bn"), 2);
+  dict.erase("epoch");
+  Net net;
+  EXPECT_TRUE(net.load_state_dict(dict).empty());
+
+  // Nothing to take off.
+  consume_prefix_in_state_dict_if_present(dict, "module.");
+  EXPECT_EQ(names(dict), names(plain));
+  EXPECT_EQ(dict.versions(), plain.versions());
+}
+
+TEST(StateDict, WithoutPrefixNamesStayApart) {
+  StateDict dict{{"gain", ones({})}, {"module.gain", zeros({})}};
+  EXPECT_THROW(consume_prefix_in_state_dict_if_present(dict, "module."), CheckpointError);
+  EXPECT_THAT(names(dict), ElementsAre("gain", "module.gain"));
 }
 
 }  // namespace
