@@ -39,5 +39,5 @@ int main() {
     }
     std::printf("epoch %2d: %.1f %% right\n", epoch, 100 * right / count);
   }
-  save(net.state_dict(), "mlp.params");
+  save(net.state_dict(), "spiral.params");
 }
