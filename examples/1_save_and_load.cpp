@@ -3,6 +3,7 @@
 // in 2_mlp_parameters.cpp. Usage: 1_save_and_load [FOLDER]
 #include <tern/tern.h>
 
+#include <exception>
 #include <filesystem>
 #include <iostream>
 
@@ -48,7 +49,7 @@ int main(int argc, char** argv) try {
     std::cout << "error: " << error.what() << '\n';
   }
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::cerr << error.what() << '\n';
   return 1;
 }

@@ -2,6 +2,7 @@
 // The file opens in PyTorch, as a state_dict with PyTorch's names. Usage: 2_mlp_parameters [FOLDER]
 #include <tern/tern.h>
 
+#include <exception>
 #include <filesystem>
 #include <iostream>
 
@@ -37,7 +38,7 @@ int main(int argc, char** argv) try {
   Tensor Y_clone = clone(X);
   std::cout << eq(Y_clone, Y) << '\n';  // Y_clone == Y
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::cerr << error.what() << '\n';
   return 1;
 }

@@ -5,6 +5,7 @@
 #include <tern/tern.h>
 
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <iostream>
 
@@ -83,7 +84,7 @@ int main(int argc, char** argv) try {
   std::cout << "Without the prefix: " << other.load_state_dict(state).str() << '\n';
   std::cout << "One device, the same answers: " << allclose(other(X), expected) << '\n';
   return 0;
-} catch (const Error& error) {
+} catch (const std::exception& error) {
   std::cerr << error.what() << '\n';
   return 1;
 }
