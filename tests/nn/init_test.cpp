@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "tern/core/memory.h"
 #include "tern/nn/conv.h"
 #include "tern/nn/embedding.h"
 #include "tern/nn/linear.h"
@@ -97,6 +98,21 @@ TEST(Init, TruncatedNormal) {
   EXPECT_GE(m.low, 1.5);
   EXPECT_NEAR(m.mean, 1 + 0.5 * 1.52514, 0.01);  // beyond one standard deviation
   EXPECT_THROW(init::trunc_normal_(empty({2}), 0, 0), ValueError);
+}
+
+TEST(Init, SameNumbersOnEveryDevice) {
+  using Fill = Tensor (*)(Tensor);
+  const Fill fills[] = {
+      [](Tensor x) { return init::uniform_(x); }, [](Tensor x) { return init::kaiming_normal_(x); },
+      [](Tensor x) { return init::trunc_normal_(x); }, [](Tensor x) { return init::orthogonal_(x); }};
+  for (const Fill fill : fills) {
+    manual_seed(5);
+    const Tensor here = fill(empty({7, 5}));
+    manual_seed(5);
+    const Tensor on_host = fill(empty({7, 5}, {.device = kCPU}));
+    EXPECT_EQ(here.device(), get_default_device());
+    EXPECT_EQ(here.to_vector<float>(), on_host.to_vector<float>());
+  }
 }
 
 TEST(Init, Orthogonal) {

@@ -186,6 +186,26 @@ TEST(Embedding, RowsAndGradient) {
   EXPECT_THAT(weight.grad().to_vector<float>(), ElementsAre(1, 1, 0, 0, 0, 0, 1, 1));
 }
 
+// As in PyTorch; only where tests run on a GPU are there two devices here.
+TEST(Index, IndicesAndNumbersOnTheCpuReachAnyDevice) {
+  const TensorOptions on_host{.device = kCPU};
+  const Tensor x = reshape(arange(6), {3, 2});
+  EXPECT_THAT(x[tensor({2, 0}, on_host)].to_vector<int64_t>(), ElementsAre(4, 5, 0, 1));
+  EXPECT_THAT(x[tensor({false, true, false}, on_host)].to_vector<int64_t>(), ElementsAre(2, 3));
+  EXPECT_EQ(x[tensor({1}, on_host)].device(), x.device());
+  const Tensor leaf = zeros({3}).requires_grad_(), number = tensor(2.0f, on_host).requires_grad_();
+  const Tensor y = index_put(leaf, {tensor({0, 2}, on_host)}, number);
+  EXPECT_EQ(y.device(), x.device());
+  EXPECT_THAT(y.to_vector<float>(), ElementsAre(2, 0, 2));
+  y.sum().backward();
+  EXPECT_THAT(leaf.grad().to_vector<float>(), ElementsAre(0, 1, 0));
+  EXPECT_EQ(number.grad().device(), kCPU);
+  EXPECT_EQ(number.grad().item<float>(), 2);
+  Tensor z = zeros({3});
+  index_put_(z, {tensor({1}, on_host)}, tensor(7.0f, on_host));
+  EXPECT_THAT(z.to_vector<float>(), ElementsAre(0, 7, 0));
+}
+
 TEST(Index, Gradients) {
   const Tensor i = tensor({{0, 3}, {1, 1}, {2, 0}}), v = tensor({2, 0, 2}),
                distinct = tensor({{0, 3}, {1, 2}, {2, 0}});

@@ -126,6 +126,26 @@ TEST(Fit, Learns) {
   EXPECT_TRUE(setup.net.is_training());
 }
 
+// The loader's batches stay on the host, as those of pictures do.
+TEST(Fit, MovesBatchesToTheModule) {
+  const auto on_host = [](const data::TensorDataset& set) {
+    const auto [x, y] = set.get_batch(data::SequentialSampler(set.size()).indices(0));
+    return data::TensorDataset(x.cpu(), y.cpu());
+  };
+  Parts here, host;
+  host.train = data::DataLoader(on_host(problem(kSamples, 1)),
+                                {.batch_size = kBatch, .shuffle = true, .seed = here.train.state().seed});
+  host.test = data::DataLoader(on_host(problem(60, 2)), {.batch_size = 32});
+  EXPECT_EQ((*host.train.begin()).data.device(), kCPU);
+  host.train.set_epoch(0);
+  EXPECT_EQ(evaluate(host.net, host.test).loss, evaluate(here.net, here.test).loss);
+  manual_seed(8);
+  const FitResult wanted = here.run({});
+  manual_seed(8);
+  EXPECT_EQ(host.run({}).history.back().test_loss, wanted.history.back().test_loss);
+  expect_same_bytes(host.net.state_dict(), here.net.state_dict());
+}
+
 TEST(Fit, ReportsWhatEvaluateFinds) {
   Parts setup;
   const FitResult result = setup.run({});
