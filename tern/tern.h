@@ -73,6 +73,13 @@
 #include "tern/optim/sequential_lr.h"
 #include "tern/optim/sgd.h"
 
+// Many devices.
+#include "tern/parallel/comm.h"
+#include "tern/parallel/data_parallel.h"
+#include "tern/parallel/nested.h"
+#include "tern/parallel/scatter_gather.h"
+#include "tern/parallel/sync_batch_norm.h"
+
 // Data, files, training.
 #include "tern/data/data.h"
 #include "tern/io/serialize.h"

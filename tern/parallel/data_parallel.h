@@ -100,6 +100,9 @@ using ScatteredType = std::conditional_t<
 /// and device before the text.
 template <class Net>
 class DataParallel final : public nn::Module {
+  static_assert(std::is_copy_constructible_v<Net>,
+                "DataParallel makes a copy of the module for every device");
+
  public:
   Net module;
   TERN_MODULE(module)
@@ -121,6 +124,9 @@ class DataParallel final : public nn::Module {
   template <class... Args>
   auto forward(Args&&... args) {
     using Output = std::remove_cvref_t<decltype(call(module, args...))>;
+    static_assert(has_tensors<Output>,
+                  "DataParallel joins outputs of type Tensor, Nested, and vector, optional, pair, tuple and "
+                  "map<string, ...> of such");
     const std::vector<Device>& devices = device_ids();
     if (devices.empty()) return Output(call(module, args...));
     replicas_.check_home(detail::module_of(module));

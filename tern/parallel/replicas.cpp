@@ -118,6 +118,7 @@ void ReplicaSet::send(Group& group, size_t count) {
     for (size_t m = 0; m < group.kept[d].size() && current; ++m)
       current = group.kept[d][m].fits(values_[d][members[m]]);
     if (current) continue;
+    group.arrived[d] = 0;  // until all of it is there
     if (!row.defined()) row = group.packing.pack(tensors_);
     // Always into new memory: the graph of an earlier call may still need the old.
     const Tensor there = moved(row, devices_[d]);

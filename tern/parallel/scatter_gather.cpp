@@ -88,7 +88,8 @@ std::vector<Tensor> scatter(const Tensor& x, const std::vector<Device>& devices,
     const Device device = resolve_device(devices[i]);
     const Tensor part = (tracked ? x.detach() : x).narrow(d, start, sizes[i]);
     // A part with a history of its own is not a view: a change in place of it must not reach x unseen.
-    parts.push_back(tracked && part.device() == device ? part.clone() : part.to(device));
+    parts.push_back(tracked && part.device() == device ? part.clone()
+                                                       : part.to(device, {.non_blocking = true}));
     if (tracked) pieces.push_back({start, sizes[i], part.shape()});
     start += sizes[i];
   }

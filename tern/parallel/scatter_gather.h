@@ -22,8 +22,9 @@ namespace tern::parallel {
 std::vector<int64_t> chunk_sizes(int64_t size, size_t devices);
 
 /// Splits x along `dim` into as many parts as chunk_sizes() says, the i-th on the i-th device; x may be
-/// anywhere. A part on the device of x is a view. The gradient is gathered where x is. Does not block the
-/// host unless x is in host memory. Throws ShapeError for a 0-d tensor, IndexError for a wrong dimension.
+/// anywhere. A part on the device of x is a view. The gradient is gathered where x is. Never blocks the host:
+/// pinned memory is read when the device comes to it, other host memory on return. Throws ShapeError for a
+/// 0-d tensor, IndexError for a wrong dimension.
 std::vector<Tensor> scatter(const Tensor& x, const std::vector<Device>& devices, int64_t dim = 0);
 
 /// PyTorch's text for gather() of 0-d tensors.
