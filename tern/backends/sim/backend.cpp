@@ -128,9 +128,14 @@ class SimBackend final : public Backend {
   void drain() {
     for (const auto& device : devices_) device->drain();
   }
-  /// No work is taken afterwards.
+  /// Ends the threads. No work is taken afterwards.
   void stop() {
     for (const auto& device : devices_) device->stop();
+  }
+  /// Takes the devices away, on which nothing lives.
+  void retire() {
+    stop();
+    devices_.clear();
   }
 
   std::string_view name() const override { return "sim"; }
@@ -196,19 +201,21 @@ class SimBackend final : public Backend {
   void wait_event(Stream stream, std::shared_ptr<EventRecord> event) override {
     auto simulated = std::dynamic_pointer_cast<SimEvent>(std::move(event));
     if (!simulated) return;  // of the CPU, whose work is done
+    SimStream& waiting = stream_of(stream);
     if (races_ && simulated->clock()) races_->stream_waits(stream, *simulated->clock());
-    stream_of(stream).wait_for(
-        std::move(simulated),
-        Observation({.kind = Activity::Kind::Wait, .stream = stream, .name = "wait for event"}));
+    waiting.wait_for(std::move(simulated),
+                     Observation({.kind = Activity::Kind::Wait, .stream = stream, .name = "wait for event"}));
   }
 
   void enqueue(Stream stream, const Launch& launch) override {
+    SimStream& queue = stream_of(stream);
     if (races_) races_->access(stream, launch.name, work_of(launch.id, launch.args).operands);
-    stream_of(stream).push(std::make_unique<KernelTask>(at(stream.device.index), stream, launch,
-                                                        kernels()[launch.id], options_.latency));
+    queue.push(std::make_unique<KernelTask>(at(stream.device.index), stream, launch, kernels()[launch.id],
+                                            options_.latency));
   }
   void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
                     size_t nbytes) override {
+    SimStream& queue = stream_of(stream);
     const char* name = to_device.is_cpu()     ? "copy device to host"
                        : from_device.is_cpu() ? "copy host to device"
                                               : "copy device to device";
@@ -225,7 +232,7 @@ class SimBackend final : public Backend {
     task->to_memory = to_device.is_cpu() ? nullptr : &at(to_device.index).memory();
     task->from_memory = from_device.is_cpu() ? nullptr : &at(from_device.index).memory();
     task->seconds = options_.latency + (rate > 0 ? static_cast<double>(nbytes) / rate : 0);
-    stream_of(stream).push(std::move(task));
+    queue.push(std::move(task));
   }
 
  private:
@@ -295,9 +302,8 @@ void simulate_gpus(const SimulationOptions& options) {
     present->drain();
     TERN_CHECK(!present->in_use(), DeviceError,
                "simulate_gpus: tensors still live on the simulated GPUs: free them first");
-    for (int i = 0; i < present->device_count(); ++i) present->empty_cache(i);
-    present->stop();
     unregister_backend(DeviceType::CUDA);
+    present->retire();
   }
   TERN_CHECK(
       find_memory(DeviceType::CUDA) == nullptr, DeviceError,
