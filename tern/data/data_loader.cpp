@@ -77,8 +77,10 @@ class DataLoader::Epoch {
   std::condition_variable slot_free_;
   std::vector<Slot> ring_;                              ///< batch n lies at n modulo the size
   size_t claimed_ = 0;                                  ///< batches that workers have begun
-  int gpu_ = 0;             ///< the consumer's current GPU, if there is any
+  int gpu_ = 0;                                         ///< the consumer's current GPU, if there is any
+  const Device default_device_ = get_default_device();  ///< the consumer's
   std::vector<std::pair<Device, Event>> begun_events_;  ///< what the consumer had given each GPU at the start
+  std::vector<std::pair<Device, Event>> ended_events_;  ///< what each worker had given each GPU at its end
   bool stopped_ = false;
   std::vector<std::thread> workers_;
 };
@@ -148,11 +150,16 @@ void DataLoader::Epoch::work() {
     event.wait(current_stream(gpu));
   }
   if (!begun_events_.empty()) cuda::set_device(gpu_);
+  set_default_device(default_device_);
   std::unique_lock lock(mutex_);
   while (true) {
     slot_free_.wait(
         lock, [&] { return stopped_ || claimed_ == batches_.size() || claimed_ < taken_ + ring_.size(); });
-    if (stopped_ || claimed_ == batches_.size()) return;
+    if (stopped_ || claimed_ == batches_.size()) {
+      for (const auto& [gpu, event] : begun_events_)
+        ended_events_.emplace_back(gpu, Event()).second.record(current_stream(gpu));
+      return;
+    }
     const size_t number = claimed_++;
     lock.unlock();
     Batch batch;
@@ -237,6 +244,9 @@ void DataLoader::Epoch::stop() {
   slot_free_.notify_all();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
+  // Whoever stops may free next what the workers' last kernels read.
+  for (const auto& [gpu, event] : ended_events_) event.wait(current_stream(gpu));
+  ended_events_.clear();
 }
 
 DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {

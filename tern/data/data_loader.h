@@ -56,7 +56,7 @@ struct DataLoaderState {
 ///
 /// Workers use streams of their own on every GPU: what they or the collate_fn put there is on its way,
 /// through pinned memory, while the batches before it are computed, and the consumer's current stream waits
-/// for it.
+/// for it. They have the default device and the current GPU of the thread that started the epoch.
 ///
 /// What the dataset throws comes out of begin() or ++ at the batch's turn, with epoch, batch and sample in
 /// its message (a tern::Error keeps its type, another exception is nested in a DataError); the epoch is over

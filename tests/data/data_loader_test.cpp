@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "tern/core/memory.h"
 #include "tern/ops/creation.h"
 #include "tests/data/data_testing.h"
 
@@ -318,6 +319,24 @@ TEST(DataLoader, BatchSamplerAndDevice) {
   };
   DataLoader loader(Numbers(6), {.batch_sampler = std::make_shared<Pairs>(), .device = kCPU});
   EXPECT_EQ(visited(loader), (Ints{5, 0, 1, 4, 2, 3}));
+}
+
+TEST(DataLoader, WorkersKnowTheDefaultDevice) {
+  struct Made : Dataset {
+    int64_t size() const override { return 7; }
+    Example get(int64_t i) const override { return {full({2}, i), i}; }
+  };
+  for (const int64_t workers : {0, 2}) {
+    DataLoader made(Made{}, {.batch_size = 2, .num_workers = workers});
+    DataLoader rows(TensorDataset(arange(7)), {.batch_size = 2, .num_workers = workers});
+    for (auto& [x, y] : made) {
+      EXPECT_EQ(x.device(), get_default_device());
+      EXPECT_EQ(y.device(), kCPU) << "numbers are collated on the host";
+    }
+    EXPECT_EQ((*rows.begin()).data.device(), get_default_device());
+    EXPECT_EQ(visited(made), (Ints{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}));
+    EXPECT_EQ(visited(rows), (Ints{0, 1, 2, 3, 4, 5, 6}));
+  }
 }
 
 TEST(DataLoader, WrongOptions) {
