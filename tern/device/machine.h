@@ -48,7 +48,7 @@ struct DriverGpu {
 
 /// Where the kernel's modules lie.
 struct KernelModule {
-  bool folder_present = false;             ///< /lib/modules/<running kernel>
+  bool folder_present = false;             ///< /lib/modules/KERNEL of the running kernel
   std::string file;                        ///< of nvidia for the running kernel; empty where there is none
   std::optional<bool> has_signature;       ///< nothing where the file cannot be judged (compressed)
   std::vector<std::string> other_kernels;  ///< that have an nvidia module, where the running one has none
