@@ -96,11 +96,11 @@ std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>&
   for (const Packing& packing : pack_by_dtype(first, /*aligned=*/false, [](size_t) { return true; })) {
     Tensor sum;
     for (const std::vector<Tensor>& list : inputs) {
-      const Tensor row = moved(packing.pack(list), target);
+      const Tensor own = packing.pack(list), row = moved(own, target);
       if (sum.defined())
         accumulate_into(sum, row);
       else
-        sum = row;
+        sum = row.storage() == list[packing.members[0]].storage() ? row.clone() : row;
     }
     for (size_t m = 0; m < packing.members.size(); ++m) result[packing.members[m]] = packing.view(sum, m);
   }

@@ -13,9 +13,10 @@ namespace tern::parallel {
 std::vector<Tensor> broadcast(const Tensor& x, const std::vector<Device>& devices);
 
 /// Many tensors of one device on every one of the devices: result[d][i] is tensor i on devices[d]. They are
-/// packed, so that each device gets one copy for each dtype; the results on a device share a storage. On the
-/// device of the tensors the results are the tensors themselves. Gradients come back packed too, and are
-/// added in the order of the devices. Throws DeviceError when the tensors are not all on one device.
+/// packed, so that each device gets one copy for 32 MiB of each dtype; the results on a device share a
+/// storage. On the device of the tensors the results are the tensors themselves. Gradients come back packed
+/// too, and are added in the order of the devices. Throws DeviceError when the tensors are not all on one
+/// device.
 std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& tensors,
                                                      const std::vector<Device>& devices);
 
@@ -24,7 +25,7 @@ std::vector<std::vector<Tensor>> broadcast_coalesced(const std::vector<Tensor>& 
 Tensor reduce_add(const std::vector<Tensor>& inputs, Device destination);
 
 /// For lists of tensors, one of each device: result[i] is the sum of inputs[d][i] over d, on `destination`.
-/// Each device sends one copy for each dtype. Not recorded. Throws as reduce_add.
+/// Each device sends one copy for 32 MiB of each dtype. Not recorded. Throws as reduce_add.
 std::vector<Tensor> reduce_add_coalesced(const std::vector<std::vector<Tensor>>& inputs, Device destination);
 
 }  // namespace tern::parallel

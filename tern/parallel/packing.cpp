@@ -1,6 +1,8 @@
 // Rows of elements and the way of gradients back through them.
 #include "tern/parallel/packing.h"
 
+#include <algorithm>
+
 #include "tern/autograd/arithmetic.h"
 #include "tern/autograd/record.h"
 #include "tern/device/copy.h"
@@ -87,7 +89,10 @@ void Packing::add(size_t member, const Tensor& tensor, int64_t alignment) {
 }
 
 Tensor Packing::pack(const std::vector<Tensor>& tensors) const {
-  Tensor row = empty_contiguous(Shape{numel}, numel, dtype, tensors[members.at(0)].device());
+  const Tensor& first = tensors[members.at(0)];
+  if (members.size() == 1 && first.is_contiguous())
+    return Tensor::view_of(first.storage(), dtype, Shape{numel}, Strides{1}, first.storage_offset());
+  Tensor row = empty_contiguous(Shape{numel}, numel, dtype, first.device());
   for (size_t m = 0; m < members.size(); ++m) copy_into(view(row, m), tensors[members[m]]);
   return row;
 }
@@ -103,13 +108,16 @@ std::vector<Packing> pack_by_dtype(const std::vector<Tensor>& tensors, bool alig
   for (size_t i = 0; i < tensors.size(); ++i) {
     if (!take(i)) continue;
     const DType dtype = tensors[i].dtype();
-    auto found = packings.begin();
-    while (found != packings.end() && found->dtype != dtype) ++found;
-    if (found == packings.end()) {
-      packings.emplace_back().dtype = dtype;
-      found = packings.end() - 1;
+    auto last = std::find_if(packings.rbegin(), packings.rend(),
+                             [&](const Packing& packing) { return packing.dtype == dtype; });
+    Packing* open = last == packings.rend() ? nullptr : &*last;
+    if (open && static_cast<size_t>(open->numel) * itemsize(dtype) + tensors[i].nbytes() > kMostPackedBytes)
+      open = nullptr;
+    if (!open) {
+      open = &packings.emplace_back();
+      open->dtype = dtype;
     }
-    found->add(i, tensors[i], aligned ? kLineBytes / static_cast<int64_t>(itemsize(dtype)) : 1);
+    open->add(i, tensors[i], aligned ? kLineBytes / static_cast<int64_t>(itemsize(dtype)) : 1);
   }
   return packings;
 }

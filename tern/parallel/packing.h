@@ -19,19 +19,23 @@ struct Packing {
 
   /// Adds a tensor at the next multiple of `alignment` elements.
   void add(size_t member, const Tensor& tensor, int64_t alignment);
-  /// The members in a new row on their device. `tensors` is the caller's list.
+  /// The members in a row on their device, a new one unless there is one dense member. `tensors` is the
+  /// caller's list.
   Tensor pack(const std::vector<Tensor>& tensors) const;
   /// Member number m as a view of the row; no history.
   Tensor view(const Tensor& row, size_t m) const;
 };
 
-/// One packing for each dtype of the tensors for which `take(i)` says so. `aligned`: members start on lines
-/// of the cache, for those that are computed with; gaps hold any numbers.
+/// What a packing holds at most, if it has several members: so much memory a row takes beside its tensors.
+inline constexpr size_t kMostPackedBytes = size_t{32} << 20;
+
+/// Packings of one dtype each of the tensors for which `take(i)` says so, in order. `aligned`: members start
+/// on lines of the cache, for those that are computed with; gaps hold any numbers.
 std::vector<Packing> pack_by_dtype(const std::vector<Tensor>& tensors, bool aligned,
                                    const std::function<bool(size_t)>& take);
 
 /// Records `copies[d][i]` as copies of `tensors[i]` on other devices: gradients of each device are packed,
-/// sent to the device of the tensors in one copy for each dtype, and added in the order of d. An empty list
+/// sent to the device of the tensors in one copy for each packing, and added in the order of d. An empty list
 /// stands for a device that has no copies; tensors that require no gradient are left out.
 void record_broadcast(const std::vector<Tensor>& tensors, const std::vector<std::vector<Tensor>>& copies);
 

@@ -121,6 +121,26 @@ TEST_F(ScatterGatherTest, CollectiveCopies) {
   EXPECT_EQ(sums[0].device(), Device("cuda:3"));
 }
 
+TEST_F(ScatterGatherTest, LargeTensorsTravelInSeveralCopies) {
+  const int64_t half = int64_t{16} << 18;  // elements of 16 MiB
+  std::vector<Tensor> tensors;
+  for (double value : {1, 2, 3})
+    tensors.push_back(full({half}, value, {.dtype = float32, .device = "cuda:0"}).requires_grad_());
+  std::vector<std::vector<Tensor>> copies;
+  EXPECT_EQ(count_copies([&] { copies = broadcast_coalesced(tensors, first_gpus(2)); }), 2);
+  for (size_t i = 0; i < 3; ++i) expect_close(copies[1][i].mean(), tensors[i].mean());
+  EXPECT_FALSE(copies[1][2].storage() == copies[1][0].storage());
+  const Tensor loss = copies[1][0].sum() + copies[1][1].sum() * 2.0 + copies[1][2].sum() * 3.0;
+  EXPECT_EQ(count_copies([&] { loss.backward(); }), 2);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(tensors[i].grad().mean().item<double>(), static_cast<double>(i + 1));
+  // One tensor alone needs no packing, and a sum does not change it.
+  const Tensor one = ones({4}, {.device = "cuda:0"});
+  const auto sums = reduce_add_coalesced({{one}, {one.to("cuda:1")}}, "cuda:0");
+  EXPECT_EQ(one.sum().item<double>(), 4);
+  EXPECT_EQ(sums[0].sum().item<double>(), 8);
+}
+
 TEST_F(ScatterGatherTest, NestedValues) {
   const Tensor x = randn({4, 2}), y = arange(4).to(int64);
   const Nested value = Nested::dict({{"x", x},
