@@ -54,17 +54,11 @@ namespace detail {
 bool in_parallel_region() noexcept { return inside; }
 
 void parallel_for_impl(int64_t count, int64_t chunks, RangeBody body, void* context) {
-  // Fork and join are also written as release/acquire pairs: ThreadSanitizer does not see inside the OpenMP
-  // runtime.
-  std::atomic<int> fork{0};
-  std::atomic<int> join{0};
   std::exception_ptr failure;
   std::mutex failure_mutex;
   int team = static_cast<int>(chunks);
-  fork.store(1, std::memory_order_release);
 #pragma omp parallel num_threads(team)
   {
-    (void)fork.load(std::memory_order_acquire);
     inside = true;
     // The team may be smaller than asked for: every thread takes its chunks in turn.
     for (int64_t c = omp_get_thread_num(); c < chunks; c += omp_get_num_threads()) {
@@ -76,9 +70,7 @@ void parallel_for_impl(int64_t count, int64_t chunks, RangeBody body, void* cont
       }
     }
     inside = false;
-    join.fetch_add(1, std::memory_order_acq_rel);
   }
-  (void)join.load(std::memory_order_acquire);
   if (failure) std::rethrow_exception(failure);
 }
 
