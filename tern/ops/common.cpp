@@ -59,6 +59,11 @@ Tensor reduce_to(const Tensor& grad, const Shape& shape, DType dtype) {
   return g.dtype() == dtype ? g : to(g, dtype);
 }
 
+Tensor Side::of(const Tensor& grad) const {
+  Tensor share = reduce_to(grad, shape, dtype);
+  return share.device() == device ? share : to(share, device);
+}
+
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());

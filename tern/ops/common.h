@@ -39,6 +39,16 @@ DType result_type(const Tensor& a, const Scalar& b);
 /// The sum of `grad` over the dimensions in which `shape` was broadcast, as `dtype`.
 Tensor reduce_to(const Tensor& grad, const Shape& shape, DType dtype);
 
+/// The gradient's share for an operand that was broadcast, converted and, if it is a number on the CPU,
+/// moved.
+struct Side {
+  Shape shape;
+  DType dtype;
+  Device device;
+  explicit Side(const Tensor& x) : shape(x.shape()), dtype(x.dtype()), device(x.device()) {}
+  Tensor of(const Tensor& grad) const;
+};
+
 /// The tensor as `dtype`, without history; itself when it has it.
 Tensor cast(const Tensor& x, DType dtype);
 

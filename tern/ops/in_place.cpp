@@ -28,9 +28,9 @@ Tensor& add_scaled(const char* op_name, BinaryOp op, Tensor& self, const Tensor&
   binary_in_place(op, self, other, param_of(alpha));
   double factor = op == BinaryOp::Add ? alpha.to_double() : -alpha.to_double();
   record_in_place(op_name, self, {self, other},
-                  [shape = other.shape(), dtype = other.dtype(), factor](GradContext& c, const Tensor& g) {
+                  [side = Side(other), factor](GradContext& c, const Tensor& g) {
                     Tensor other_grad;
-                    if (c.needs(1)) other_grad = reduce_to(factor == 1 ? g : mul(g, factor), shape, dtype);
+                    if (c.needs(1)) other_grad = side.of(factor == 1 ? g : mul(g, factor));
                     return std::array<Tensor, 2>{g, other_grad};
                   });
   return self;
@@ -101,10 +101,10 @@ Tensor& Tensor::mul_(const Tensor& other) {
   binary_in_place(BinaryOp::Mul, *this, other);
   record_in_place("mul_", *this, {*this, other},
                   [before_ = save(before), other_ = save(tracks_grad(*this) ? other : Tensor()),
-                   shape = other.shape(), dtype = other.dtype()](GradContext& c, const Tensor& g) {
+                   side = Side(other)](GradContext& c, const Tensor& g) {
                     return std::array<Tensor, 2>{
                         c.needs(0) ? tern::to(tern::mul(g, c[other_]), g.dtype()) : Tensor(),
-                        c.needs(1) ? reduce_to(tern::mul(g, c[before_]), shape, dtype) : Tensor()};
+                        c.needs(1) ? side.of(tern::mul(g, c[before_])) : Tensor()};
                   });
   return *this;
 }
@@ -121,17 +121,15 @@ Tensor& Tensor::div_(const Tensor& other) {
   check_in_place("div_", *this);
   Tensor before = tracks_grad(other) ? tern::clone(*this) : Tensor();
   binary_in_place(BinaryOp::Div, *this, other);
-  record_in_place("div_", *this, {*this, other},
-                  [before_ = save(before), other_ = save(other), shape = other.shape(),
-                   dtype = other.dtype()](GradContext& c, const Tensor& g) {
-                    Tensor divisor = c[other_];
-                    Tensor quotient = tern::div(g, divisor);
-                    return std::array<Tensor, 2>{
-                        tern::to(quotient, g.dtype()),
-                        c.needs(1) ? reduce_to(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor))),
-                                               shape, dtype)
-                                   : Tensor()};
-                  });
+  record_in_place(
+      "div_", *this, {*this, other},
+      [before_ = save(before), other_ = save(other), side = Side(other)](GradContext& c, const Tensor& g) {
+        Tensor divisor = c[other_];
+        Tensor quotient = tern::div(g, divisor);
+        return std::array<Tensor, 2>{
+            tern::to(quotient, g.dtype()),
+            c.needs(1) ? side.of(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor)))) : Tensor()};
+      });
   return *this;
 }
 

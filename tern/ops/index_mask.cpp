@@ -48,16 +48,24 @@ Tensor select_elements(const Tensor& condition, const Tensor& a, const Tensor& b
 }
 
 /// A 0-d CPU tensor may meet tensors of another device.
-Tensor beside(const Tensor& x, const Tensor& condition) {
-  return x.dim() == 0 && x.device().is_cpu() && x.device() != condition.device() ? to(x, condition.device())
-                                                                                 : x;
+Tensor beside(const Tensor& x, Device device) {
+  return x.dim() == 0 && x.device().is_cpu() && !device.is_cpu() ? to(x, device) : x;
+}
+
+/// Where the elements are selected: on the CPU if all are there.
+Device common_device(std::initializer_list<Device> devices) {
+  for (const Device device : devices)
+    if (!device.is_cpu()) return device;
+  return kCPU;
 }
 
 }  // namespace
 
-Tensor where(const Tensor& condition, const Tensor& a_given, const Tensor& b_given) {
-  check_condition("where", "condition", condition);
-  const Tensor a = beside(a_given, condition), b = beside(b_given, condition);
+Tensor where(const Tensor& condition_given, const Tensor& a_given, const Tensor& b_given) {
+  check_condition("where", "condition", condition_given);
+  const Device device = common_device({condition_given.device(), a_given.device(), b_given.device()});
+  const Tensor condition = beside(condition_given, device), a = beside(a_given, device),
+               b = beside(b_given, device);
   check_same_device("where", {{"condition", condition}, {"a", a}, {"b", b}});
   const DType dtype = result_type(a, b);
   Shape shape = broadcast_shapes(broadcast_shapes(condition.shape(), a.shape(), "where"), b.shape(), "where");
@@ -74,8 +82,9 @@ Tensor where(const Tensor& condition, const Tensor& a_given, const Tensor& b_giv
   return y;
 }
 
-Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
-  check_condition("where", "condition", condition);
+Tensor where(const Tensor& condition_given, const Tensor& a, const Scalar& b) {
+  check_condition("where", "condition", condition_given);
+  const Tensor condition = beside(condition_given, a.device());
   check_same_device("where", {{"condition", condition}, {"a", a}});
   const DType dtype = result_type(a, b);
   Shape shape = broadcast_shapes(condition.shape(), a.shape(), "where");
@@ -89,8 +98,9 @@ Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   return y;
 }
 
-Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
-  check_condition("where", "condition", condition);
+Tensor where(const Tensor& condition_given, const Scalar& a, const Tensor& b) {
+  check_condition("where", "condition", condition_given);
+  const Tensor condition = beside(condition_given, b.device());
   check_same_device("where", {{"condition", condition}, {"b", b}});
   const DType dtype = result_type(b, a);
   Shape shape = broadcast_shapes(condition.shape(), b.shape(), "where");

@@ -34,14 +34,6 @@ Param check_alpha(const char* op, DType dtype, const Scalar& alpha) {
   return param_of(alpha);
 }
 
-/// The gradient's share for each operand of a broadcast pair.
-struct Side {
-  Shape shape;
-  DType dtype;
-  explicit Side(const Tensor& x) : shape(x.shape()), dtype(x.dtype()) {}
-  Tensor of(const Tensor& g) const { return reduce_to(g, shape, dtype); }
-};
-
 Tensor scaled(const Tensor& g, const Scalar& by) { return by.to_double() == 1 ? g : mul(g, by); }
 
 }  // namespace
