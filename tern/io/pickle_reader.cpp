@@ -232,6 +232,7 @@ class Machine {
     if (found != globals_.end()) return found->second;
     charge(kNodeBytes * 3 + 2 * key.size());
     result_.globals.push_back({std::string(module), std::string(name)});
+    result_.global_bytes.push_back(static_cast<size_t>(opcode_at_ - begin_));
     Value value = find_global(module, name);
     bool known = value.kind() != ValueKind::Global || value.as_global().known != nullptr;
     if (!known && options_.weights_only)
@@ -252,6 +253,8 @@ class Machine {
       if (row && kwargs.is_none()) return row->call(host_, callee, args.as_tuple());
     } else if (!callee.is_object()) {
       fail(fmt::format("what is called is {}, not a class or function", describe(callee)));
+    } else {
+      result_.calls_results = true;
     }
     charge(sizeof(ObjectNode) + kNodeBytes);
     ValueObject object;

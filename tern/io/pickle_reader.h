@@ -33,9 +33,11 @@ struct PickleOptions {
 
 struct PickleResult {
   Value root;
-  size_t consumed = 0;              ///< bytes up to and with STOP
-  int protocol = 0;                 ///< the highest that a PROTO opcode named
-  std::vector<GlobalName> globals;  ///< every class and function that was named, once each
+  size_t consumed = 0;               ///< bytes up to and with STOP
+  int protocol = 0;                  ///< the highest that a PROTO opcode named
+  std::vector<GlobalName> globals;   ///< every class and function that was named, once each
+  std::vector<size_t> global_bytes;  ///< where each of them is first named
+  bool calls_results = false;        ///< what a call of an unknown function gave is called in turn
 };
 
 /// Reads one pickle from the start of `bytes`; what follows it is not looked at. Cycles are made non-owning

@@ -52,19 +52,11 @@ std::optional<size_t> rank_of(DType dtype) {
   return std::nullopt;
 }
 
-struct TensorInfo {
-  std::string name;
-  DType dtype = DType::Float32;
-  Shape shape;
-  uint64_t begin = 0;
-  uint64_t end = 0;
-};
-
 /// Takes the header's JSON event by event. Its form is fixed, so that nothing is nested deeper than four
 /// levels, and unknown fields of a tensor are skipped.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  std::vector<TensorInfo> tensors;
+  std::vector<SafetensorsEntry> tensors;
   std::map<std::string, std::string> metadata;
   std::string error;
 
@@ -120,7 +112,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
         if (!names_.insert(text).second)
           return fail(fmt::format("the name '{}' is there twice", text.substr(0, 100)));
         is_metadata_ = text == kMetadata;
-        tensor_ = TensorInfo{};
+        tensor_ = SafetensorsEntry{};
         tensor_.name = std::move(text);
         metadata_names_.clear();
         place_ = Place::Entry;
@@ -256,19 +248,19 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   int numbers_in_offsets_ = 0;
   int skipping_ = 0;
   bool is_metadata_ = false;
-  TensorInfo tensor_;
+  SafetensorsEntry tensor_;
   std::string metadata_key_;
   std::unordered_set<std::string> names_;
   std::unordered_set<std::string> metadata_names_;
 };
 
 /// Sorts by place and checks that the tensors cover [0, data_size) without gap or overlap.
-void check_layout(std::vector<TensorInfo>& tensors, uint64_t data_size) {
-  std::stable_sort(tensors.begin(), tensors.end(), [](const TensorInfo& a, const TensorInfo& b) {
+void check_layout(std::vector<SafetensorsEntry>& tensors, uint64_t data_size) {
+  std::stable_sort(tensors.begin(), tensors.end(), [](const SafetensorsEntry& a, const SafetensorsEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
   });
   uint64_t position = 0;
-  for (const TensorInfo& info : tensors) {
+  for (const SafetensorsEntry& info : tensors) {
     std::string shown = info.name.substr(0, 100);
     TERN_CHECK(info.begin == position && info.end >= info.begin, CheckpointError,
                "tensor '{}' lies at bytes {} to {}, but the one before it ends at {}: there may be no gap or "
@@ -293,7 +285,7 @@ void check_layout(std::vector<TensorInfo>& tensors, uint64_t data_size) {
 
 }  // namespace
 
-SafetensorsFile read_safetensors(const ByteSource& source, Device device) {
+SafetensorsHeader read_safetensors_header(const ByteSource& source) {
   TERN_CHECK(source.size() >= 8, CheckpointError, "safetensors: {} bytes are too few for a header",
              source.size());
   std::byte length_bytes[8];
@@ -313,15 +305,20 @@ SafetensorsFile read_safetensors(const ByteSource& source, Device device) {
   TERN_CHECK(parsed, CheckpointError, "safetensors: the header is wrong: {}", reader.error);
   with_context("safetensors", [&] { check_layout(reader.tensors, source.size() - 8 - length); });
 
+  return {std::move(reader.tensors), std::move(reader.metadata), 8 + length};
+}
+
+SafetensorsFile read_safetensors(const ByteSource& source, Device device) {
+  SafetensorsHeader header = read_safetensors_header(source);
   SafetensorsFile file;
-  file.metadata = std::move(reader.metadata);
-  for (const TensorInfo& info : reader.tensors) {
+  file.metadata = std::move(header.metadata);
+  for (const SafetensorsEntry& info : header.tensors) {
     size_t nbytes = info.end - info.begin;
     Storage storage = allocate_storage(nbytes, device);
     std::vector<std::byte> staging(device.is_cpu() ? 0 : nbytes);
     std::span<std::byte> bytes =
         device.is_cpu() ? std::span(static_cast<std::byte*>(storage->data()), nbytes) : std::span(staging);
-    source.read_at(8 + length + info.begin, bytes);
+    source.read_at(header.data_begin + info.begin, bytes);
     if (info.dtype == DType::Bool)
       for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};
     if (!device.is_cpu()) copy_from_host(*storage, 0, bytes.data(), nbytes);

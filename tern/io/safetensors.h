@@ -6,7 +6,26 @@
 
 namespace tern::io {
 
-/// Throws CheckpointError by the rules of the reference implementation, and for duplicate names.
+/// A tensor as the header describes it: its bytes are [begin, end) of the data.
+struct SafetensorsEntry {
+  std::string name;
+  DType dtype = DType::Float32;
+  Shape shape;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+};
+
+struct SafetensorsHeader {
+  std::vector<SafetensorsEntry> tensors;  ///< in the order of their data
+  std::map<std::string, std::string> metadata;
+  uint64_t data_begin = 0;  ///< where in the file the data begins
+};
+
+/// The header alone. Throws CheckpointError by the rules of the reference implementation, and for duplicate
+/// names.
+SafetensorsHeader read_safetensors_header(const ByteSource& source);
+
+/// Throws CheckpointError as read_safetensors_header does.
 SafetensorsFile read_safetensors(const ByteSource& source, Device device);
 
 /// Throws DTypeError for a dtype that the format lacks, ValueError for an undefined tensor or a reserved

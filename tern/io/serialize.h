@@ -48,6 +48,9 @@ struct LoadOptions {
   bool weights_only = true;
   /// Check the CRC of what is read, where the file has one.
   bool verify = true;
+  /// Leave the numbers in the file: tensors have shape, dtype and storage, but a storage has no memory
+  /// (`data()` is null). For looking at files; a file of any size is opened in milliseconds.
+  bool skip_data = false;
 };
 
 struct SaveOptions {

@@ -14,12 +14,23 @@
 
 namespace tern::io {
 
+/// What a file says about a storage in it.
+struct StoredStorage {
+  Storage storage;
+  std::string key;       ///< its name in the file
+  std::string type;      ///< its class: "FloatStorage"
+  std::string location;  ///< where it was: "cuda:1"
+};
+
 /// A checkpoint with what its container says about itself.
 struct Checkpoint {
   Value root;
   std::string version;  ///< the container's version
   int pickle_protocol = 0;
-  std::vector<GlobalName> globals;  ///< the classes and functions it names
+  std::vector<GlobalName> globals;      ///< the classes and functions it names
+  std::vector<size_t> global_bytes;     ///< where in the pickle each of them is first named
+  bool calls_results = false;           ///< what a call gave is called in turn
+  std::vector<StoredStorage> storages;  ///< in order of first use
 };
 
 // Each of these throws CheckpointError, IoError or DeviceError. `depth` counts checkpoints inside

@@ -2,6 +2,7 @@
 #include "tern/io/torch_host.h"
 
 #include "tern/base/check.h"
+#include "tern/core/memory.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/torch_file.h"
 #include "tern/io/value_nodes.h"
@@ -17,8 +18,41 @@ constexpr int kMaxNesting = 4;
 Value TorchHost::load_nested(const std::string& bytes) {
   TERN_CHECK(depth_ < kMaxNesting, CheckpointError, "checkpoints are nested deeper than {}", kMaxNesting);
   auto source = view_memory(std::as_bytes(std::span(bytes.data(), bytes.size())));
-  return with_context("a checkpoint inside the checkpoint",
-                      [&] { return read_torch_file(source, options_, depth_ + 1).root; });
+  return with_context("a checkpoint inside the checkpoint", [&] {
+    Checkpoint inner = read_torch_file(source, options_, depth_ + 1);
+    for (StoredStorage& stored : inner.storages) stored_.push_back(std::move(stored));
+    for (size_t i = 0; i < inner.globals.size(); ++i) {
+      nested_.globals.push_back(std::move(inner.globals[i]));
+      nested_.global_bytes.push_back(inner.global_bytes[i]);
+    }
+    nested_.calls_results = nested_.calls_results || inner.calls_results;
+    return std::move(inner.root);
+  });
+}
+
+Storage TorchHost::make_storage(const StorageId& id) {
+  Device device = device_for(id.location);
+  Storage storage =
+      options_.skip_data ? storage_from_blob(nullptr, id.nbytes, [] {}) : allocate_storage(id.nbytes, device);
+  stored_.push_back({storage, id.key, std::string(id.type->name), id.location});
+  return storage;
+}
+
+Checkpoint TorchHost::finish(PickleResult&& result, std::string version) {
+  if (!options_.skip_data) run_checks();
+  Checkpoint checkpoint;
+  checkpoint.root = std::move(result.root);
+  checkpoint.version = std::move(version);
+  checkpoint.pickle_protocol = result.protocol;
+  checkpoint.globals = std::move(result.globals);
+  checkpoint.global_bytes = std::move(result.global_bytes);
+  checkpoint.calls_results = result.calls_results || nested_.calls_results;
+  for (size_t i = 0; i < nested_.globals.size(); ++i) {
+    checkpoint.globals.push_back(std::move(nested_.globals[i]));
+    checkpoint.global_bytes.push_back(nested_.global_bytes[i]);
+  }
+  checkpoint.storages = std::move(stored_);
+  return checkpoint;
 }
 
 PickleOptions TorchHost::pickle_options() const {

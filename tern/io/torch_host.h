@@ -10,6 +10,7 @@
 
 #include "tern/io/pickle_reader.h"
 #include "tern/io/serialize.h"
+#include "tern/io/torch_file.h"
 
 namespace tern::io {
 
@@ -38,12 +39,18 @@ class TorchHost : public PickleHost {
   /// The storage of an id: the one that was made for its key, or what `make` gives. A key that comes with
   /// another class or a larger size is a CheckpointError.
   Value storage_for(const StorageId& id, const std::function<Storage()>& make);
+  /// Memory for a storage on the device that the options choose; with skip_data none.
+  Storage make_storage(const StorageId& id);
+  /// What was read, with the storages and names of checkpoints inside it.
+  Checkpoint finish(PickleResult&& result, std::string version);
   /// Brings bytes from a file into the form they have in memory: host byte order, bools 0 or 1.
   static void finish_bytes(std::span<std::byte> bytes, DType dtype, bool swap);
   /// For a second attempt at the same pickle.
   void forget_storages() {
     storages_.clear();
     checks_.clear();
+    stored_.clear();
+    nested_ = {};
   }
   /// To be called when all storages have their bytes.
   void run_checks();
@@ -57,6 +64,8 @@ class TorchHost : public PickleHost {
   };
   int depth_;
   std::unordered_map<std::string, Known> storages_;
+  std::vector<StoredStorage> stored_;
+  Checkpoint nested_;  ///< names of checkpoints inside this one
   std::vector<std::function<void()>> checks_;
 };
 

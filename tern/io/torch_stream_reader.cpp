@@ -64,8 +64,7 @@ class StreamHost final : public TorchHost {
     PickleResult tree = read_pickle_at(source_, position_, kMaxPickle, *this, pickle_options(), begin_again);
     Value keys = plain_pickle(kMaxPickle).root;
     read_storages(keys);
-    run_checks();
-    return {std::move(tree.root), std::to_string(kVersion), tree.protocol, std::move(tree.globals)};
+    return finish(std::move(tree), std::to_string(kVersion));
   }
 
   Value persistent_load(const Value& id) override {
@@ -116,7 +115,7 @@ class StreamHost final : public TorchHost {
                "storage '{}' has {} elements of {}, more than the file of {} bytes can hold",
                id.key.substr(0, 100), id.numel, name(id.type->dtype), source_.size());
     announced_ += id.nbytes;
-    Storage storage = allocate_storage(id.nbytes, device_for(id.location));
+    Storage storage = make_storage(id);
     pending_.emplace(id.key, Pending{storage, id.type->dtype, id.numel});
     return storage;
   }
@@ -161,6 +160,13 @@ class StreamHost final : public TorchHost {
                "storage '{}' has {} elements in the pickle and {} in the data", key.substr(0, 100),
                pending.numel, numel);
     StorageImpl& storage = *pending.storage;
+    if (options_.skip_data) {
+      TERN_CHECK(storage.nbytes() <= source_.size() - position_, CheckpointError,
+                 "storage '{}' has {} bytes, but the file ends after {} of them", key.substr(0, 100),
+                 storage.nbytes(), source_.size() - position_);
+      position_ += storage.nbytes();
+      return;
+    }
     bool direct = storage.device().is_cpu();
     std::vector<std::byte> staging;
     if (!direct) staging = source_.read(position_, storage.nbytes());
@@ -189,13 +195,13 @@ class LooseHost final : public TorchHost {
   }
   Checkpoint read(const ByteSource& source) {
     uint64_t position = 0;
-    PickleResult result = read_pickle_at(source, position, kMaxPickle, *this, pickle_options(), [] {});
+    PickleResult result =
+        read_pickle_at(source, position, kMaxPickle, *this, pickle_options(), [&] { forget_storages(); });
     TERN_CHECK(position == source.size(), CheckpointError,
                "the file begins as a pickle of {} bytes, but goes on to {}: it is no plain pickle, and no "
                "format that is known",
                position, source.size());
-    run_checks();
-    return {std::move(result.root), "", result.protocol, std::move(result.globals)};
+    return finish(std::move(result), "");
   }
 };
 

@@ -40,9 +40,8 @@ class ZipHost final : public TorchHost {
     check_expansion(*pickle);
     std::vector<std::byte> bytes = zip_.read(*pickle, kMaxPickleBytes);
     PickleResult result = read_pickle(bytes, *this, pickle_options());
-    read_storages();
-    run_checks();
-    return {std::move(result.root), version_, result.protocol, std::move(result.globals)};
+    if (!options_.skip_data) read_storages();
+    return finish(std::move(result), version_);
   }
 
   Value persistent_load(const Value& id) override {
@@ -146,7 +145,7 @@ class ZipHost final : public TorchHost {
     TERN_CHECK(!(big_endian_ && id.type->name.ends_with("UntypedStorage")), CheckpointError,
                "storage '{}' is untyped and big-endian: which bytes to swap is not known", id.key);
     check_expansion(*entry);
-    Storage storage = allocate_storage(id.nbytes, device_for(id.location));
+    Storage storage = make_storage(id);
     pending_.push_back({entry, storage, id.type->dtype});
     return storage;
   }
