@@ -80,18 +80,14 @@ using ScatteredType = std::conditional_t<
 ///     Tensor loss = nn::cross_entropy(model(x), y.to("cuda:0"));   // 30 rows: 15 on cuda:0, 15 on cuda:1
 ///
 /// - Arguments: Tensor, Nested, and vector, optional, pair, tuple and map<string, ...> of such are split,
-/// wherever
-///   their tensors are; everything else is handed to every replica. Parts are those of chunk_sizes(): a batch
-///   smaller than the number of devices uses fewer of them.
+///   wherever their tensors are; everything else is handed to every replica. Parts are those of
+///   chunk_sizes(): a batch smaller than the number of devices uses fewer of them.
 /// - Results: the same types. Scalars become a vector with one element for each device.
 /// - With one device, or none on a machine without GPUs, a plain call.
 /// - The replica on the first device is the module itself: its running statistics, and whatever its forward
-/// keeps,
-///   stay; what the other replicas keep is lost after the call, as in PyTorch.
-/// - Parameters and buffers are sent when they changed, packed in one copy for each device, dtype and kind;
-/// gradients
-///   come back the same way, and are added in the order of the devices: results are the same to the bit in
-///   every run.
+///   keeps, stay; what the other replicas keep is lost after the call, as in PyTorch.
+/// - Parameters and buffers are sent when they changed, packed; gradients come back the same way, and are
+///   added in the order of the devices: results are the same to the bit in every run.
 ///
 /// `module` is a copy of the struct that was given and shares its tensors; modes (train, eval), hooks and
 /// fields that are no tensors are its own. state_dict() has PyTorch's prefix "module."; save

@@ -101,8 +101,7 @@ void Turns::add_up() {
     sums_.count += brought.count;
     TERN_CHECK(brought.values.shape() == tensors[0].shape(), ShapeError,
                "SyncBatchNorm: the replicas are at different layers: replica 0 has statistics of shape {}, "
-               "replica {} "
-               "of shape {}: in training every replica must call the same layers",
+               "replica {} of shape {}: in training every replica must call the same layers",
                to_string(tensors[0].shape()), tensors.size() - 1, to_string(brought.values.shape()));
   }
   sums_.values = reduce_add(tensors, tensors[0].device());
@@ -126,8 +125,7 @@ Turns::Sums Turns::sum(const Sums& mine) {
     for (size_t other = 0; other < size() && meetings_ == meeting; ++other)
       TERN_CHECK(!ended_[other], ValueError,
                  "SyncBatchNorm: replica {} ended its forward without coming to this layer: in training "
-                 "every replica "
-                 "must call the same layers",
+                 "every replica must call the same layers",
                  other);
   }
   return {sums_.values.to(mine.values.device()), sums_.count};
