@@ -13,6 +13,8 @@ DeviceMemory::DeviceMemory(size_t limit, bool closes) : limit_(limit), reach_(2 
   TERN_CHECK(region != MAP_FAILED, OutOfMemoryError,
              "simulated GPUs: the system gives no {} bytes of addresses: ask for less memory", reach_);
   base_ = static_cast<char*>(region);
+  // Opening and closing takes time for every page that is there: with huge ones little.
+  madvise(region, reach_, MADV_HUGEPAGE);
   gaps_[0] = reach_;
 }
 
