@@ -488,5 +488,59 @@ TEST_F(DataParallelTest, ErrorsNameTheReplica) {
   expect_error<IndexError>([&] { model(randn({4, 5})); }, "something is missing");
 }
 
+TEST_F(DataParallelTest, GoesOnAfterAFailedDevice) {
+  const Small start;
+  const Tensor x = randn({6, 5});
+  const auto steps = [&](DataParallel<Small>& model, int count) {
+    optim::SGD optimizer(model.parameters(), {.lr = 0.1});
+    for (int i = 0; i < count; ++i) {
+      optimizer.zero_grad();
+      model(x).square().mean().backward();
+      optimizer.step();
+      for (const Device& device : model.device_ids()) synchronize(device);
+    }
+    return model.parameters()[0].detach().cpu();
+  };
+  const auto on = [&](std::vector<Device> devices) {
+    Small net = nn::clone(start);
+    net.to(devices[0]);
+    return DataParallel(net, {.device_ids = devices});
+  };
+  Tensor expected;
+  {
+    auto model = on({0, 1});
+    expected = steps(model, 3);
+  }
+  using Kind = SimulatedFault::Kind;
+  int all_failures = 0;
+  for (const Kind kind : {Kind::Copy, Kind::Launch})
+    for (const uint64_t number : {1, 2, 3, 8})
+      for (const int device : {0, 1}) {
+        SCOPED_TRACE(testing::Message() << "fault " << number << " on " << device);
+        simulate_gpus({.gpus = 2, .faults = {{.kind = kind, .number = number, .device = device}}});
+        std::optional<DataParallel<Small>> model;
+        int failures = 0;
+        for (int attempt = 0; attempt < 2; ++attempt) try {
+            if (!model) model.emplace(on({0, 1}));
+            model->module.load_state_dict(start.state_dict());
+            expect_equal_bits({steps(*model, 3)}, {expected});
+            break;
+          } catch (const DeviceError&) {
+            ++failures;
+          }
+        EXPECT_LE(failures, 1);
+        all_failures += failures;
+      }
+  EXPECT_GT(all_failures, 10);
+  simulate_gpus({.gpus = 2, .faults = {{.kind = Kind::Lost, .number = 9, .device = 1}}});
+  {
+    auto model = on({0, 1});
+    EXPECT_THROW(steps(model, 5), DeviceError);
+    EXPECT_THROW(steps(model, 1), DeviceError);
+  }
+  auto alone = on({0});
+  expect_close(steps(alone, 3), expected);
+}
+
 }  // namespace
 }  // namespace tern::parallel
