@@ -1,8 +1,10 @@
-// The memo of the pickle machine.
+// The memo of the pickle machine, and which of its places a pickle reads.
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -10,10 +12,32 @@
 
 namespace tern::io {
 
+/// The places of the memo that a pickle reads, found by going over its opcodes once. Writers put nearly
+/// everything there and read little of it; what is never read need not be kept. Where a pickle numbers places
+/// in both ways (PUT and MEMOIZE), or shares values without the memo (DUP), all count as read.
+class MemoReads {
+ public:
+  explicit MemoReads(std::string_view pickle);
+  bool contains(uint64_t index) const {
+    if (all_) return true;
+    return index < dense_.size() ? bool(dense_[index]) : !sparse_.empty() && sparse_.count(index) != 0;
+  }
+
+ private:
+  void add(uint64_t index);
+
+  bool all_ = false;
+  size_t limit_;  ///< places below it lie in the vector
+  std::vector<bool> dense_;
+  std::unordered_set<uint64_t> sparse_;
+};
+
 /// Values by arbitrary 32-bit numbers. Numbers that count up lie in a vector, others in a map, so that a lone
 /// large one costs little.
 class PickleMemo {
  public:
+  /// The same without keeping the value, where nothing reads the place.
+  void skip() { ++size_; }
   void put(uint32_t index, const Value& value) {
     if (index >= dense_.size() && index <= 2 * size_ + 16) dense_.resize(size_t{index} + 1);
     if (index < dense_.size()) {

@@ -400,9 +400,8 @@ size_t ValueDict::position_of(const Value& key, size_t hash) const {
     for (size_t i = 0; i < entries_.size(); ++i)
       if (same(i)) return i;
   } else {
-    auto [first, last] = index_.equal_range(hash);
-    for (; first != last; ++first)
-      if (same(first->second)) return first->second;
+    size_t found = index_.find(hash, same);
+    if (found != io::HashIndex::kNone) return found;
   }
   return entries_.size();
 }
@@ -422,10 +421,9 @@ void ValueDict::set(const Value& key, Value value) {
   entries_.push_back({key, std::move(value)});
   hashes_.push_back(hash);
   if (!index_.empty()) {
-    index_.emplace(hash, position);
+    index_.insert(hash, position);
   } else if (entries_.size() > kUnindexed) {
-    index_.reserve(entries_.capacity());
-    for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(hashes_[i], i);
+    for (size_t i = 0; i < entries_.size(); ++i) index_.insert(hashes_[i], i);
   }
 }
 
@@ -436,7 +434,7 @@ bool ValueDict::erase(const Value& key) {
   hashes_.erase(hashes_.begin() + static_cast<std::ptrdiff_t>(position));
   index_.clear();
   if (entries_.size() > kUnindexed)
-    for (size_t i = 0; i < entries_.size(); ++i) index_.emplace(hashes_[i], i);
+    for (size_t i = 0; i < entries_.size(); ++i) index_.insert(hashes_[i], i);
   return true;
 }
 

@@ -10,13 +10,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
+#include "tern/io/hash_index.h"
 
 namespace tern {
 
@@ -350,8 +350,8 @@ class ValueDict {
 
   std::vector<Entry> entries_;
   std::vector<size_t> hashes_;
-  /// Positions by hash; empty while the dict is so small that looking through the hashes is faster.
-  std::unordered_multimap<size_t, size_t> index_;
+  /// Empty while the dict is so small that looking through the hashes is faster.
+  io::HashIndex index_;
   bool is_ordered_dict_ = false;
   Value attributes_;
 };
