@@ -26,6 +26,7 @@ constexpr const char* kFooter = R"(Examples:
   tern train --resume --out run
   tern eval --checkpoint run/lenet.pt --data mnist:mnist
   tern predict --checkpoint run/checkpoint.pt seven.png
+  tern inspect model.pt
 
 `tern COMMAND --help` has the options and examples of a command.
 Exit codes: 0 done, 1 failure, 2 wrong use, 130 stopped by Ctrl-C.)";
@@ -51,8 +52,11 @@ std::vector<std::string> option_names(const CLI::App& command) {
 }
 
 /// What CLI11 says, or about an option that does not exist which one may be meant.
-std::string explain(const CLI::ParseError& error, const CLI::App& command) {
-  for (const std::string& word : command.remaining()) {
+std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI::App& command) {
+  // What a command does not know it hands to the program.
+  std::vector<std::string> words = command.remaining();
+  for (const std::string& word : app.remaining()) words.push_back(word);
+  for (const std::string& word : words) {
     if (word.size() < 2 || word[0] != '-') continue;
     const std::string name = word.substr(0, word.find('='));
     const std::string hint = nearest(name, option_names(command));
@@ -92,10 +96,16 @@ int run(int argc, char** argv) {
   add_demo(app, action);
   add_devices(app, action);
   add_doctor(app, action);
+  add_inspect(app, action);
+  add_convert(app, action);
+  add_diff(app, action);
+  add_verify(app, action);
+  add_merge(app, action);
+  add_average(app, action);
   add_version(app, action);
 
   if (argc < 2)
-    return wrong_use("tern", "a command is missing: train, eval, predict, demo, devices, doctor or version");
+    return wrong_use("tern", "a command is missing: train, eval, predict, demo, inspect, devices, doctor, ...");
   const std::string first = argv[1];
   if (first.empty() || first[0] != '-') {
     std::vector<std::string> names;
@@ -113,7 +123,7 @@ int run(int argc, char** argv) {
     return app.exit(shown);
   } catch (const CLI::ParseError& error) {
     CLI::App& command = active(app);
-    return wrong_use(&command == &app ? "tern" : "tern " + command.get_name(), explain(error, command));
+    return wrong_use(&command == &app ? "tern" : "tern " + command.get_name(), explain(error, app, command));
   }
   try {
     if (simulate->count() > 0) {
