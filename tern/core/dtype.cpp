@@ -3,32 +3,94 @@
 
 #include <array>
 #include <atomic>
+#include <cmath>
+#include <limits>
 
 #include "tern/base/check.h"
 
 namespace tern {
 namespace {
 
-constexpr std::array<std::string_view, kNumDTypes> kNames = {
-    "bool",    "uint8",     "int8",       "int16",         "int32",      "int64",
-    "float16", "bfloat16",  "float32",    "float64",       "uint16",     "uint32",
-    "uint64",  "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"};
+constexpr std::array<std::string_view, kNumDTypes> kNames = {"bool",
+                                                             "uint8",
+                                                             "int8",
+                                                             "int16",
+                                                             "int32",
+                                                             "int64",
+                                                             "float16",
+                                                             "bfloat16",
+                                                             "float32",
+                                                             "float64",
+                                                             "uint16",
+                                                             "uint32",
+                                                             "uint64",
+                                                             "complex64",
+                                                             "complex128",
+                                                             "float8_e4m3fn",
+                                                             "float8_e5m2",
+                                                             "float8_e4m3fnuz",
+                                                             "float8_e5m2fnuz",
+                                                             "float8_e8m0fnu",
+                                                             "complex32",
+                                                             "quint8",
+                                                             "qint8",
+                                                             "qint32",
+                                                             "quint4x2",
+                                                             "quint2x4",
+                                                             "uint1",
+                                                             "uint2",
+                                                             "uint3",
+                                                             "uint4",
+                                                             "uint5",
+                                                             "uint6",
+                                                             "uint7",
+                                                             "int1",
+                                                             "int2",
+                                                             "int3",
+                                                             "int4",
+                                                             "int5",
+                                                             "int6",
+                                                             "int7",
+                                                             "float4_e2m1fn_x2",
+                                                             "float6_e2m3fn_x4",
+                                                             "float6_e3m2fn_x4",
+                                                             "bits8",
+                                                             "bits16",
+                                                             "bits1x8",
+                                                             "bits2x4",
+                                                             "bits4x2"};
 
 struct Alias {
   std::string_view text;
   DType dtype;
 };
 constexpr Alias kAliases[] = {
-    {"float", DType::Float32},    {"double", DType::Float64},    {"half", DType::Float16},
-    {"long", DType::Int64},       {"int", DType::Int32},         {"short", DType::Int16},
-    {"fp32", DType::Float32},     {"fp16", DType::Float16},      {"bf16", DType::BFloat16},
-    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
+    {"float", DType::Float32},   {"double", DType::Float64},   {"half", DType::Float16},
+    {"long", DType::Int64},      {"int", DType::Int32},        {"short", DType::Int16},
+    {"fp32", DType::Float32},    {"fp16", DType::Float16},     {"bf16", DType::BFloat16},
+    {"chalf", DType::Complex32}, {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
 
 std::atomic<DType> default_dtype{DType::Float32};
 
 }  // namespace
 
 std::string_view name(DType dtype) noexcept { return kNames[static_cast<size_t>(dtype)]; }
+
+double float8_value(DType dtype, uint8_t bits) noexcept {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  if (dtype == DType::Float8_e8m0fnu) return bits == 0xff ? kNan : std::ldexp(1.0, bits - 127);
+  const bool no_negative_zero = dtype == DType::Float8_e4m3fnuz || dtype == DType::Float8_e5m2fnuz;
+  const bool wide = dtype == DType::Float8_e5m2 || dtype == DType::Float8_e5m2fnuz;
+  const int mantissa_bits = wide ? 2 : 3, bias = (wide ? 15 : 7) + (no_negative_zero ? 1 : 0);
+  const int mantissa = bits & ((1 << mantissa_bits) - 1), exponent = (bits & 0x7f) >> mantissa_bits;
+  const double sign = bits & 0x80 ? -1 : 1;
+  if (no_negative_zero && bits == 0x80) return kNan;
+  if (dtype == DType::Float8_e4m3fn && (bits & 0x7f) == 0x7f) return kNan;
+  if (dtype == DType::Float8_e5m2 && exponent == 31)
+    return mantissa ? kNan : sign * std::numeric_limits<double>::infinity();
+  const int whole = exponent == 0 ? mantissa : (1 << mantissa_bits) + mantissa;
+  return sign * std::ldexp(whole, (exponent == 0 ? 1 : exponent) - bias - mantissa_bits);
+}
 
 DType parse_dtype(std::string_view text) {
   std::string_view bare = text.starts_with("torch.") ? text.substr(6) : text;

@@ -32,8 +32,42 @@ enum class DType : uint8_t {
   Complex128,
   Float8_e4m3fn,
   Float8_e5m2,
+  Float8_e4m3fnuz,
+  Float8_e5m2fnuz,
+  Float8_e8m0fnu,
+  Complex32,
+  // Integers that stand for numbers by a scale and a zero point, which the tensor does not have.
+  QUInt8,
+  QInt8,
+  QInt32,
+  QUInt4x2,
+  QUInt2x4,
+  // Fewer bits than a byte, one number in each byte.
+  UInt1,
+  UInt2,
+  UInt3,
+  UInt4,
+  UInt5,
+  UInt6,
+  UInt7,
+  Int1,
+  Int2,
+  Int3,
+  Int4,
+  Int5,
+  Int6,
+  Int7,
+  // Packed: one element holds several numbers.
+  Float4_e2m1fn_x2,
+  Float6_e2m3fn_x4,
+  Float6_e3m2fn_x4,
+  Bits8,
+  Bits16,
+  Bits1x8,
+  Bits2x4,
+  Bits4x2,
 };
-inline constexpr int kNumDTypes = static_cast<int>(DType::Float8_e5m2) + 1;
+inline constexpr int kNumDTypes = static_cast<int>(DType::Bits4x2) + 1;
 
 inline constexpr DType bool_ = DType::Bool;
 inline constexpr DType uint8 = DType::UInt8;
@@ -48,11 +82,16 @@ inline constexpr DType float64 = DType::Float64;
 
 /// Bytes of one element.
 constexpr size_t itemsize(DType dtype) noexcept {
-  constexpr uint8_t sizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16, 1, 1};
+  constexpr uint8_t sizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16, 1,
+                                         1, 1, 1, 1, 4, 1, 1, 4, 1, 1, 1, 1, 1, 1, 1,  1,
+                                         1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 1, 2, 1, 1,  1};
   return sizes[static_cast<int>(dtype)];
 }
 /// PyTorch's name without "torch.": "float32".
 std::string_view name(DType dtype) noexcept;
+/// The number that a byte of a floating-point type of eight bits stands for (Micikevicius et al. 2022,
+/// "FP8 formats for deep learning"; the "fnuz" types have no negative zero, whose pattern is NaN).
+double float8_value(DType dtype, uint8_t bits) noexcept;
 /// From "float32", "torch.float32", or PyTorch's short names ("float", "half", "long", ...). Throws
 /// DTypeError.
 DType parse_dtype(std::string_view text);
@@ -61,6 +100,14 @@ constexpr bool is_floating_point(DType d) noexcept { return d >= DType::Float16 
 /// Integers, without bool.
 constexpr bool is_integral(DType d) noexcept { return d >= DType::UInt8 && d <= DType::Int64; }
 constexpr bool is_bool(DType d) noexcept { return d == DType::Bool; }
+/// Complex numbers, which no operator computes on.
+constexpr bool is_complex(DType d) noexcept {
+  return d == DType::Complex32 || d == DType::Complex64 || d == DType::Complex128;
+}
+/// One of the floating-point types of eight bits.
+constexpr bool is_float8(DType d) noexcept { return d >= DType::Float8_e4m3fn && d <= DType::Float8_e8m0fnu; }
+/// Its numbers are understood only with a scale and a zero point.
+constexpr bool is_quantized(DType d) noexcept { return d >= DType::QUInt8 && d <= DType::QUInt2x4; }
 /// True when operators compute on it.
 constexpr bool is_computable(DType d) noexcept { return d <= DType::Float64; }
 

@@ -25,6 +25,13 @@ enum class FileFormat : uint8_t {
   Gzip,
   SevenZip,
   LuaTorch,
+  Onnx,
+  SavedModel,
+  TensorFlowGraph,
+  TensorFlowCheckpoint,
+  TensorFlowLite,
+  Json,
+  Text,
   Empty,
   Unknown,
 };

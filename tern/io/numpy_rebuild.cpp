@@ -5,6 +5,7 @@
 
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
+#include "tern/io/numpy_types.h"
 #include "tern/io/pickle_globals.h"
 #include "tern/io/tensor_bytes.h"
 #include "tern/io/value_nodes.h"
@@ -15,6 +16,12 @@ using detail::describe;
 
 namespace {
 
+constexpr std::pair<std::string_view, DType> kCodes[] = {
+    {"b1", DType::Bool},    {"?", DType::Bool},       {"i1", DType::Int8},       {"u1", DType::UInt8},
+    {"i2", DType::Int16},   {"u2", DType::UInt16},    {"i4", DType::Int32},      {"u4", DType::UInt32},
+    {"i8", DType::Int64},   {"u8", DType::UInt64},    {"f2", DType::Float16},    {"f4", DType::Float32},
+    {"f8", DType::Float64}, {"c8", DType::Complex64}, {"c16", DType::Complex128}};
+
 [[noreturn]] void fail(const std::string& what) { throw CheckpointError("NumPy: " + what); }
 
 /// What numpy.dtype('f8') and its state say about an element.
@@ -22,17 +29,6 @@ struct ArrayType {
   std::optional<DType> dtype;  ///< none for text, dates, structures and objects
   bool big_endian = false;
 };
-
-std::optional<DType> dtype_of_code(std::string_view code) {
-  static constexpr std::pair<std::string_view, DType> kCodes[] = {
-      {"b1", DType::Bool},    {"?", DType::Bool},       {"i1", DType::Int8},       {"u1", DType::UInt8},
-      {"i2", DType::Int16},   {"u2", DType::UInt16},    {"i4", DType::Int32},      {"u4", DType::UInt32},
-      {"i8", DType::Int64},   {"u8", DType::UInt64},    {"f2", DType::Float16},    {"f4", DType::Float32},
-      {"f8", DType::Float64}, {"c8", DType::Complex64}, {"c16", DType::Complex128}};
-  for (const auto& [name, dtype] : kCodes)
-    if (name == code) return dtype;
-  return std::nullopt;
-}
 
 ArrayType array_type(const Value& value) {
   const GlobalRow* row = value.is_object() ? row_of(value.as_object().callee) : nullptr;
@@ -48,7 +44,7 @@ ArrayType array_type(const Value& value) {
   }
   if (object.state.is_tuple() && object.state.length() >= 2 && object.state.as_tuple()[1].is_str())
     type.big_endian = object.state.as_tuple()[1].as_str() == ">";
-  type.dtype = dtype_of_code(code);
+  type.dtype = dtype_of_numpy_code(code);
   static constexpr std::string_view kOpaque = "USMmOVa";
   if (!type.dtype && (code.empty() || kOpaque.find(code[0]) == std::string_view::npos))
     fail(fmt::format("the dtype code '{}' is unknown", code.substr(0, 40)));
@@ -74,8 +70,8 @@ Tensor make_tensor(const ArrayType& type, const std::string& data, const Shape& 
   const std::string* bytes = &data;
   if (type.big_endian) {
     swapped = data;
-    bool complex = *type.dtype == DType::Complex64 || *type.dtype == DType::Complex128;
-    swap_bytes(reinterpret_cast<std::byte*>(swapped.data()), swapped.size(), complex ? width / 2 : width);
+    swap_bytes(reinterpret_cast<std::byte*>(swapped.data()), swapped.size(),
+               is_complex(*type.dtype) ? width / 2 : width);
     bytes = &swapped;
   }
   if (*type.dtype == DType::Bool) {
@@ -209,6 +205,18 @@ constexpr GlobalRow kRows[] = {
 };
 
 }  // namespace
+
+std::optional<DType> dtype_of_numpy_code(std::string_view code) {
+  for (const auto& [text, dtype] : kCodes)
+    if (text == code) return dtype;
+  return std::nullopt;
+}
+
+std::string_view numpy_code(DType dtype) noexcept {
+  for (const auto& [text, known] : kCodes)
+    if (known == dtype) return text;
+  return {};
+}
 
 std::span<const GlobalRow> numpy_globals() { return kRows; }
 

@@ -235,7 +235,8 @@ class Machine {
     result_.global_bytes.push_back(static_cast<size_t>(opcode_at_ - begin_));
     Value value = find_global(module, name);
     bool known = value.kind() != ValueKind::Global || value.as_global().known != nullptr;
-    if (!known && options_.weights_only)
+    bool inert = options_.is_inert && options_.is_inert(module, name);
+    if (!known && options_.weights_only && !inert)
       fail(
           fmt::format("the file names {}.{}, which is no plain data (nothing was run). To read objects of "
                       "unknown classes as "

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tern/base/error.h"
@@ -21,6 +22,8 @@ struct PickleCutShort : CheckpointError {
 struct PickleOptions {
   /// Refuse names that are not on the allow-list; otherwise they become inert objects.
   bool weights_only = true;
+  /// Names that become inert objects even so.
+  bool (*is_inert)(std::string_view module, std::string_view name) = nullptr;
   /// Accept classes and functions at all.
   bool names_allowed = true;
   size_t max_depth = 1000;

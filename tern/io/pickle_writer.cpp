@@ -424,6 +424,9 @@ class Writer {
   void tensor(const Value& value) {
     const Tensor tensor = value.as_tensor();
     if (!tensor.defined()) fail("it is an undefined tensor");
+    if (is_quantized(tensor.dtype()))
+      fail(fmt::format("it is a tensor of {} without its scale: save the object that it came from",
+                       name(tensor.dtype())));
     bool typed = !storage_class(tensor.dtype()).empty();
     global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     op('(');
@@ -481,6 +484,16 @@ std::string_view storage_class(DType dtype) noexcept {
       return "ComplexFloatStorage";
     case DType::Complex128:
       return "ComplexDoubleStorage";
+    case DType::QUInt8:
+      return "QUInt8Storage";
+    case DType::QInt8:
+      return "QInt8Storage";
+    case DType::QInt32:
+      return "QInt32Storage";
+    case DType::QUInt4x2:
+      return "QUInt4x2Storage";
+    case DType::QUInt2x4:
+      return "QUInt2x4Storage";
     default:
       return {};
   }

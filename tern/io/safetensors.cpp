@@ -23,28 +23,34 @@ constexpr uint64_t kMaxHeader = 100'000'000;
 constexpr std::string_view kMetadata = "__metadata__";
 
 /// In the order in which the reference writes tensors, from last to first.
-constexpr std::pair<std::string_view, std::optional<DType>> kTypes[] = {{"BOOL", DType::Bool},
-                                                                        {"F4", std::nullopt},
-                                                                        {"F6_E2M3", std::nullopt},
-                                                                        {"F6_E3M2", std::nullopt},
-                                                                        {"U8", DType::UInt8},
-                                                                        {"I8", DType::Int8},
-                                                                        {"F8_E5M2", DType::Float8_e5m2},
-                                                                        {"F8_E4M3", DType::Float8_e4m3fn},
-                                                                        {"F8_E8M0", std::nullopt},
-                                                                        {"F8_E4M3FNUZ", std::nullopt},
-                                                                        {"F8_E5M2FNUZ", std::nullopt},
-                                                                        {"I16", DType::Int16},
-                                                                        {"U16", DType::UInt16},
-                                                                        {"F16", DType::Float16},
-                                                                        {"BF16", DType::BFloat16},
-                                                                        {"I32", DType::Int32},
-                                                                        {"U32", DType::UInt32},
-                                                                        {"F32", DType::Float32},
-                                                                        {"C64", DType::Complex64},
-                                                                        {"F64", DType::Float64},
-                                                                        {"I64", DType::Int64},
-                                                                        {"U64", DType::UInt64}};
+constexpr std::pair<std::string_view, DType> kTypes[] = {{"BOOL", DType::Bool},
+                                                         {"F4", DType::Float4_e2m1fn_x2},
+                                                         {"F6_E2M3", DType::Float6_e2m3fn_x4},
+                                                         {"F6_E3M2", DType::Float6_e3m2fn_x4},
+                                                         {"U8", DType::UInt8},
+                                                         {"I8", DType::Int8},
+                                                         {"F8_E5M2", DType::Float8_e5m2},
+                                                         {"F8_E4M3", DType::Float8_e4m3fn},
+                                                         {"F8_E8M0", DType::Float8_e8m0fnu},
+                                                         {"F8_E4M3FNUZ", DType::Float8_e4m3fnuz},
+                                                         {"F8_E5M2FNUZ", DType::Float8_e5m2fnuz},
+                                                         {"I16", DType::Int16},
+                                                         {"U16", DType::UInt16},
+                                                         {"F16", DType::Float16},
+                                                         {"BF16", DType::BFloat16},
+                                                         {"I32", DType::Int32},
+                                                         {"U32", DType::UInt32},
+                                                         {"F32", DType::Float32},
+                                                         {"C64", DType::Complex64},
+                                                         {"F64", DType::Float64},
+                                                         {"I64", DType::Int64},
+                                                         {"U64", DType::UInt64}};
+
+/// How many of the format's numbers one element holds.
+int64_t packed_count(DType dtype) {
+  if (dtype == DType::Float4_e2m1fn_x2) return 2;
+  return dtype == DType::Float6_e2m3fn_x4 || dtype == DType::Float6_e3m2fn_x4 ? 4 : 1;
+}
 
 std::optional<size_t> rank_of(DType dtype) {
   for (size_t i = 0; i < std::size(kTypes); ++i)
@@ -96,6 +102,14 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
         if (numbers_in_offsets_ != 2)
           return fail(
               fmt::format("tensor '{}': data_offsets has {} numbers, not 2", shown(), numbers_in_offsets_));
+        if (int64_t packed = packed_count(tensor_.dtype); packed != 1) {
+          if (tensor_.shape.empty() || tensor_.shape.back() % packed != 0)
+            return fail(
+                fmt::format("tensor '{}' of shape {} has rows that are no multiple of {} numbers, which "
+                            "{} needs to be whole bytes",
+                            shown(), to_string(tensor_.shape), packed, name(tensor_.dtype)));
+          tensor_.shape.back() /= packed;
+        }
         tensors.push_back(std::move(tensor_));
         place_ = Place::Root;
         return true;
@@ -184,9 +198,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (place_ == Place::Field && field_ == Field::DType) {
       for (const auto& [type_name, dtype] : kTypes) {
         if (type_name != text) continue;
-        if (!dtype)
-          return fail(fmt::format("tensor '{}' has the dtype {}, which is not supported", shown(), text));
-        tensor_.dtype = *dtype;
+        tensor_.dtype = dtype;
         place_ = Place::Tensor;
         return true;
       }
@@ -363,7 +375,14 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
   for (const Item& item : items) {
     uint64_t end = position + item.tensor->nbytes();
     std::string shape;
-    for (int64_t size : item.tensor->shape()) shape += fmt::format("{}{}", shape.empty() ? "" : ",", size);
+    int64_t packed = packed_count(item.tensor->dtype());
+    TERN_CHECK(packed == 1 || item.tensor->dim() > 0, ValueError,
+               "save_safetensors: tensor '{}' of dtype {} needs a dimension", item.name,
+               tern::name(item.tensor->dtype()));
+    for (size_t d = 0; d < item.tensor->shape().size(); ++d) {
+      bool last = d + 1 == item.tensor->shape().size();
+      shape += fmt::format("{}{}", shape.empty() ? "" : ",", item.tensor->shape()[d] * (last ? packed : 1));
+    }
     json += fmt::format("{}{}:{{\"dtype\":\"{}\",\"shape\":[{}],\"data_offsets\":[{},{}]}}",
                         json.size() > 1 ? "," : "", quoted(item.name), kTypes[item.rank].first, shape,
                         position, end);

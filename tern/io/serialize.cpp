@@ -1,4 +1,4 @@
-// save and load: the choice of the format, and where storages go. Each format has its own files.
+// save and load, and where storages go. Each format has its own files; checkpoint.cpp chooses among them.
 #include "tern/io/serialize.h"
 
 #include <charconv>
@@ -6,9 +6,6 @@
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
 #include "tern/io/file.h"
-#include "tern/io/format.h"
-#include "tern/io/pickle_reader.h"
-#include "tern/io/safetensors.h"
 #include "tern/io/torch_file.h"
 
 namespace tern {
@@ -50,25 +47,6 @@ std::optional<Device> device_of(std::string_view location) {
   return right ? std::optional(Device(DeviceType::CUDA, index)) : std::nullopt;
 }
 
-Value load_from(std::shared_ptr<const io::ByteSource> source, const LoadOptions& options,
-                bool must_be_safetensors = false) {
-  // Who names a file so relies on its being data only.
-  io::FileFormat format = io::sniff_format(*source);
-  TERN_CHECK(!must_be_safetensors || format == io::FileFormat::Safetensors, CheckpointError,
-             "the file is named .safetensors, but is {}", io::describe(format));
-  if (format != io::FileFormat::Safetensors) {
-    try {
-      return io::read_torch_file(std::move(source), options).root;
-    } catch (const io::PickleCutShort& error) {
-      throw CheckpointError(error.message());  // its own type is a matter of the readers
-    }
-  }
-  SafetensorsFile file = io::read_safetensors(*source, options.map_location("cpu"));
-  Value dict = Value::dict();
-  for (const auto& [name, tensor] : file.tensors) dict.as_dict().set(name, tensor);
-  return dict;
-}
-
 }  // namespace
 
 Device MapLocation::operator()(const std::string& location) const {
@@ -104,13 +82,13 @@ std::vector<std::byte> save_to_buffer(const Value& value) {
 }
 
 Value load(const std::filesystem::path& path, const LoadOptions& options) {
-  auto source = io::open_file(path);
   return with_context(fmt::format("loading '{}'", path.string()),
-                      [&] { return load_from(source, options, path.extension() == ".safetensors"); });
+                      [&] { return io::read_checkpoint(path, options).root; });
 }
 
 Value load_from_buffer(std::span<const std::byte> bytes, const LoadOptions& options) {
-  return with_context("loading from memory", [&] { return load_from(io::view_memory(bytes), options); });
+  return with_context("loading from memory",
+                      [&] { return io::read_checkpoint(io::view_memory(bytes), options).root; });
 }
 
 }  // namespace tern

@@ -41,6 +41,23 @@ class MapLocation {
       target_;
 };
 
+/// What a file may ask for before it is refused, whoever made it. A file's own numbers are checked against
+/// its bytes besides: nothing is allocated that the file cannot fill.
+struct LoadLimits {
+  /// Containers inside containers.
+  size_t nesting = 1000;
+  /// Entries of an archive, shards of an index, chunks of a tensor.
+  uint64_t entries = 10'000'000;
+  /// Bytes of one pickle.
+  uint64_t pickle_bytes = uint64_t{256} << 20;
+  /// Memory for values other than the numbers of tensors, beside 48 bytes for each byte of the pickle.
+  uint64_t value_bytes = uint64_t{128} << 20;
+  /// Bytes of all tensors together.
+  uint64_t tensor_bytes = UINT64_MAX;
+  /// What compressed entries may unpack to in all, in sizes of the file, beside 64 MiB.
+  uint64_t expansion = 4;
+};
+
 struct LoadOptions {
   MapLocation map_location;
   /// Accept plain data only: a file that names any other class or function is refused. When false, unknown
@@ -48,6 +65,7 @@ struct LoadOptions {
   bool weights_only = true;
   /// Check the CRC of what is read, where the file has one.
   bool verify = true;
+  LoadLimits limits = {};
   /// Leave the numbers in the file: tensors have shape, dtype and storage, but a storage has no memory
   /// (`data()` is null). For looking at files; a file of any size is opened in milliseconds.
   bool skip_data = false;
@@ -67,9 +85,10 @@ void save(const Value& value, const std::filesystem::path& path, const SaveOptio
 /// The same into memory.
 std::vector<std::byte> save_to_buffer(const Value& value);
 
-/// Reads a file that `save` or `torch.save` wrote, or a safetensors file (a dict). Throws IoError when the
-/// file cannot be read, CheckpointError when it is broken or of another kind, DeviceError when a tensor's
-/// device is not there.
+/// Reads a file that `save` or `torch.save` wrote, a safetensors file or .npz (a dict), a .npy (a tensor),
+/// the shards of a HuggingFace index (`*.index.json`, or the folder that has one), a folder of PyTorch's
+/// distributed checkpoints. Throws IoError when the file cannot be read, CheckpointError when it is broken or
+/// of another kind, DeviceError when a tensor's device is not there.
 Value load(const std::filesystem::path& path, const LoadOptions& options = {});
 
 /// The same from memory, which is not needed afterwards.

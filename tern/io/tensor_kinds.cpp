@@ -41,6 +41,7 @@ Shape size_of(const Value& value) {
 }
 
 std::vector<int64_t> indices_of(const Tensor& tensor) {
+  check_backed(tensor);
   std::vector<std::byte> bytes = element_bytes(tensor);
   std::vector<int64_t> indices(static_cast<size_t>(tensor.numel()));
   if (tensor.dtype() == DType::Int64) {
@@ -137,6 +138,25 @@ void check_compressed(PickleHost& host, const std::string& layout, const std::ve
   });
 }
 
+/// How many numbers lie in one byte of a quantized tensor's storage.
+int64_t packed_count(const Value& storage) {
+  if (storage.kind() != ValueKind::RawStorage) return 1;
+  DType dtype = storage.as_storage().dtype;
+  return dtype == DType::QUInt4x2 ? 2 : dtype == DType::QUInt2x4 ? 4 : 1;
+}
+
+/// The shape of a quantized tensor with several numbers in a byte, in row-major order. No Tensor has this
+/// form.
+Shape packed_shape(const Value& storage, const Value& offset, const Value& size, int64_t packed) {
+  Shape shape = size_of(size);
+  int64_t numel = checked_numel(shape), held = storage.as_storage().numel;
+  bool inside = offset.kind() == ValueKind::Int && offset.as_int() >= 0 && offset.as_int() / packed <= held &&
+                numel / packed + (numel % packed != 0) <= held - offset.as_int() / packed;
+  TERN_CHECK(inside, CheckpointError, "a quantized tensor of shape {} leaves its storage of {} bytes",
+             to_string(shape), held);
+  return shape;
+}
+
 }  // namespace
 
 /// (layout, parts).
@@ -159,7 +179,14 @@ Value rebuild_sparse(PickleHost& host, const Value& callee, const CallArgs& args
 Value rebuild_quantized(PickleHost&, const Value& callee, const CallArgs& args) {
   TERN_CHECK(args.size() >= 6 && args.size() <= 7, CheckpointError, "{}: {} arguments are given",
              callee.as_global().full(), args.size());
-  Tensor integers = strided_tensor(args[0], args[1], args[2], args[3]);
+  Tensor integers;
+  Shape shape;
+  if (int64_t packed = packed_count(args[0]); packed > 1) {
+    shape = packed_shape(args[0], args[1], args[2], packed);
+  } else {
+    integers = strided_tensor(args[0], args[1], args[2], args[3]);
+    shape = integers.shape();
+  }
   const std::vector<Value>& scheme = tuple_of(args[4], "the parameters of a quantized tensor");
   TERN_CHECK(!scheme.empty() && scheme[0].kind() == ValueKind::Global, CheckpointError,
              "a quantized tensor has no scheme");
@@ -173,20 +200,22 @@ Value rebuild_quantized(PickleHost&, const Value& callee, const CallArgs& args) 
     TERN_CHECK(scheme.size() == 4 && scheme[3].kind() == ValueKind::Int, CheckpointError,
                "a quantized tensor has no axis");
     int64_t axis = scheme[3].as_int();
-    TERN_CHECK(axis >= 0 && axis < integers.dim(), CheckpointError,
-               "a quantized tensor of shape {} has the axis {}", to_string(integers.shape()), axis);
+    TERN_CHECK(axis >= 0 && axis < static_cast<int64_t>(shape.size()), CheckpointError,
+               "a quantized tensor of shape {} has the axis {}", to_string(shape), axis);
     for (size_t part : {size_t{1}, size_t{2}}) {
       const Value& numbers = scheme[part];
       bool is_vector = numbers.is_list() || (numbers.is_tensor() && numbers.as_tensor().dim() == 1);
       int64_t count = !is_vector          ? -1
                       : numbers.is_list() ? static_cast<int64_t>(numbers.length())
                                           : numbers.as_tensor().numel();
-      TERN_CHECK(count == integers.shape()[static_cast<size_t>(axis)], CheckpointError,
+      TERN_CHECK(count == shape[static_cast<size_t>(axis)], CheckpointError,
                  "a quantized tensor of shape {} needs a scale and a zero point for each of its channels",
-                 to_string(integers.shape()));
+                 to_string(shape));
     }
   }
-  return make_object(callee, args);
+  Value object = make_object(callee, args);
+  if (integers.defined()) object.as_object().payload = integers;
+  return object;
 }
 
 }  // namespace tern::io

@@ -12,6 +12,10 @@ namespace tern::io {
 Tensor strided_tensor(const Value& storage, const Value& offset, const Value& size, const Value& stride,
                       std::optional<DType> dtype = {});
 
+/// Throws CheckpointError when a tensor repeats its elements (by a stride of 0) so that a copy of it would
+/// need more memory than its storage has. To be called before copies of what a file describes.
+void check_backed(const Tensor& tensor);
+
 /// torch._utils._rebuild_sparse_tensor and _rebuild_sparse_csr_tensor.
 Value rebuild_sparse(PickleHost& host, const Value& callee, const CallArgs& args);
 /// torch._utils._rebuild_qtensor.

@@ -58,6 +58,8 @@ Checkpoint TorchHost::finish(PickleResult&& result, std::string version) {
 PickleOptions TorchHost::pickle_options() const {
   PickleOptions options;
   options.weights_only = options_.weights_only;
+  options.max_depth = options_.limits.nesting;
+  options.memory_base = options_.limits.value_bytes;
   return options;
 }
 
@@ -83,23 +85,37 @@ StorageId TorchHost::storage_id(const std::vector<Value>& items) const {
 }
 
 Value TorchHost::storage_for(const StorageId& id, const std::function<Storage()>& make) {
-  auto found = storages_.find(id.key);
-  if (found == storages_.end()) {
+  const size_t hash = std::hash<std::string>()(id.key);
+  size_t found = storage_index_.find(hash, [&](size_t i) { return storages_[i].key == id.key; });
+  if (found == HashIndex::kNone) {
     Value storage = StorageValue{make(), id.type->dtype, id.numel};
-    storages_.emplace(id.key, Known{id.type, storage});
+    storage_index_.insert(hash, storages_.size());
+    storages_.push_back({id.key, id.type, storage});
     return storage;
   }
-  const StorageValue& known = found->second.storage.as_storage();
-  TERN_CHECK(id.type == found->second.type && id.numel <= known.numel, CheckpointError,
+  const StorageValue& known = storages_[found].storage.as_storage();
+  TERN_CHECK(id.type == storages_[found].type && id.numel <= known.numel, CheckpointError,
              "storage '{}' is referred to twice, as {} elements of {} and as {} of {}", id.key, known.numel,
              name(known.dtype), id.numel, name(id.type->dtype));
-  return found->second.storage;
+  return storages_[found].storage;
+}
+
+Value TorchHost::storage_part(const Value& root, const Value& first, const Value& count) {
+  StorageValue part = root.as_storage();
+  bool inside = first.kind() == ValueKind::Int && count.kind() == ValueKind::Int && first.as_int() >= 0 &&
+                count.as_int() >= 0 && first.as_int() <= part.numel &&
+                count.as_int() <= part.numel - first.as_int();
+  TERN_CHECK(inside, CheckpointError,
+             "the view of {} elements from {} on is not inside a storage of {} elements", count.str(50),
+             first.str(50), part.numel);
+  part.offset += first.as_int();
+  part.numel = count.as_int();
+  return part;
 }
 
 void TorchHost::finish_bytes(std::span<std::byte> bytes, DType dtype, bool swap) {
   if (swap) {
-    bool complex = dtype == DType::Complex64 || dtype == DType::Complex128;
-    swap_bytes(bytes.data(), bytes.size(), itemsize(dtype) / (complex ? 2 : 1));
+    swap_bytes(bytes.data(), bytes.size(), itemsize(dtype) / (is_complex(dtype) ? 2 : 1));
   }
   if (dtype == DType::Bool)
     for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};

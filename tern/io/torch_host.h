@@ -5,9 +5,9 @@
 #include <functional>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
+#include "tern/io/hash_index.h"
 #include "tern/io/pickle_reader.h"
 #include "tern/io/serialize.h"
 #include "tern/io/torch_file.h"
@@ -39,6 +39,8 @@ class TorchHost : public PickleHost {
   /// The storage of an id: the one that was made for its key, or what `make` gives. A key that comes with
   /// another class or a larger size is a CheckpointError.
   Value storage_for(const StorageId& id, const std::function<Storage()>& make);
+  /// The elements [first, first + count) of a storage, as one that is part of it. Throws CheckpointError.
+  static Value storage_part(const Value& root, const Value& first, const Value& count);
   /// Memory for a storage on the device that the options choose; with skip_data none.
   Storage make_storage(const StorageId& id);
   /// What was read, with the storages and names of checkpoints inside it.
@@ -48,6 +50,7 @@ class TorchHost : public PickleHost {
   /// For a second attempt at the same pickle.
   void forget_storages() {
     storages_.clear();
+    storage_index_.clear();
     checks_.clear();
     stored_.clear();
     nested_ = {};
@@ -59,11 +62,13 @@ class TorchHost : public PickleHost {
 
  private:
   struct Known {
+    std::string key;
     const GlobalRow* type;
     Value storage;
   };
   int depth_;
-  std::unordered_map<std::string, Known> storages_;
+  std::vector<Known> storages_;
+  HashIndex storage_index_;  ///< by key
   std::vector<StoredStorage> stored_;
   Checkpoint nested_;  ///< names of checkpoints inside this one
   std::vector<std::function<void()>> checks_;

@@ -59,9 +59,8 @@ DType dtype_argument(const Value& value) {
 /// requires_grad on a fresh tensor; PyTorch has it on floating-point and complex tensors only.
 Tensor with_grad(Tensor tensor, bool requires_grad) {
   if (requires_grad == tensor.requires_grad()) return tensor;
-  TERN_CHECK(
-      tensor.is_floating_point() || tensor.dtype() == DType::Complex64 || tensor.dtype() == DType::Complex128,
-      CheckpointError, "requires_grad is set on a tensor of dtype {}", name(tensor.dtype()));
+  TERN_CHECK(tensor.is_floating_point() || is_complex(tensor.dtype()) || is_float8(tensor.dtype()),
+             CheckpointError, "requires_grad is set on a tensor of dtype {}", name(tensor.dtype()));
   if (tensor.is_floating_point()) tensor.requires_grad_(requires_grad);
   return tensor;
 }
@@ -71,9 +70,10 @@ Tensor with_grad(Tensor tensor, bool requires_grad) {
 Tensor resolve_bits(PickleHost& host, const Tensor& tensor, bool conj, bool neg) {
   if (!conj && !neg) return tensor;
   DType dtype = tensor.dtype();
-  bool complex = dtype == DType::Complex64 || dtype == DType::Complex128;
+  bool complex = is_complex(dtype);
   TERN_CHECK(complex || (!conj && tensor.is_floating_point()), CheckpointError,
              "a tensor of dtype {} has the {} bit", name(dtype), conj ? "conj" : "neg");
+  check_backed(tensor);
   Tensor resolved = empty_contiguous(tensor.shape(), tensor.numel(), dtype, tensor.device());
   host.check_later([=] {
     std::vector<std::byte> bytes = element_bytes(tensor);
@@ -168,6 +168,7 @@ Value rebuild_device_tensor(PickleHost& host, const Value& callee, const CallArg
   TERN_CHECK(args[2].is_str(), CheckpointError, "{}: the device is {}, not a str", callee.as_global().full(),
              describe(args[2]));
   Tensor values = args[0].as_tensor();
+  check_backed(values);
   DType dtype = dtype_argument(args[1]);
   Device device = host.device_for(args[2].as_str());
   bool requires_grad = flag_argument(args[3], "requires_grad");
@@ -271,6 +272,13 @@ Value call_load_from_bytes(PickleHost& host, const Value& callee, const CallArgs
   return host.load_nested(is_bytes ? args[0].as_bytes() : args[0].as_str());
 }
 
+/// torch.jit._pickle.build_intlist([...]) and the like, restore_type_tag([...], 'List[int]'): the list
+/// itself.
+Value call_first_argument(PickleHost&, const Value& callee, const CallArgs& args) {
+  check_count(callee, args, 1, 2);
+  return args[0];
+}
+
 constexpr GlobalRow storage_class(std::string_view module, std::string_view name, DType dtype) {
   return {module, name, nullptr, nullptr, dtype, /*typed=*/true};
 }
@@ -300,10 +308,11 @@ constexpr GlobalRow kRows[] = {
     storage_class("torch", "UntypedStorage", DType::UInt8),
     storage_class("torch.storage", "UntypedStorage", DType::UInt8),
     storage_class("torch.storage", "_UntypedStorage", DType::UInt8),
-    // Quantized integers, kept as the integers they are stored as.
-    storage_class("torch", "QUInt8Storage", DType::UInt8),
-    storage_class("torch", "QInt8Storage", DType::Int8),
-    storage_class("torch", "QInt32Storage", DType::Int32),
+    storage_class("torch", "QUInt8Storage", DType::QUInt8),
+    storage_class("torch", "QInt8Storage", DType::QInt8),
+    storage_class("torch", "QInt32Storage", DType::QInt32),
+    storage_class("torch", "QUInt4x2Storage", DType::QUInt4x2),
+    storage_class("torch", "QUInt2x4Storage", DType::QUInt2x4),
 
     tensor_class("torch", "Tensor"),
     tensor_class("torch._tensor", "Tensor"),
@@ -332,6 +341,12 @@ constexpr GlobalRow kRows[] = {
     {"torch.tensor", "_rebuild_from_type", rebuild_from_type},
     {"torch.storage", "_load_from_bytes", call_load_from_bytes},
 
+    {"torch.jit._pickle", "build_intlist", call_first_argument},
+    {"torch.jit._pickle", "build_doublelist", call_first_argument},
+    {"torch.jit._pickle", "build_boollist", call_first_argument},
+    {"torch.jit._pickle", "build_tensorlist", call_first_argument},
+    {"torch.jit._pickle", "restore_type_tag", call_first_argument},
+
     {"torch", "Size", call_size},
     {"torch", "device", call_device},
     {"torch.serialization", "_get_layout", call_layout},
@@ -344,17 +359,6 @@ constexpr GlobalRow kRows[] = {
     {"torch", "channels_last"},
     {"torch", "channels_last_3d"},
     {"torch", "preserve_format"},
-    // dtypes that no tensor here has
-    {"torch", "complex32"},
-    {"torch", "quint8"},
-    {"torch", "qint8"},
-    {"torch", "qint32"},
-    {"torch", "quint4x2"},
-    {"torch", "quint2x4"},
-    {"torch", "float8_e4m3fnuz"},
-    {"torch", "float8_e5m2fnuz"},
-    {"torch", "float8_e8m0fnu"},
-    {"torch", "float4_e2m1fn_x2"},
 };
 
 #undef TERN_STORAGE_AND_TENSOR
@@ -380,6 +384,14 @@ Tensor strided_tensor(const Value& storage, const Value& offset, const Value& si
              "a tensor of size {} and stride {} from element {} on leaves its storage of {} elements",
              to_string(sizes), to_string(strides), first, held.numel);
   return tensor;
+}
+
+void check_backed(const Tensor& tensor) {
+  auto held = static_cast<int64_t>(tensor.storage()->nbytes() / itemsize(tensor.dtype()));
+  TERN_CHECK(tensor.numel() <= held, CheckpointError,
+             "a tensor of shape {} and strides {} repeats the {} elements of its storage, of which a copy "
+             "would be needed",
+             to_string(tensor.shape()), to_string(tensor.strides()), held);
 }
 
 std::span<const GlobalRow> torch_globals() { return kRows; }

@@ -7,6 +7,8 @@
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
 #include "tern/io/byte_order.h"
+#include "tern/io/load_budget.h"
+#include "tern/io/pickle_stream.h"
 #include "tern/io/torch_file.h"
 #include "tern/io/torch_host.h"
 #include "tern/io/value_nodes.h"
@@ -20,34 +22,6 @@ namespace {
 constexpr std::string_view kMagic = "119547037146038801333356";
 constexpr int64_t kVersion = 1001;
 constexpr uint64_t kSmallPickle = uint64_t{64} << 10;
-/// The length of a pickle in a stream is not known: so much is read at first, then eight times more each time
-/// it was too little.
-constexpr uint64_t kFirstWindow = uint64_t{4} << 20;
-constexpr uint64_t kMaxPickle = uint64_t{256} << 20;
-
-/// Reads the pickle at `position`, and moves there behind it.
-PickleResult read_pickle_at(const ByteSource& source, uint64_t& position, uint64_t most, TorchHost& host,
-                            const PickleOptions& options, const std::function<void()>& begin) {
-  uint64_t left = source.size() - position;
-  std::span<const std::byte> memory = source.in_memory();
-  for (uint64_t window = std::min(kFirstWindow, most);; window = std::min(window * 8, most)) {
-    uint64_t count = std::min(window, left);
-    std::vector<std::byte> copy;
-    std::span<const std::byte> bytes;
-    if (memory.empty())
-      bytes = copy = source.read(position, count);
-    else
-      bytes = memory.subspan(position, count);
-    begin();
-    try {
-      PickleResult result = read_pickle(bytes, host, options);
-      position += result.consumed;
-      return result;
-    } catch (const PickleCutShort&) {
-      if (count == left || window == most) throw;
-    }
-  }
-}
 
 class StreamHost final : public TorchHost {
  public:
@@ -61,8 +35,9 @@ class StreamHost final : public TorchHost {
       pending_.clear();
       announced_ = 0;
     };
-    PickleResult tree = read_pickle_at(source_, position_, kMaxPickle, *this, pickle_options(), begin_again);
-    Value keys = plain_pickle(kMaxPickle).root;
+    PickleResult tree = read_pickle_at(source_, position_, options_.limits.pickle_bytes, *this,
+                                       pickle_options(), begin_again);
+    Value keys = plain_pickle(options_.limits.pickle_bytes).root;
     read_storages(keys);
     return finish(std::move(tree), std::to_string(kVersion));
   }
@@ -115,6 +90,7 @@ class StreamHost final : public TorchHost {
                "storage '{}' has {} elements of {}, more than the file of {} bytes can hold",
                id.key.substr(0, 100), id.numel, name(id.type->dtype), source_.size());
     announced_ += id.nbytes;
+    LoadBudget(options_.limits, source_.size()).take_tensor(announced_);
     Storage storage = make_storage(id);
     pending_.emplace(id.key, Pending{storage, id.type->dtype, id.numel});
     return storage;
@@ -124,17 +100,7 @@ class StreamHost final : public TorchHost {
   static Value view_of(const Value& root, const Value& view) {
     TERN_CHECK(view.is_tuple() && view.length() == 3, CheckpointError, "the view of a storage is {}",
                describe(view));
-    const Value &first = view.as_tuple()[1], &count = view.as_tuple()[2];
-    StorageValue part = root.as_storage();
-    bool inside = first.kind() == ValueKind::Int && count.kind() == ValueKind::Int && first.as_int() >= 0 &&
-                  count.as_int() >= 0 && first.as_int() <= part.numel &&
-                  count.as_int() <= part.numel - first.as_int();
-    TERN_CHECK(inside, CheckpointError,
-               "the view of {} elements from {} on is not inside a storage of {} elements", count.str(50),
-               first.str(50), part.numel);
-    part.offset = first.as_int();
-    part.numel = count.as_int();
-    return part;
+    return storage_part(root, view.as_tuple()[1], view.as_tuple()[2]);
   }
 
   void read_storages(const Value& keys) {
@@ -195,8 +161,8 @@ class LooseHost final : public TorchHost {
   }
   Checkpoint read(const ByteSource& source) {
     uint64_t position = 0;
-    PickleResult result =
-        read_pickle_at(source, position, kMaxPickle, *this, pickle_options(), [&] { forget_storages(); });
+    PickleResult result = read_pickle_at(source, position, options_.limits.pickle_bytes, *this,
+                                         pickle_options(), [&] { forget_storages(); });
     TERN_CHECK(position == source.size(), CheckpointError,
                "the file begins as a pickle of {} bytes, but goes on to {}: it is no plain pickle, and no "
                "format that is known",

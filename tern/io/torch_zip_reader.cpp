@@ -6,9 +6,12 @@
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/core/memory.h"
-#include "tern/io/format.h"
+#include "tern/io/load_budget.h"
+#include "tern/io/npy.h"
+#include "tern/io/pickle_writer.h"
 #include "tern/io/torch_file.h"
 #include "tern/io/torch_host.h"
+#include "tern/io/torch_script.h"
 #include "tern/io/value_nodes.h"
 #include "tern/io/zip_reader.h"
 
@@ -18,29 +21,45 @@ using detail::describe;
 
 namespace {
 
-constexpr uint64_t kMaxPickleBytes = uint64_t{256} << 20;
 constexpr uint64_t kMaxRecordBytes = 1 << 16;
-/// What compressed entries may grow to in all: so many times the file, and a fixed part.
-constexpr uint64_t kMaxExpansion = 4;
-constexpr uint64_t kFreeExpansion = uint64_t{64} << 20;
 /// Threads take storages in groups of this work.
 constexpr uint64_t kGroupWork = uint64_t{2} << 20;
 constexpr uint64_t kEntryWork = 8192;
 
-class ZipHost final : public TorchHost {
+/// Of model.json: as a tree it takes many times its bytes.
+constexpr uint64_t kMaxModelBytes = uint64_t{8} << 20;
+constexpr std::string_view kDataFolder = "data/";
+
+class ZipHost final : public TorchHost, private ScriptStorages {
  public:
   ZipHost(std::shared_ptr<const ByteSource> source, const LoadOptions& options, int depth)
-      : TorchHost(options, depth), zip_(std::move(source)) {
+      : TorchHost(options, depth),
+        zip_(std::move(source), options.limits.entries),
+        budget_(options.limits, zip_.source().size()) {
+    npz_ = is_npz(zip_);
+    if (npz_) return;
     find_folder();
     check_records();
   }
 
   Checkpoint read() {
-    const ZipEntry* pickle = zip_.find(folder_ + "data.pkl");
-    check_expansion(*pickle);
-    std::vector<std::byte> bytes = zip_.read(*pickle, kMaxPickleBytes);
-    PickleResult result = read_pickle(bytes, *this, pickle_options());
+    if (npz_) return read_arrays();
+    PickleResult result;
+    Value constants;
+    if (program_ && !zip_.find(folder_ + "data.pkl")) {
+      result.root = read_script_model(text_of(folder_ + "model.json"), *this);
+    } else {
+      result = read_tree("data.pkl", "data/");
+      if (zip_.find(folder_ + "constants.pkl") && program_) {
+        PickleResult more = read_tree("constants.pkl", "constants/");
+        constants = std::move(more.root);
+        result.globals.insert(result.globals.end(), more.globals.begin(), more.globals.end());
+        result.global_bytes.insert(result.global_bytes.end(), more.global_bytes.begin(),
+                                   more.global_bytes.end());
+      }
+    }
     if (!options_.skip_data) read_storages();
+    add_script_constants(result.root, constants);
     return finish(std::move(result), version_);
   }
 
@@ -49,7 +68,18 @@ class ZipHost final : public TorchHost {
                "a persistent id is {}, not ('storage', class, key, location, size)",
                id.is_tuple() ? fmt::format("a tuple of {} items", id.length()) : describe(id));
     StorageId storage = storage_id(id.as_tuple());
-    return storage_for(storage, [&] { return add_storage(storage); });
+    std::string entry = folder_ + records_ + storage.key;
+    if (records_ != kDataFolder) storage.key = records_ + storage.key;
+    return storage_for(storage, [&] { return add_storage(storage, entry); });
+  }
+
+  Value script_storage(const std::string& record, DType dtype, const std::string& location) override {
+    const ZipEntry* entry = zip_.find(folder_ + record);
+    TERN_CHECK(entry, CheckpointError, "the file has no entry '{}'", record.substr(0, 100));
+    auto numel = static_cast<int64_t>(entry->size / itemsize(dtype));
+    StorageId id =
+        storage_id({"storage", find_global("torch", storage_class(dtype)), record, location, numel});
+    return storage_for(id, [&] { return add_storage(id, folder_ + record); });
   }
 
  private:
@@ -59,12 +89,23 @@ class ZipHost final : public TorchHost {
     DType dtype;
   };
 
+  /// One of the archive's pickles, whose storages are the entries `records` + key.
+  PickleResult read_tree(std::string_view name, std::string_view records) {
+    const ZipEntry* pickle = zip_.find(folder_ + std::string(name));
+    take_unpacked(*pickle);
+    std::vector<std::byte> bytes = zip_.read(*pickle, options_.limits.pickle_bytes);
+    records_ = records;
+    PickleOptions options = pickle_options();
+    if (program_) options.is_inert = is_script_class;
+    return read_pickle(bytes, *this, options);
+  }
+
   /// The archive's folder is that of the first entry; re-zipped files may have others before it, or none.
   void find_folder() {
     const std::string& first = zip_.entries().front().name;
     size_t slash = first.find('/');
     folder_ = slash == std::string::npos ? "" : first.substr(0, slash + 1);
-    if (zip_.find(folder_ + "data.pkl")) return;
+    if (zip_.find(folder_ + "data.pkl") || zip_.find(folder_ + "model.json")) return;
     std::vector<const ZipEntry*> candidates;
     for (const ZipEntry& entry : zip_.entries()) {
       slash = entry.name.find('/');
@@ -84,11 +125,24 @@ class ZipHost final : public TorchHost {
       if (entry_name.ends_with(".pth") || entry_name.ends_with(".pt")) inside = entry.name;
       if (names.size() < 200) names += (names.empty() ? "" : ", ") + entry.name.substr(0, 60);
     }
+    TERN_CHECK(!zip_.find("MAR-INF/MANIFEST.json"), CheckpointError,
+               "this is a TorchServe archive (.mar): unpack it and load the model file in it{}",
+               inside.empty() ? "" : fmt::format(", '{}'", inside.substr(0, 100)));
+    TERN_CHECK(!(zip_.find("model.weights.h5") || (zip_.find("config.json") && zip_.find("metadata.json"))),
+               CheckpointError, "this is a Keras model (.keras), which is not read");
     TERN_CHECK(inside.empty(), CheckpointError,
                "the zip archive is no PyTorch checkpoint, but holds one: unpack it and load '{}'",
                inside.substr(0, 100));
     TERN_THROW(CheckpointError,
                "the zip archive is no PyTorch checkpoint: it has no data.pkl (its entries are {})", names);
+  }
+
+  std::string text_of(const std::string& name) {
+    const ZipEntry* entry = zip_.find(name);
+    TERN_CHECK(entry, CheckpointError, "the archive has no entry '{}'", name);
+    take_unpacked(*entry);
+    std::vector<std::byte> bytes = zip_.read(*entry, kMaxModelBytes);
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
 
   std::string record(const std::string& name) {
@@ -99,13 +153,12 @@ class ZipHost final : public TorchHost {
   }
 
   void check_records() {
-    bool program = zip_.find(folder_ + "constants.pkl") != nullptr;
+    program_ = zip_.find(folder_ + "constants.pkl") || zip_.find(folder_ + "model.json");
     for (const ZipEntry& entry : zip_.entries())
-      program = program || entry.name.starts_with(folder_ + "code/");
-    TERN_CHECK(!program, CheckpointError,
-               "this is a TorchScript program (torch.jit.save), which is not read yet");
-    if (zip_.find(folder_ + "version")) {
-      version_ = record("version");
+      program_ = program_ || entry.name.starts_with(folder_ + "code/");
+    std::string version_record = zip_.find(folder_ + ".data/version") ? ".data/version" : "version";
+    if (zip_.find(folder_ + version_record)) {
+      version_ = record(version_record);
       while (!version_.empty() && (version_.back() == '\n' || version_.back() == '\r')) version_.pop_back();
       int number = 0;
       bool right = !version_.empty() && version_.size() <= 4 &&
@@ -126,25 +179,28 @@ class ZipHost final : public TorchHost {
     }
   }
 
-  void check_expansion(const ZipEntry& entry) {
-    if (entry.stored()) return;
-    expanded_ += entry.size;
-    uint64_t limit = kFreeExpansion + kMaxExpansion * zip_.source().size();
-    TERN_CHECK(entry.size <= limit && expanded_ <= limit, CheckpointError,
-               "entry '{}' unpacks to {} bytes; a file of {} bytes may unpack to {}", entry.name, entry.size,
-               zip_.source().size(), limit);
+  void take_unpacked(const ZipEntry& entry) {
+    if (!entry.stored()) budget_.take_unpacked(entry.name, entry.size);
   }
 
-  Storage add_storage(const StorageId& id) {
-    const ZipEntry* entry = zip_.find(folder_ + "data/" + id.key);
-    TERN_CHECK(entry, CheckpointError, "the file has no data for storage '{}' (entry '{}data/{}')",
-               id.key.substr(0, 100), folder_, id.key.substr(0, 100));
+  Checkpoint read_arrays() {
+    Checkpoint checkpoint;
+    checkpoint.root = Value::dict();
+    for (const auto& [name, array] : read_npz(zip_, options_)) checkpoint.root.as_dict().set(name, array);
+    return checkpoint;
+  }
+
+  Storage add_storage(const StorageId& id, const std::string& entry_name) {
+    const ZipEntry* entry = zip_.find(entry_name);
+    TERN_CHECK(entry, CheckpointError, "the file has no data for storage '{}' (entry '{}')",
+               id.key.substr(0, 100), entry_name.substr(0, 200));
     TERN_CHECK(id.nbytes <= entry->size, CheckpointError,
                "storage '{}' has {} elements of {}, but its data has only {} bytes", id.key, id.numel,
                name(id.type->dtype), entry->size);
     TERN_CHECK(!(big_endian_ && id.type->name.ends_with("UntypedStorage")), CheckpointError,
                "storage '{}' is untyped and big-endian: which bytes to swap is not known", id.key);
-    check_expansion(*entry);
+    take_unpacked(*entry);
+    budget_.take_tensor(id.nbytes);
     Storage storage = make_storage(id);
     pending_.push_back({entry, storage, id.type->dtype});
     return storage;
@@ -191,7 +247,10 @@ class ZipHost final : public TorchHost {
   std::string folder_;
   std::string version_;
   bool big_endian_ = false;
-  uint64_t expanded_ = 0;
+  bool program_ = false;  ///< TorchScript
+  bool npz_ = false;
+  LoadBudget budget_;
+  std::string records_ = std::string(kDataFolder);
   std::vector<Pending> pending_;
 };
 
@@ -199,20 +258,6 @@ class ZipHost final : public TorchHost {
 
 Checkpoint read_torch_zip(std::shared_ptr<const ByteSource> source, const LoadOptions& options, int depth) {
   return ZipHost(std::move(source), options, depth).read();
-}
-
-Checkpoint read_torch_file(std::shared_ptr<const ByteSource> source, const LoadOptions& options, int depth) {
-  FileFormat format = sniff_format(*source);
-  switch (format) {
-    case FileFormat::Zip:
-      return read_torch_zip(std::move(source), options, depth);
-    case FileFormat::Legacy:
-      return read_torch_stream(*source, options, depth);
-    case FileFormat::Pickle:
-      return read_plain_pickle(*source, options, depth);
-    default:
-      TERN_THROW(CheckpointError, "this is no checkpoint that can be read: the file is {}", describe(format));
-  }
 }
 
 }  // namespace tern::io

@@ -36,8 +36,13 @@ constexpr uint16_t kEncrypted = 1 << 0, kPatched = 1 << 5, kStronglyEncrypted = 
 
 void ZipReader::fail(const std::string& what) const { throw CheckpointError(what); }
 
-ZipReader::ZipReader(std::shared_ptr<const ByteSource> source) : source_(std::move(source)) {
-  parse_directory(find_directory());
+ZipReader::ZipReader(std::shared_ptr<const ByteSource> source, uint64_t max_entries)
+    : source_(std::move(source)) {
+  Directory directory = find_directory();
+  if (directory.count > max_entries)
+    fail(fmt::format("the zip archive has {} entries; at most {} are accepted (limits.entries)",
+                     directory.count, max_entries));
+  parse_directory(directory);
 }
 
 ZipReader::Directory ZipReader::find_directory() const {
@@ -267,12 +272,12 @@ void ZipReader::read(const ZipEntry& entry, std::span<std::byte> out, bool verif
                      entry.name.substr(0, 200), crc, entry.crc));
 }
 
-std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size) const {
+std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size, bool verify_crc) const {
   if (entry.size > max_size)
     fail(fmt::format("entry '{}' has {} bytes; at most {} are accepted", entry.name.substr(0, 200),
                      entry.size, max_size));
   std::vector<std::byte> bytes(entry.size);
-  read(entry, bytes);
+  read(entry, bytes, verify_crc);
   return bytes;
 }
 

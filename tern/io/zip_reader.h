@@ -30,8 +30,8 @@ class ZipReader {
  public:
   /// Reads the directory. Throws CheckpointError when the archive is broken, cut short, spread over several
   /// disks, has encrypted, overlapping or duplicate entries, names that are not UTF-8, or unknown
-  /// compression.
-  explicit ZipReader(std::shared_ptr<const ByteSource> source);
+  /// compression, or more entries than `max_entries`.
+  explicit ZipReader(std::shared_ptr<const ByteSource> source, uint64_t max_entries = UINT64_MAX);
 
   const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
   /// The entry with exactly this name, or null.
@@ -43,7 +43,7 @@ class ZipReader {
   void read(const ZipEntry& entry, std::span<std::byte> out, bool verify_crc = true) const;
   /// The content as a new vector. Throws CheckpointError when it is larger than `max_size`, before anything
   /// is allocated.
-  std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size) const;
+  std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size, bool verify_crc = true) const;
   const ByteSource& source() const noexcept { return *source_; }
 
  private:

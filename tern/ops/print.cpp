@@ -64,14 +64,6 @@ class FloatFormat {
   size_t width_ = 1;
 };
 
-double float8_to_double(uint8_t bits, DType dtype) {
-  if (dtype == DType::Float8_e5m2) return detail::half_bits_to_float(static_cast<uint16_t>(bits << 8));
-  int exponent = bits >> 3 & 15, mantissa = bits & 7;
-  double sign = bits & 0x80 ? -1 : 1;
-  if (exponent == 15 && mantissa == 7) return NAN;
-  return sign * (exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10));
-}
-
 template <class T>
 std::vector<T> read(const Tensor& host, size_t per_element = 1) {
   std::vector<T> values(static_cast<size_t>(host.numel()) * per_element);
@@ -137,6 +129,20 @@ Cells integer_cells(const std::vector<T>& values) {
   return cells;
 }
 
+/// Elements that hold several numbers: their bytes, the highest first.
+Cells packed_cells(const Tensor& host) {
+  const size_t width = itemsize(host.dtype());
+  const std::vector<uint8_t> bytes = read<uint8_t>(host, width);
+  Cells cells;
+  for (size_t i = 0; i < bytes.size(); i += width) {
+    std::string text = "0x";
+    for (size_t b = width; b-- > 0;) text += fmt::format("{:02x}", bytes[i + b]);
+    cells.texts.push_back(std::move(text));
+  }
+  cells.width = 2 + 2 * width;
+  return cells;
+}
+
 Cells cells_of(const Tensor& host, const PrintOptions& options) {
   switch (host.dtype()) {
     case DType::Bool: {
@@ -172,13 +178,50 @@ Cells cells_of(const Tensor& host, const PrintOptions& options) {
       return complex_cells(to_doubles(read<float>(host, 2)), options);
     case DType::Complex128:
       return complex_cells(read<double>(host, 2), options);
+    case DType::Complex32:
+      return complex_cells(to_doubles(read<Half>(host, 2)), options);
     case DType::Float8_e4m3fn:
     case DType::Float8_e5m2:
+    case DType::Float8_e4m3fnuz:
+    case DType::Float8_e5m2fnuz:
+    case DType::Float8_e8m0fnu: {
+      std::vector<double> values;
+      for (uint8_t bits : read<uint8_t>(host)) values.push_back(float8_value(host.dtype(), bits));
+      return float_cells(values, options);
+    }
+    case DType::QInt8:
+    case DType::Int1:
+    case DType::Int2:
+    case DType::Int3:
+    case DType::Int4:
+    case DType::Int5:
+    case DType::Int6:
+    case DType::Int7:
+      return integer_cells(read<int8_t>(host));
+    case DType::QUInt8:
+    case DType::UInt1:
+    case DType::UInt2:
+    case DType::UInt3:
+    case DType::UInt4:
+    case DType::UInt5:
+    case DType::UInt6:
+    case DType::UInt7:
+      return integer_cells(read<uint8_t>(host));
+    case DType::QInt32:
+      return integer_cells(read<int32_t>(host));
+    case DType::QUInt4x2:
+    case DType::QUInt2x4:
+    case DType::Float4_e2m1fn_x2:
+    case DType::Float6_e2m3fn_x4:
+    case DType::Float6_e3m2fn_x4:
+    case DType::Bits8:
+    case DType::Bits16:
+    case DType::Bits1x8:
+    case DType::Bits2x4:
+    case DType::Bits4x2:
       break;
   }
-  std::vector<double> values;
-  for (uint8_t bits : read<uint8_t>(host)) values.push_back(float8_to_double(bits, host.dtype()));
-  return float_cells(values, options);
+  return packed_cells(host);
 }
 
 /// Writes the cells of the kept elements in brackets, lines and, where elements were left out, with "...".

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tern/core/device.h"
 #include "tern/core/scalar.h"
 
@@ -32,7 +34,38 @@ TEST(DType, NamesSizesAndKinds) {
                       {DType::Complex64, "complex64", 8, '-'},
                       {DType::Complex128, "complex128", 16, '-'},
                       {DType::Float8_e4m3fn, "float8_e4m3fn", 1, '-'},
-                      {DType::Float8_e5m2, "float8_e5m2", 1, '-'}};
+                      {DType::Float8_e5m2, "float8_e5m2", 1, '-'},
+                      {DType::Float8_e4m3fnuz, "float8_e4m3fnuz", 1, '-'},
+                      {DType::Float8_e5m2fnuz, "float8_e5m2fnuz", 1, '-'},
+                      {DType::Float8_e8m0fnu, "float8_e8m0fnu", 1, '-'},
+                      {DType::Complex32, "complex32", 4, '-'},
+                      {DType::QUInt8, "quint8", 1, '-'},
+                      {DType::QInt8, "qint8", 1, '-'},
+                      {DType::QInt32, "qint32", 4, '-'},
+                      {DType::QUInt4x2, "quint4x2", 1, '-'},
+                      {DType::QUInt2x4, "quint2x4", 1, '-'},
+                      {DType::UInt1, "uint1", 1, '-'},
+                      {DType::UInt2, "uint2", 1, '-'},
+                      {DType::UInt3, "uint3", 1, '-'},
+                      {DType::UInt4, "uint4", 1, '-'},
+                      {DType::UInt5, "uint5", 1, '-'},
+                      {DType::UInt6, "uint6", 1, '-'},
+                      {DType::UInt7, "uint7", 1, '-'},
+                      {DType::Int1, "int1", 1, '-'},
+                      {DType::Int2, "int2", 1, '-'},
+                      {DType::Int3, "int3", 1, '-'},
+                      {DType::Int4, "int4", 1, '-'},
+                      {DType::Int5, "int5", 1, '-'},
+                      {DType::Int6, "int6", 1, '-'},
+                      {DType::Int7, "int7", 1, '-'},
+                      {DType::Float4_e2m1fn_x2, "float4_e2m1fn_x2", 1, '-'},
+                      {DType::Float6_e2m3fn_x4, "float6_e2m3fn_x4", 3, '-'},
+                      {DType::Float6_e3m2fn_x4, "float6_e3m2fn_x4", 3, '-'},
+                      {DType::Bits8, "bits8", 1, '-'},
+                      {DType::Bits16, "bits16", 2, '-'},
+                      {DType::Bits1x8, "bits1x8", 1, '-'},
+                      {DType::Bits2x4, "bits2x4", 1, '-'},
+                      {DType::Bits4x2, "bits4x2", 1, '-'}};
   static_assert(std::size(rows) == kNumDTypes);
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -45,6 +78,22 @@ TEST(DType, NamesSizesAndKinds) {
     EXPECT_EQ(is_floating_point(row.dtype), row.kind == 'f');
     EXPECT_EQ(is_computable(row.dtype), row.kind != '-');
   }
+}
+
+TEST(DType, BytesOfEightBitFloats) {
+  // torch.tensor([...], dtype=torch.uint8).view(torch.float8_...).double()
+  EXPECT_EQ(float8_value(DType::Float8_e4m3fn, 0x7e), 448);
+  EXPECT_EQ(float8_value(DType::Float8_e4m3fn, 0x01), 0x1p-9);
+  EXPECT_TRUE(std::isnan(float8_value(DType::Float8_e4m3fn, 0xff)));
+  EXPECT_EQ(float8_value(DType::Float8_e5m2, 0x7b), 57344);
+  EXPECT_EQ(float8_value(DType::Float8_e5m2, 0xfc), -INFINITY);
+  EXPECT_EQ(float8_value(DType::Float8_e4m3fnuz, 0x7f), 240);
+  EXPECT_EQ(float8_value(DType::Float8_e4m3fnuz, 0x01), 0x1p-10);
+  EXPECT_TRUE(std::isnan(float8_value(DType::Float8_e4m3fnuz, 0x80)));
+  EXPECT_EQ(float8_value(DType::Float8_e5m2fnuz, 0x7f), 57344);
+  EXPECT_EQ(float8_value(DType::Float8_e8m0fnu, 0x00), 0x1p-127);
+  EXPECT_EQ(float8_value(DType::Float8_e8m0fnu, 0x7f), 1);
+  EXPECT_TRUE(std::isnan(float8_value(DType::Float8_e8m0fnu, 0xff)));
 }
 
 TEST(DType, ShortNames) {

@@ -52,6 +52,7 @@ TEST(Serialize, TensorAsRoot) {
 TEST(Serialize, EveryDTypeBitForBit) {
   for (int i = 0; i < kNumDTypes; ++i) {
     auto dtype = static_cast<DType>(i);
+    if (is_quantized(dtype)) continue;  // not without a scale
     std::vector<std::byte> bytes(6 * itemsize(dtype));
     for (size_t b = 0; b < bytes.size(); ++b)
       bytes[b] = static_cast<std::byte>(dtype == DType::Bool ? b % 2 : b * 37 + 11);
@@ -318,7 +319,7 @@ TEST(Safetensors, WrongHeaders) {
   EXPECT_THAT(error("[]", 0), HasSubstr("not an object"));
   EXPECT_THAT(error("{}  x", 0), HasSubstr("not JSON"));
   EXPECT_THAT(error(std::string("{}\0", 3), 0), HasSubstr("NUL"));
-  EXPECT_THAT(error_of<CheckpointError>([] { load_safetensors_from_buffer(bytes_of("1234")); }),
+  EXPECT_THAT(error_of<CheckpointError>([] { load_safetensors_from_buffer(bytes_of("\1\2\3\4")); }),
               HasSubstr("too few"));
 }
 

@@ -1,0 +1,319 @@
+// Reading torch.distributed.checkpoint (torch/distributed/checkpoint/metadata.py, filesystem.py). `.metadata`
+// is a pickle of inert objects: which tensors there are, of which chunks, and where the bytes of each lie.
+// Each place holds one complete checkpoint file with the chunk as its root.
+#include "tern/io/distributed_reader.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <unordered_map>
+
+#include "tern/base/check.h"
+#include "tern/core/memory.h"
+#include "tern/io/file.h"
+#include "tern/io/pickle_stream.h"
+#include "tern/io/tensor_bytes.h"
+#include "tern/io/torch_host.h"
+#include "tern/io/value_nodes.h"
+
+namespace tern::io {
+
+using detail::describe;
+
+namespace {
+
+constexpr size_t kMaxChunkChecks = 50'000'000;
+
+/// The classes of the metadata. They stay inert objects.
+bool is_metadata_class(std::string_view module, std::string_view name) {
+  if (module.starts_with("torch.distributed.") || module.starts_with("pathlib")) return true;
+  return (module == "builtins" || module == "__builtin__") && name == "getattr";  // how enums are pickled
+}
+
+class MetadataHost final : public TorchHost {
+ public:
+  explicit MetadataHost(const LoadOptions& options) : TorchHost(options, 0) {}
+  Value persistent_load(const Value&) override {
+    TERN_THROW(CheckpointError, "it refers to something outside (a persistent id)");
+  }
+  Checkpoint read(const ByteSource& source) {
+    PickleOptions options = pickle_options();
+    options.is_inert = is_metadata_class;
+    uint64_t position = 0;
+    return finish(read_pickle_at(source, position, options_.limits.pickle_bytes, *this, options, [] {}), "");
+  }
+};
+
+const Value& attribute(const Value& object, std::string_view name) {
+  TERN_CHECK(object.is_object(), CheckpointError, "an object with '{}' is expected, not {}", name,
+             describe(object));
+  const Value* value = object.as_object().attribute(name);
+  TERN_CHECK(value, CheckpointError, "an object of class {} has no '{}'",
+             object.as_object().class_name().substr(0, 100), name);
+  return *value;
+}
+
+std::string class_of(const Value& value) {
+  if (!value.is_object()) return "";
+  const Value& callee = value.as_object().callee;
+  return callee.kind() == ValueKind::Global ? callee.as_global().name : "";
+}
+
+Shape sizes_of(const Value& value) {
+  bool right = value.kind() == ValueKind::Size || value.is_tuple() || value.is_list();
+  TERN_CHECK(right, CheckpointError, "a size is {}", describe(value));
+  Shape sizes;
+  for (const Value& item : value.as_sequence()) {
+    TERN_CHECK(item.kind() == ValueKind::Int && item.as_int() >= 0 && sizes.size() < kMaxRank,
+               CheckpointError, "the size {} is wrong", value.str(200));
+    sizes.push_back(item.as_int());
+  }
+  return sizes;
+}
+
+/// Where the bytes of one chunk or object lie.
+struct Place {
+  std::optional<Shape> offset;  ///< of the chunk in its tensor
+  std::string file;
+  uint64_t begin = 0;
+  uint64_t length = 0;
+};
+
+struct Chunk {
+  Shape offsets;
+  Shape sizes;
+};
+
+bool overlap(const Chunk& a, const Chunk& b) {
+  for (size_t d = 0; d < a.sizes.size(); ++d)
+    if (a.offsets[d] >= b.offsets[d] + b.sizes[d] || b.offsets[d] >= a.offsets[d] + a.sizes[d]) return false;
+  return true;
+}
+
+class FolderReader {
+ public:
+  FolderReader(std::filesystem::path folder, const LoadOptions& options)
+      : folder_(std::move(folder)), options_(options) {}
+
+  Checkpoint read() {
+    Value names;
+    with_context("'.metadata'", [&] {
+      whole_ = MetadataHost(options_).read(*open_file(folder_ / ".metadata"));
+      metadata_ = std::move(whole_.root);
+      read_places(attribute(metadata_, "storage_data"));
+      names = attribute(metadata_, "state_dict_metadata");
+      TERN_CHECK(names.is_dict(), CheckpointError, "state_dict_metadata is {}", describe(names));
+    });
+    whole_.root = Value::dict();
+    const Value* planner = metadata_.as_object().attribute("planner_data");
+    for (const auto& [key, description] : names.as_dict()) {
+      TERN_CHECK(key.is_str(), CheckpointError, "state_dict_metadata has the key {}", key.str(100));
+      with_context(fmt::format("'{}'", key.as_str().substr(0, 100)), [&, &name = key, &what = description] {
+        Value value = class_of(what) == "TensorStorageMetadata" ? Value(read_tensor(name.as_str(), what))
+                                                                : read_object(name.as_str());
+        const Value* path = planner && planner->is_dict() ? planner->find(name) : nullptr;
+        put(path ? *path : Value::tuple({name}), std::move(value), names.length());
+      });
+    }
+    return std::move(whole_);
+  }
+
+ private:
+  void read_places(const Value& places) {
+    TERN_CHECK(places.is_dict(), CheckpointError, "storage_data is {}", describe(places));
+    TERN_CHECK(places.length() <= options_.limits.entries, CheckpointError,
+               "it has {} chunks; at most {} are accepted (limits.entries)", places.length(),
+               options_.limits.entries);
+    for (const auto& [index, info] : places.as_dict()) {
+      const Value& name = attribute(index, "fqn");
+      TERN_CHECK(name.is_str(), CheckpointError, "the name of a chunk is {}", describe(name));
+      Place place;
+      if (const Value* offset = index.as_object().attribute("offset"); offset && !offset->is_none())
+        place.offset = sizes_of(*offset);
+      const Value &file = attribute(info, "relative_path"), &begin = attribute(info, "offset"),
+                  &length = attribute(info, "length");
+      bool right = file.is_str() && begin.kind() == ValueKind::Int && begin.as_int() >= 0 &&
+                   length.kind() == ValueKind::Int && length.as_int() >= 0;
+      TERN_CHECK(right, CheckpointError, "the place of '{}' is wrong", name.as_str().substr(0, 100));
+      if (const Value* transforms = info.as_object().attribute("transform_descriptors"))
+        TERN_CHECK(transforms->is_none() || transforms->length() == 0, CheckpointError,
+                   "'{}' is stored through {}, which is not supported", name.as_str().substr(0, 100),
+                   transforms->str(100));
+      place.file = file.as_str();
+      place.begin = static_cast<uint64_t>(begin.as_int());
+      place.length = static_cast<uint64_t>(length.as_int());
+      check_plain_file_name(place.file);
+      places_[name.as_str()].push_back(std::move(place));
+    }
+  }
+
+  Value read_at(const Place& place) {
+    auto& source = files_[place.file];
+    if (!source) {
+      std::error_code ignored;
+      TERN_CHECK(std::filesystem::is_regular_file(folder_ / place.file, ignored), CheckpointError,
+                 "the file '{}' is not there", place.file);
+      source = open_file(folder_ / place.file);
+    }
+    LoadOptions options = options_;
+    options.map_location = "cpu";
+    return with_context(fmt::format("'{}', byte {}", place.file, place.begin), [&] {
+      Checkpoint part = read_torch_file(part_of(source, place.begin, place.length), options);
+      Value root = part.root;
+      whole_.absorb(std::move(part));
+      return root;
+    });
+  }
+
+  const std::vector<Place>& places_of(const std::string& name) const {
+    auto found = places_.find(name);
+    TERN_CHECK(found != places_.end(), CheckpointError, "the metadata does not say where its bytes are");
+    return found->second;
+  }
+
+  Value read_object(const std::string& name) {
+    const std::vector<Place>& places = places_of(name);
+    TERN_CHECK(places.size() == 1, CheckpointError, "an object has {} places", places.size());
+    return read_at(places[0]);
+  }
+
+  Tensor read_tensor(const std::string& name, const Value& description) {
+    Shape size = sizes_of(attribute(description, "size"));
+    std::vector<Chunk> chunks = chunks_of(attribute(description, "chunks"), size);
+    const std::vector<Place>& places = places_of(name);
+    std::map<std::vector<int64_t>, const Place*> by_offset;
+    for (const Place& place : places)
+      if (place.offset)
+        by_offset.emplace(std::vector<int64_t>(place.offset->begin(), place.offset->end()), &place);
+    // All chunks together are the tensor, so that it needs no more memory than they have.
+    std::vector<Tensor> parts;
+    for (const Chunk& chunk : chunks) {
+      auto found = by_offset.find(std::vector<int64_t>(chunk.offsets.begin(), chunk.offsets.end()));
+      const Place* place = found != by_offset.end()                   ? found->second
+                           : chunks.size() == 1 && places.size() == 1 ? &places[0]
+                                                                      : nullptr;
+      TERN_CHECK(place, CheckpointError, "the chunk at {} has no place", to_string(chunk.offsets));
+      Value value = read_at(*place);
+      TERN_CHECK(value.is_tensor() || value.is_object(), CheckpointError, "a chunk is {}, not a tensor",
+                 describe(value));
+      Tensor part = value.as_tensor();
+      TERN_CHECK(part.shape() == chunk.sizes && (parts.empty() || part.dtype() == parts[0].dtype()),
+                 CheckpointError, "the chunk at {} has shape {} and dtype {}; shape {} was announced",
+                 to_string(chunk.offsets), to_string(part.shape()), tern::name(part.dtype()),
+                 to_string(chunk.sizes));
+      TERN_CHECK(part.numel() <= static_cast<int64_t>(part.storage()->nbytes() / itemsize(part.dtype())),
+                 CheckpointError, "the chunk at {} repeats its elements", to_string(chunk.offsets));
+      parts.push_back(std::move(part));
+    }
+    Tensor whole = parts.size() == 1 ? parts[0] : merge(size, chunks, parts);
+    Device device = options_.map_location("cpu");
+    if (!device.is_cpu() && !options_.skip_data)
+      whole = tensor_from_bytes(element_bytes(whole), whole.dtype(), whole.shape(), device);
+    return whole;
+  }
+
+  std::vector<Chunk> chunks_of(const Value& list, const Shape& size) const {
+    TERN_CHECK(list.is_list() && list.length() > 0, CheckpointError, "the chunks are {}", describe(list));
+    std::vector<Chunk> chunks;
+    int64_t covered = 0, numel = checked_numel(size);
+    for (const Value& item : list.as_list()) {
+      Chunk chunk{sizes_of(attribute(item, "offsets")), sizes_of(attribute(item, "sizes"))};
+      bool inside = chunk.offsets.size() == size.size() && chunk.sizes.size() == size.size();
+      for (size_t d = 0; inside && d < size.size(); ++d)
+        inside = chunk.sizes[d] <= size[d] && chunk.offsets[d] <= size[d] - chunk.sizes[d];
+      TERN_CHECK(inside, CheckpointError, "the chunk at {} of size {} is not inside {}",
+                 to_string(chunk.offsets), to_string(chunk.sizes), to_string(size));
+      bool fits = !__builtin_add_overflow(covered, checked_numel(chunk.sizes), &covered) && covered <= numel;
+      TERN_CHECK(fits, CheckpointError, "its chunks have more elements than the {} of {}", numel,
+                 to_string(size));
+      chunks.push_back(std::move(chunk));
+    }
+    TERN_CHECK(covered == numel, CheckpointError, "its chunks have {} of the {} elements", covered, numel);
+    TERN_CHECK(chunks.size() * chunks.size() <= kMaxChunkChecks, CheckpointError, "it has {} chunks",
+               chunks.size());
+    for (size_t i = 0; i < chunks.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        TERN_CHECK(!overlap(chunks[i], chunks[j]), CheckpointError, "the chunks at {} and {} overlap",
+                   to_string(chunks[j].offsets), to_string(chunks[i].offsets));
+    return chunks;
+  }
+
+  Tensor merge(const Shape& size, const std::vector<Chunk>& chunks, const std::vector<Tensor>& parts) const {
+    DType dtype = parts[0].dtype();
+    if (options_.skip_data) {
+      size_t nbytes = static_cast<size_t>(checked_numel(size)) * itemsize(dtype);
+      return Tensor::from_storage(storage_from_blob(nullptr, nbytes, [] {}), dtype, size);
+    }
+    Tensor whole = empty_contiguous(size, checked_numel(size), dtype, kCPU);
+    Strides strides = contiguous_strides(size);
+    auto* out = static_cast<std::byte*>(whole.storage()->data());
+    const size_t width = itemsize(dtype), rank = size.size();
+    for (size_t c = 0; c < chunks.size(); ++c) {
+      std::vector<std::byte> bytes = element_bytes(parts[c]);
+      if (bytes.empty()) continue;
+      // Rows of the last dimension, with a counter over the others. A tensor of several chunks has a
+      // dimension.
+      const Chunk& chunk = chunks[c];
+      const size_t row = static_cast<size_t>(chunk.sizes[rank - 1]) * width;
+      Shape position(rank);
+      for (size_t at = 0; at < bytes.size(); at += row) {
+        int64_t element = chunk.offsets[rank - 1];
+        for (size_t d = 0; d + 1 < rank; ++d) element += (chunk.offsets[d] + position[d]) * strides[d];
+        std::memcpy(out + static_cast<size_t>(element) * width, bytes.data() + at, row);
+        for (size_t d = rank - 1; d-- > 0;) {
+          if (++position[d] < chunk.sizes[d]) break;
+          position[d] = 0;
+        }
+      }
+    }
+    return whole;
+  }
+
+  /// Puts a value at ('model', 'layers', 0, 'weight'): texts are keys of dicts, numbers places in lists.
+  void put(const Value& path, Value value, size_t most_items) {
+    TERN_CHECK(path.is_tuple() && path.length() > 0 && path.length() <= options_.limits.nesting,
+               CheckpointError, "its path is {}", path.str(100));
+    const std::vector<Value>& steps = path.as_tuple();
+    Value place = whole_.root;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const Value& step = steps[i];
+      bool last = i + 1 == steps.size();
+      Value next = last ? std::move(value) : steps[i + 1].is_int() ? Value::list() : Value::dict();
+      if (place.is_list()) {
+        bool right = step.kind() == ValueKind::Int && step.as_int() >= 0 &&
+                     static_cast<uint64_t>(step.as_int()) < most_items;
+        TERN_CHECK(right, CheckpointError, "its path {} is wrong", path.str(100));
+        std::vector<Value>& list = place.as_list();
+        auto position = static_cast<size_t>(step.as_int());
+        if (position >= list.size()) list.resize(position + 1);
+        if (last || list[position].is_none()) list[position] = next;
+        place = list[position];
+      } else {
+        TERN_CHECK(place.is_dict() && (step.is_str() || step.is_int()), CheckpointError,
+                   "its path {} leads through {}", path.str(100), describe(place));
+        if (const Value* found = place.find(step); found && !last) {
+          place = *found;
+        } else {
+          TERN_CHECK(!found, CheckpointError, "its path {} is taken", path.str(100));
+          place.as_dict().set(step, next);
+          place = next;
+        }
+      }
+    }
+  }
+
+  std::filesystem::path folder_;
+  const LoadOptions& options_;
+  Checkpoint whole_;
+  Value metadata_;
+  std::unordered_map<std::string, std::vector<Place>> places_;
+  std::unordered_map<std::string, std::shared_ptr<const ByteSource>> files_;
+};
+
+}  // namespace
+
+Checkpoint read_distributed(const std::filesystem::path& folder, const LoadOptions& options) {
+  return FolderReader(folder, options).read();
+}
+
+}  // namespace tern::io
