@@ -93,6 +93,7 @@ struct IncompatibleKeys {
   std::vector<std::string> missing_keys;     ///< of the module, not in the dict
   std::vector<std::string> unexpected_keys;  ///< in the dict, not of the module
   std::vector<std::string> mismatched;  ///< in both, with sizes or kinds that do not fit; left as they were
+  std::vector<std::string> reasons;     ///< a sentence of PyTorch's for each of them
 
   bool empty() const noexcept {
     return missing_keys.empty() && unexpected_keys.empty() && mismatched.empty();
@@ -100,10 +101,26 @@ struct IncompatibleKeys {
   /// PyTorch's text: "<All keys matched successfully>" or the lists.
   std::string str() const;
 };
+std::ostream& operator<<(std::ostream& out, const IncompatibleKeys& keys);
+
+/// What is done with a tensor whose sizes or kind do not fit the module's tensor of its name.
+enum class OnMismatch : uint8_t {
+  Error,
+  Skip,  ///< the module's stays as it is, and the name is in IncompatibleKeys::mismatched
+};
 
 struct LoadStateDictOptions {
-  /// Any difference is an error. When false, what fits is loaded and the rest is returned.
+  /// Missing and unexpected names are errors. When false they are returned, and the rest is loaded.
   bool strict = true;
+  /// What a wrapper put before the names of the dict, to be taken off: "module." for DataParallel. "auto":
+  /// whatever makes the names match, also parts in the middle (`_orig_mod.`), or a prefix that the module has
+  /// and the dict lacks.
+  std::string prefix = {};
+  /// The tensors of the dict take the place of the module's, sharing their memory, with their dtype and
+  /// device; whether a gradient is required stays the module's. Optimizers that hold the earlier tensors must
+  /// be made after it.
+  bool assign = false;
+  OnMismatch on_mismatch = OnMismatch::Error;
 };
 
 /// Base of modules. Copying a module copies the struct and shares its tensors; `nn::clone` copies the numbers
@@ -171,9 +188,10 @@ class Module {
   /// Names and tensors of all parameters and persistent buffers, with the modules' versions. The tensors
   /// share the module's storages and have no history.
   StateDict state_dict() const;
-  /// Copies tensors of the dict into the module's, converting dtype and device. With `strict`, any missing,
-  /// unexpected or mismatched name throws CheckpointError in PyTorch's words, and nothing has been changed.
-  IncompatibleKeys load_state_dict(const StateDict& dict, LoadStateDictOptions options = {});
+  /// Copies tensors of the dict into the module's, converting dtype and device. What the options make an
+  /// error throws CheckpointError with all names in PyTorch's words, and the fix where a wrapper is
+  /// recognised; then nothing has been changed.
+  IncompatibleKeys load_state_dict(const StateDict& dict, const LoadStateDictOptions& options = {});
 
   /// Calls `f` with every module, children before their parent.
   Module& apply(const std::function<void(Module&)>& f);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ostream>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,6 +11,7 @@
 #include "tern/base/check.h"
 #include "tern/nn/module.h"
 #include "tern/nn/module_walk.h"
+#include "tern/nn/state_prefix.h"
 #include "tern/nn/text.h"
 
 namespace tern::nn {
@@ -18,13 +20,13 @@ namespace {
 /// Calls `f(name, tensor)` for a module's own entries.
 template <class F>
 void for_each_entry(const Fields& fields, F&& f) {
-  for (const auto& [name, parameter] : fields.parameters) f(name, static_cast<const Tensor&>(*parameter));
+  for (const auto& [name, parameter] : fields.parameters) f(name, static_cast<Tensor&>(*parameter));
   for (const auto& [name, buffer] : fields.buffers)
-    if (buffer->persistent) f(name, static_cast<const Tensor&>(*buffer));
+    if (buffer->persistent) f(name, static_cast<Tensor&>(*buffer));
 }
 
-/// Why `loaded` can not be copied into `own`; empty when it can.
-std::string why_not(const std::string& key, const Tensor& own, const Tensor& loaded) {
+/// Why `loaded` can not be copied into `own`, or take its place; empty when it can.
+std::string why_not(const std::string& key, const Tensor& own, const Tensor& loaded, bool assign) {
   if (!loaded.defined())
     return fmt::format(
         "While copying the parameter named \"{}\", expected torch.Tensor or Tensor-like object from "
@@ -37,7 +39,13 @@ std::string why_not(const std::string& key, const Tensor& own, const Tensor& loa
         "size mismatch for {}: copying a param with shape {} from checkpoint, the shape in current model is "
         "{}.",
         key, size_text(loaded.shape()), size_text(own.shape()));
-  if (loaded.dtype() != own.dtype() && !is_computable(loaded.dtype()))
+  if (assign && own.requires_grad() && !loaded.is_floating_point())
+    return fmt::format(
+        "While copying the parameter named \"{}\", whose dtype in the checkpoint is {}: it takes the place "
+        "of "
+        "a parameter that requires a gradient, which only floating-point tensors have.",
+        key, name(loaded.dtype()));
+  if (!assign && loaded.dtype() != own.dtype() && !is_computable(loaded.dtype()))
     return fmt::format(
         "While copying the parameter named \"{}\", whose dtype in the model is {} and whose dtype in the "
         "checkpoint is {}: "
@@ -47,9 +55,22 @@ std::string why_not(const std::string& key, const Tensor& own, const Tensor& loa
 }
 
 struct Copy {
-  Tensor to;
+  Tensor* to;
   Tensor from;
 };
+
+void copy(const Tensor& own, Tensor loaded) {
+  if (loaded.dim() != own.dim()) loaded = loaded.reshape({});
+  if (loaded.device() != own.device()) loaded = loaded.to(own.device());
+  own.detach().copy_(loaded);
+}
+
+void assign(Tensor& own, const Tensor& loaded) {
+  Tensor tensor = loaded.detach();
+  if (tensor.dim() != own.dim()) tensor = tensor.reshape({});
+  tensor.requires_grad_(own.requires_grad());
+  own = tensor;
+}
 
 /// Names of the dict that belong to no entry, module by module as PyTorch lists them.
 std::vector<std::string> unexpected_names(const StateDict& dict,
@@ -107,44 +128,87 @@ StateDict Module::state_dict() const {
   return dict;
 }
 
-IncompatibleKeys Module::load_state_dict(const StateDict& dict, LoadStateDictOptions options) {
+namespace {
+
+std::vector<std::string> state_names(const Module& module) {
+  std::vector<std::string> names;
+  walk(module, [&](const std::string& path, Module&, const Fields& fields) {
+    for_each_entry(fields,
+                   [&](const std::string& name, const Tensor&) { names.push_back(join_path(path, name)); });
+  });
+  return names;
+}
+
+/// PyTorch's sentences for what the options make errors; "" when there is none.
+std::string sentences(const IncompatibleKeys& keys, const LoadStateDictOptions& options) {
+  std::string text;
+  if (options.strict && !keys.missing_keys.empty())
+    text += "\n\tMissing key(s) in state_dict: " + quoted(keys.missing_keys) + ". ";
+  if (options.strict && !keys.unexpected_keys.empty())
+    text += "\n\tUnexpected key(s) in state_dict: " + quoted(keys.unexpected_keys) + ". ";
+  if (options.on_mismatch == OnMismatch::Error)
+    for (const std::string& reason : keys.reasons) text += "\n\t" + reason;
+  return text;
+}
+
+/// The way out that fits the error.
+std::string remedy(const Module& module, const StateDict& dict, const IncompatibleKeys& keys,
+                   const LoadStateDictOptions& options) {
+  if (options.prefix != "auto" && !keys.missing_keys.empty()) {
+    const NameFix fix = find_name_fix(dict, state_names(module));
+    if (!fix.empty())
+      return fmt::format(
+          "\n\tNames in the dict {}: load with .prefix = \"auto\"{}.", fix.str(),
+          fix.add.empty() && fix.drop.empty() ? fmt::format(" or \"{}\"", fix.strip) : std::string());
+  }
+  if (keys.missing_keys.empty() && keys.unexpected_keys.empty())
+    return "\n\tTo load the others and leave these as they are: .on_mismatch = OnMismatch::Skip.";
+  return {};
+}
+
+}  // namespace
+
+std::ostream& operator<<(std::ostream& out, const IncompatibleKeys& keys) { return out << keys.str(); }
+
+IncompatibleKeys Module::load_state_dict(const StateDict& given, const LoadStateDictOptions& options) {
+  StateDict renamed;
+  if (options.prefix == "auto")
+    renamed = find_name_fix(given, state_names(*this)).apply(given);
+  else if (!options.prefix.empty())
+    renamed = strip_prefix(given, options.prefix);
+  const StateDict& dict = options.prefix.empty() ? given : renamed;
+
   IncompatibleKeys keys;
-  std::vector<std::string> errors;
   std::vector<Copy> copies;
   std::unordered_set<std::string> expected;
   std::unordered_map<std::string, size_t> module_order;
   walk(*this, [&](const std::string& path, Module& module, const Fields& fields) {
     module_order.emplace(path, module_order.size());
-    for_each_entry(fields, [&](const std::string& name, const Tensor& own) {
+    for_each_entry(fields, [&](const std::string& name, Tensor& own) {
       std::string key = join_path(path, name);
       expected.insert(key);
       const Tensor* loaded = dict.find(key);
       if (!loaded) {
         if (!module.may_be_absent(name, dict.version(path))) keys.missing_keys.push_back(key);
-      } else if (std::string reason = why_not(key, own, *loaded); !reason.empty()) {
+      } else if (std::string reason = why_not(key, own, *loaded, options.assign); !reason.empty()) {
         keys.mismatched.push_back(key);
-        errors.push_back(std::move(reason));
+        keys.reasons.push_back(std::move(reason));
       } else {
-        copies.push_back({own.detach(), *loaded});
+        copies.push_back({&own, *loaded});
       }
     });
   });
   keys.unexpected_keys = unexpected_names(dict, expected, module_order);
 
-  if (options.strict && !keys.empty()) {
-    std::string text = "Error(s) in loading state_dict for " + class_name() + ":";
-    if (!keys.missing_keys.empty())
-      text += "\n\tMissing key(s) in state_dict: " + quoted(keys.missing_keys) + ". ";
-    if (!keys.unexpected_keys.empty())
-      text += "\n\tUnexpected key(s) in state_dict: " + quoted(keys.unexpected_keys) + ". ";
-    for (const std::string& error : errors) text += "\n\t" + error;
-    throw CheckpointError(text);
-  }
+  if (std::string text = sentences(keys, options); !text.empty())
+    throw CheckpointError("Error(s) in loading state_dict for " + class_name() + ":" + text +
+                          remedy(*this, dict, keys, options));
   NoGradGuard no_grad;
-  for (Copy& copy : copies) {
-    Tensor from = copy.from.dim() == copy.to.dim() ? copy.from : copy.from.reshape({});
-    if (from.device() != copy.to.device()) from = from.to(copy.to.device());
-    copy.to.copy_(from);
+  for (Copy& entry : copies) {
+    if (options.assign)
+      assign(*entry.to, entry.from);
+    else
+      copy(*entry.to, entry.from);
   }
   return keys;
 }

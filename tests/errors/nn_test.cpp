@@ -122,7 +122,8 @@ std::vector<WrongUse> state_dict_rows() {
          for (const auto& [name, tensor] : net.state_dict()) wrapped.insert("module." + name, tensor);
          net.load_state_dict(wrapped);
        },
-       {"Missing key(s)", "\"weight\", \"bias\"", "Unexpected key(s)", "\"module.weight\", \"module.bias\""}},
+       {"Missing key(s)", "\"weight\", \"bias\"", "Unexpected key(s)", "\"module.weight\", \"module.bias\"",
+        "begin with 'module.' (torch.nn.DataParallel", ".prefix = \"auto\""}},
       {"shape",
        checkpoint,
        [] { load_changed([](StateDict& d) {

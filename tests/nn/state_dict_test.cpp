@@ -1,6 +1,8 @@
 // state_dict and load_state_dict: names, order, versions, sentences.
 #include <gmock/gmock.h>
 
+#include <sstream>
+
 #include "tern/nn/containers.h"
 #include "tern/nn/linear.h"
 #include "tern/nn/module.h"
@@ -109,7 +111,10 @@ TEST(StateDict, StrictErrorsHavePyTorchsSentencesAndChangeNothing) {
             "checkpoint but received an undefined tensor");
   EXPECT_EQ(net.fc.bias.detach().to_vector<float>(), bias);
 
-  IncompatibleKeys keys = net.load_state_dict(dict, {.strict = false});
+  EXPECT_THROW(net.load_state_dict(dict, {.strict = false}), CheckpointError);  // sizes, as in PyTorch
+  EXPECT_EQ(net.fc.bias.detach().to_vector<float>(), bias);
+
+  IncompatibleKeys keys = net.load_state_dict(dict, {.strict = false, .on_mismatch = OnMismatch::Skip});
   EXPECT_THAT(keys.missing_keys, ElementsAre("gain", "bn.num_batches_tracked"));
   EXPECT_THAT(keys.unexpected_keys, ElementsAre("other.w", "unknown", "bn.extra"));
   EXPECT_THAT(keys.mismatched, ElementsAre("fc.weight", "bn.running_var"));
@@ -174,6 +179,131 @@ TEST(StateDict, WithoutPrefixNamesStayApart) {
   StateDict dict{{"gain", ones({})}, {"module.gain", zeros({})}};
   EXPECT_THROW(consume_prefix_in_state_dict_if_present(dict, "module."), CheckpointError);
   EXPECT_THAT(names(dict), ElementsAre("gain", "module.gain"));
+}
+
+/// The names of `net`'s dict with `prefix` before them.
+StateDict wrapped(const Net& net, std::string_view prefix) { return add_prefix(copy_of(net), prefix); }
+
+TEST(StateDict, AWrapperIsNamedWithTheFix) {
+  Net net;
+  for (const char* prefix : {"module.", "_orig_mod.", "model.", "_orig_mod.module.", "backbone.net."}) {
+    const StateDict dict = wrapped(net, prefix);
+    const std::string error = strict_error(net, dict);
+    EXPECT_THAT(error, ::testing::HasSubstr("Missing key(s) in state_dict: \"gain\", \"fc.weight\""));
+    EXPECT_THAT(error, ::testing::HasSubstr("load with .prefix = \"auto\""));
+    EXPECT_TRUE(net.load_state_dict(dict, {.prefix = "auto"}).empty()) << prefix;
+    EXPECT_TRUE(net.load_state_dict(dict, {.prefix = prefix}).empty()) << prefix;
+  }
+  EXPECT_THAT(strict_error(net, wrapped(net, "module.")),
+              ::testing::EndsWith("\n\tNames in the dict begin with 'module.' (torch.nn.DataParallel or "
+                                  "DistributedDataParallel): load with .prefix = \"auto\" or \"module.\"."));
+  EXPECT_TRUE(net.load_state_dict(copy_of(net), {.prefix = "auto"}).empty());
+  EXPECT_TRUE(net.load_state_dict(copy_of(net), {.prefix = "module."}).empty());
+}
+
+TEST(StateDict, ThePrefixOfAWrapperIsAdded) {
+  struct Wrapper : Module {
+    Net module;
+    void collect_fields(Fields& fields) override { fields.add("module", module); }
+  };
+  Wrapper wrapper;
+  const StateDict dict = copy_of(Net());
+  EXPECT_THAT(strict_error(wrapper, dict), ::testing::HasSubstr("lack the model's 'module.'"));
+  EXPECT_TRUE(wrapper.load_state_dict(dict, {.prefix = "auto"}).empty());
+}
+
+TEST(StateDict, PartsOfWrappersInTheMiddle) {
+  Net net;
+  const StateDict dict =
+      rename_keys(copy_of(net), {{"^fc\\.", "module.fc._orig_mod."}, {"^(bn|gain)", "module.$1"}});
+  EXPECT_THAT(names(dict), ::testing::Contains("module.fc._orig_mod.weight"));
+  EXPECT_THAT(strict_error(net, dict),
+              ::testing::HasSubstr("'_orig_mod.' (torch.compile), and begin with 'module.'"));
+  EXPECT_TRUE(net.load_state_dict(dict, {.prefix = "auto"}).empty());
+}
+
+TEST(StateDict, NoFixWhereNoneFits) {
+  Net net;
+  StateDict dict{{"a.x", ones({1})}, {"b.y", ones({1})}};
+  EXPECT_THAT(strict_error(net, dict), ::testing::Not(::testing::HasSubstr("auto")));
+  EXPECT_THROW(net.load_state_dict(dict, {.prefix = "auto"}), CheckpointError);
+  // Two places fit as well as each other.
+  Linear one(2, 3);
+  dict = StateDict{
+      {"a.weight", ones({3, 2})}, {"a.bias", ones({3})}, {"b.weight", ones({3, 2})}, {"b.bias", ones({3})}};
+  EXPECT_THAT(strict_error(one, dict), ::testing::Not(::testing::HasSubstr("auto")));
+}
+
+TEST(StateDict, OtherNamesBesideThoseOfTheWrapperStayUnexpected) {
+  Net net;
+  StateDict dict = wrapped(net, "model.");
+  dict.insert("loss.weight", ones({2}));
+  EXPECT_THAT(net.load_state_dict(dict, {.strict = false, .prefix = "auto"}).unexpected_keys,
+              ElementsAre("loss.weight"));
+  EXPECT_THROW(net.load_state_dict(dict, {.prefix = "auto"}), CheckpointError);
+}
+
+TEST(StateDict, SkipsAHeadThatDoesNotFit) {
+  Net net;
+  StateDict dict = copy_of(net);
+  dict["fc.weight"] = zeros({10, 2});
+  dict["fc.bias"] = zeros({10});
+  dict["gain"] = full({}, 7.0);
+  const std::vector<float> weight = net.fc.weight.detach().to_vector<float>();
+  EXPECT_THAT(strict_error(net, dict), ::testing::HasSubstr(".on_mismatch = OnMismatch::Skip"));
+  const IncompatibleKeys keys = net.load_state_dict(dict, {.on_mismatch = OnMismatch::Skip});
+  EXPECT_THAT(keys.mismatched, ElementsAre("fc.weight", "fc.bias"));
+  EXPECT_EQ(
+      keys.reasons.at(1),
+      "size mismatch for fc.bias: copying a param with shape torch.Size([10]) from checkpoint, the shape "
+      "in current model is torch.Size([3]).");
+  EXPECT_EQ(net.fc.weight.detach().to_vector<float>(), weight);
+  EXPECT_EQ(net.gain.detach().item<float>(), 7);
+  std::ostringstream out;
+  out << keys;
+  EXPECT_EQ(out.str(),
+            "_IncompatibleKeys(missing_keys=[], unexpected_keys=[], mismatched=['fc.weight', 'fc.bias'])");
+}
+
+TEST(StateDict, AssignTakesTheDictsTensors) {
+  Net net;
+  net.fc.bias.requires_grad_(false);
+  StateDict dict = copy_of(Net());
+  dict["fc.weight"] = full({3, 2}, 0.5, {.dtype = float64});
+  dict["gain"] = full({1}, 4.0);
+  net.load_state_dict(dict, {.assign = true});
+  EXPECT_EQ(net.fc.weight.dtype(), float64);
+  EXPECT_EQ(net.fc.weight.storage(), dict["fc.weight"].storage());
+  EXPECT_TRUE(net.fc.weight.requires_grad());
+  EXPECT_FALSE(net.fc.bias.requires_grad());
+  EXPECT_FALSE(dict["fc.weight"].requires_grad());
+  EXPECT_EQ(net.bn.running_mean.storage(), dict["bn.running_mean"].storage());
+  EXPECT_EQ(net.gain.dim(), 0);
+  EXPECT_EQ(net.gain.storage(), dict["gain"].storage());
+
+  // Nothing changes when there is an error.
+  StateDict broken = copy_of(Net());
+  broken["fc.weight"] = zeros({3, 2}, {.dtype = int64});
+  EXPECT_THAT([&] { net.load_state_dict(broken, {.assign = true}); },
+              ::testing::ThrowsMessage<CheckpointError>(
+                  ::testing::HasSubstr("\"fc.weight\", whose dtype in the checkpoint is int64")));
+  EXPECT_EQ(net.bn.running_mean.storage(), dict["bn.running_mean"].storage());
+}
+
+TEST(StateDict, NamesByPatterns) {
+  const StateDict dict{
+      {"backbone.conv.gamma", ones({1})}, {"backbone.fc.beta", ones({1})}, {"head.gamma", ones({1})}};
+  EXPECT_THAT(
+      names(rename_keys(dict, {{"^backbone\\.", ""}, {"\\.gamma$", ".weight"}, {"\\.beta$", ".bias"}})),
+      ElementsAre("conv.weight", "fc.bias", "head.weight"));
+  EXPECT_THAT(names(rename_keys(dict, {{"^(\\w+)\\.", "net.$1."}})),
+              ElementsAre("net.backbone.conv.gamma", "net.backbone.fc.beta", "net.head.gamma"));
+  EXPECT_THROW(rename_keys(dict, {{"(", ""}}), ValueError);
+  EXPECT_THROW(rename_keys(dict, {{".*", "x"}}), CheckpointError);
+  StateDict versions = copy_of(Net());
+  EXPECT_EQ(rename_keys(versions, {{"^bn\\.", "norm."}}).version("norm"), 2);
+  EXPECT_EQ(add_prefix(versions, "net.").version("net.bn"), 2);
+  EXPECT_EQ(strip_prefix(add_prefix(versions, "net."), "net.").versions(), versions.versions());
 }
 
 }  // namespace
