@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -94,6 +95,9 @@ class FileSystem {
   /// Replaces `to` in one step.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual void remove(const std::filesystem::path& path) = 0;
+  /// Removes temporary files of AtomicFile in `folder` whose process is gone. Does nothing where that cannot
+  /// be known, and reports no errors.
+  virtual void remove_abandoned(const std::filesystem::path& folder) noexcept = 0;
   /// Returns when the names in `folder` are on the disk.
   virtual void sync_folder(const std::filesystem::path& folder) = 0;
 
@@ -102,7 +106,8 @@ class FileSystem {
 
 /// A file that replaces `path` in one step when `commit` is called, after its content has reached the disk.
 /// When it is destroyed without a commit, or anything fails, the old file is as it was and nothing is left
-/// behind. Symbolic links are followed.
+/// behind; what a killed process left is removed by the next AtomicFile in the folder. Symbolic links are
+/// followed. Of several that write one path, in one or more processes, the last to commit wins whole.
 class AtomicFile final : public ByteSink {
  public:
   /// Throws IoError when the folder is missing, `path` is not a regular file, or writing there is not
@@ -132,5 +137,9 @@ class AtomicFile final : public ByteSink {
   bool committed_ = false;
   std::vector<std::byte> buffer_;
 };
+
+/// Writes a file in one step by way of an AtomicFile. Errors get the path, whoever throws them.
+void write_atomically(const std::filesystem::path& path, bool sync,
+                      const std::function<void(ByteSink& sink)>& write);
 
 }  // namespace tern::io

@@ -1,6 +1,8 @@
 // Writing files: the operating system's side, and files that appear whole or not at all. Reading is in
 // file.cpp.
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,7 +21,14 @@ namespace {
 constexpr size_t kBufferBytes = size_t{1} << 20;
 /// The kernel is told to begin writing after this many bytes, so that the disk works while later bytes are
 /// prepared.
-constexpr uint64_t kWriteBehindBytes = uint64_t{16} << 20;
+constexpr size_t kWriteBehindBytes = size_t{4} << 20;
+
+constexpr std::string_view kTemporaryBegin = ".tern-", kTemporaryEnd = ".tmp";
+
+std::string temporary_name() {
+  static thread_local std::random_device device;
+  return fmt::format("{}{:08x}{:08x}{}", kTemporaryBegin, device(), device(), kTemporaryEnd);
+}
 
 [[noreturn]] void throw_system(const char* operation, int cause) {
   TERN_THROW(IoError, "{} failed: {}", operation, std::generic_category().message(cause));
@@ -34,19 +43,14 @@ class NativeFile final : public OutputFile {
 
   void write(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
-      ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
+      auto piece = bytes.first(std::min(bytes.size(), kWriteBehindBytes));
+      ssize_t done = ::write(descriptor_, piece.data(), piece.size());
       if (done < 0 && errno == EINTR) continue;
       if (done < 0) throw_system("writing", errno);
       bytes = bytes.subspan(static_cast<size_t>(done));
       position_ += static_cast<uint64_t>(done);
+      begin_writing();
     }
-#if defined(__linux__)
-    if (position_ - begun_ >= kWriteBehindBytes) {
-      ::sync_file_range(descriptor_, static_cast<off_t>(begun_), static_cast<off_t>(position_ - begun_),
-                        SYNC_FILE_RANGE_WRITE);
-      begun_ = position_;
-    }
-#endif
   }
   void sync() override {
     if (::fsync(descriptor_) != 0) throw_system("syncing to disk", errno);
@@ -54,6 +58,15 @@ class NativeFile final : public OutputFile {
   int descriptor() const noexcept { return descriptor_; }
 
  private:
+  void begin_writing() noexcept {
+#if defined(__linux__)
+    if (position_ - begun_ < kWriteBehindBytes) return;
+    ::sync_file_range(descriptor_, static_cast<off_t>(begun_), static_cast<off_t>(position_ - begun_),
+                      SYNC_FILE_RANGE_WRITE);
+    begun_ = position_;
+#endif
+  }
+
   int descriptor_;
   uint64_t position_ = 0;
   uint64_t begun_ = 0;
@@ -64,7 +77,10 @@ class NativeFileSystem final : public FileSystem {
   std::unique_ptr<OutputFile> create_unnamed([[maybe_unused]] const std::filesystem::path& folder) override {
 #if defined(O_TMPFILE)
     int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (descriptor >= 0) return std::make_unique<NativeFile>(descriptor);
+    if (descriptor >= 0) {
+      mark_alive(descriptor);
+      return std::make_unique<NativeFile>(descriptor);
+    }
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
       throw_system("creating a temporary file", errno);
 #endif
@@ -80,7 +96,13 @@ class NativeFileSystem final : public FileSystem {
   std::unique_ptr<OutputFile> create(const std::filesystem::path& path) override {
     int descriptor = ::open(path.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
     if (descriptor < 0) throw_system("creating a temporary file", errno);
-    return std::make_unique<NativeFile>(descriptor);
+    auto file = std::make_unique<NativeFile>(descriptor);
+    mark_alive(descriptor);
+    struct stat status {};
+    // Between the two calls another process may have taken it for abandoned.
+    TERN_CHECK(::fstat(descriptor, &status) != 0 || status.st_nlink > 0, IoError,
+               "creating a temporary file failed: another process removed it; save again");
+    return file;
   }
 
   void copy_permissions(OutputFile& file, const std::filesystem::path& like) override {
@@ -98,6 +120,25 @@ class NativeFileSystem final : public FileSystem {
     if (::unlink(path.c_str()) != 0) throw_system("removing the temporary file", errno);
   }
 
+  /// A temporary file that nobody has locked is abandoned: locks end with the process.
+  void remove_abandoned(const std::filesystem::path& folder) noexcept override {
+    DIR* entries = ::opendir(folder.c_str());
+    if (!entries) return;
+    while (const dirent* entry = ::readdir(entries)) {
+      std::string_view name = entry->d_name;
+      if (!name.starts_with(kTemporaryBegin) || !name.ends_with(kTemporaryEnd)) continue;
+      int descriptor =
+          ::openat(::dirfd(entries), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+      if (descriptor < 0) continue;
+      struct stat status {};
+      if (::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) &&
+          ::flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        ::unlinkat(::dirfd(entries), entry->d_name, 0);
+      ::close(descriptor);
+    }
+    ::closedir(entries);
+  }
+
   void sync_folder(const std::filesystem::path& folder) override {
     int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) throw_system("syncing the folder", errno);
@@ -107,12 +148,11 @@ class NativeFileSystem final : public FileSystem {
     // Some network file systems cannot sync a folder, and say so with EINVAL.
     if (failed != 0 && cause != EINVAL) throw_system("syncing the folder", cause);
   }
-};
 
-std::string random_name() {
-  static thread_local std::random_device device;
-  return fmt::format(".tern-{:08x}{:08x}.tmp", device(), device());
-}
+ private:
+  /// Where files cannot be locked they are never taken for abandoned either.
+  static void mark_alive(int descriptor) noexcept { ::flock(descriptor, LOCK_EX | LOCK_NB); }
+};
 
 }  // namespace
 
@@ -159,7 +199,9 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
     status = std::filesystem::status(folder, error);
     TERN_CHECK(std::filesystem::exists(status), IoError, "the folder '{}' does not exist", folder.string());
     TERN_CHECK(std::filesystem::is_directory(status), IoError, "'{}' is not a folder", folder.string());
-    temporary_ = folder / random_name();
+    if (::access(folder.c_str(), W_OK | X_OK) != 0) throw_system("creating a file in the folder", errno);
+    system_.remove_abandoned(folder);
+    temporary_ = folder / temporary_name();
     file_ = system_.create_unnamed(folder);
     if (!file_) {
       file_ = system_.create(temporary_);
@@ -222,6 +264,20 @@ void AtomicFile::discard() noexcept {
   } catch (const Error&) {
     // The first failure is the one worth reporting.
   }
+}
+
+void write_atomically(const std::filesystem::path& path, bool sync,
+                      const std::function<void(ByteSink& sink)>& write) {
+  AtomicFile file(path);
+  try {
+    write(file);
+  } catch (const IoError&) {
+    throw;  // of the file, which has given its path
+  } catch (Error& error) {
+    error.add_context(fmt::format("saving '{}'", path.string()));
+    throw;
+  }
+  file.commit(sync);
 }
 
 }  // namespace tern::io

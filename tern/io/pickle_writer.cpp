@@ -21,7 +21,7 @@ constexpr size_t kBatch = 1000;
 
 class Writer {
  public:
-  explicit Writer(const ReferStorage& refer) : refer_(refer) {}
+  Writer(const ReferStorage& refer, bool stream) : refer_(refer), stream_(stream) {}
 
   std::string run(const Value& root) {
     op(0x80);
@@ -393,10 +393,10 @@ class Writer {
   // ---- tensors
   // ------------------------------------------------------------------------------------------------------------
 
-  /// ('storage', class, key, location, numel) BINPERSID
-  void storage_id(const Storage& storage, DType dtype) {
+  /// ('storage', class, key, location, numel) BINPERSID; gives back what of the storage has this key.
+  ElementRange storage_id(const Storage& storage, DType dtype, ElementRange range) {
     std::string_view class_name = storage_class(dtype);
-    StorageReference reference = refer_(storage, dtype);
+    StorageReference reference = refer_(storage, dtype, range);
     op('(');
     text("storage");
     if (class_name.empty())
@@ -407,18 +407,31 @@ class Writer {
     append_le(out_, static_cast<uint32_t>(reference.key.size()));
     out_ += reference.key;
     text(reference.location);
-    size_t width = class_name.empty() ? 1 : itemsize(dtype);
-    integer(static_cast<int64_t>(storage->nbytes() / width));
+    size_t width = class_name.empty() ? itemsize(dtype) : 1;
+    integer((reference.part.end - reference.part.begin) * static_cast<int64_t>(width));
+    if (stream_) op('N');  // the storage is no view of another
     op('t');
     op('Q');
+    return reference.part;
   }
 
   void storage(const Value& value) {
     const StorageValue& held = value.as_storage();
     if (!held.storage) fail("it is an undefined storage");
     if (held.offset != 0) fail("it is a part of a storage without a tensor");
-    storage_id(held.storage, held.dtype);
+    storage_id(held.storage, held.dtype,
+               {0, static_cast<int64_t>(held.storage->nbytes() / itemsize(held.dtype))});
     remember(value);
+  }
+
+  /// The elements of its storage between the first and the last that the tensor uses.
+  static ElementRange extent(const Tensor& tensor) {
+    const int64_t first = tensor.storage_offset();
+    if (tensor.numel() == 0) return {first, first};
+    int64_t last = first;
+    for (int64_t d = 0; d < tensor.dim(); ++d)
+      last += (tensor.shape()[static_cast<size_t>(d)] - 1) * tensor.strides()[static_cast<size_t>(d)];
+    return {first, last + 1};
   }
 
   void tensor(const Value& value) {
@@ -430,8 +443,9 @@ class Writer {
     bool typed = !storage_class(tensor.dtype()).empty();
     global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     op('(');
-    storage_id(tensor.storage(), tensor.dtype());
-    integer(tensor.storage_offset());
+    const ElementRange part = storage_id(tensor.storage(), tensor.dtype(), extent(tensor));
+    integer(tensor.numel() == 0 ? std::max<int64_t>(0, tensor.storage_offset() - part.begin)
+                                : tensor.storage_offset() - part.begin);
     integers(tensor.shape());
     integers(tensor.strides());
     boolean(tensor.requires_grad());
@@ -447,6 +461,7 @@ class Writer {
   };
 
   const ReferStorage& refer_;
+  const bool stream_;
   std::string out_;
   std::string scratch_;
   uint32_t next_memo_ = 0;
@@ -499,6 +514,8 @@ std::string_view storage_class(DType dtype) noexcept {
   }
 }
 
-std::string write_pickle(const Value& value, const ReferStorage& refer) { return Writer(refer).run(value); }
+std::string write_pickle(const Value& value, const ReferStorage& refer, bool stream) {
+  return Writer(refer, stream).run(value);
+}
 
 }  // namespace tern::io

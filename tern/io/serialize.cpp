@@ -68,19 +68,6 @@ Device MapLocation::operator()(const std::string& location) const {
   return existing(*device);
 }
 
-void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options) {
-  io::AtomicFile file(path);
-  with_context(fmt::format("saving '{}'", path.string()),
-               [&] { io::write_torch_zip(value, file, io::archive_name_for(path)); });
-  file.commit(options.sync);
-}
-
-std::vector<std::byte> save_to_buffer(const Value& value) {
-  io::MemorySink sink;
-  io::write_torch_zip(value, sink, "archive");
-  return std::move(sink.bytes());
-}
-
 Value load(const std::filesystem::path& path, const LoadOptions& options) {
   return with_context(fmt::format("loading '{}'", path.string()),
                       [&] { return io::read_checkpoint(path, options).root; });

@@ -1,5 +1,5 @@
-// save and load: values to and from files in PyTorch's formats, and safetensors. The tree of values is in
-// value.h.
+// load: values from files in PyTorch's formats, and safetensors. Writing them is in save.h, which this header
+// brings along; the tree of values is in value.h.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <variant>
 #include <vector>
 
+#include "tern/io/save.h"
 #include "tern/io/value.h"
 
 namespace tern {
@@ -71,20 +72,6 @@ struct LoadOptions {
   bool skip_data = false;
 };
 
-struct SaveOptions {
-  /// Return only when the file is on the disk.
-  bool sync = true;
-};
-
-/// Writes a tensor, number, text, list, tuple, dict, StateDict or any tree of them in PyTorch's zip format,
-/// which `torch.load(path, weights_only=True)` opens. Tensors that share memory still share it after loading.
-/// The file appears in one step: on failure (IoError) the old one is untouched. Throws ValueError for what
-/// cannot be written.
-void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options = {});
-
-/// The same into memory.
-std::vector<std::byte> save_to_buffer(const Value& value);
-
 /// Reads a file that `save` or `torch.save` wrote, a safetensors file or .npz (a dict), a .npy (a tensor),
 /// the shards of a HuggingFace index (`*.index.json`, or the folder that has one), a folder of PyTorch's
 /// distributed checkpoints. Throws IoError when the file cannot be read, CheckpointError when it is broken or
@@ -99,15 +86,6 @@ struct SafetensorsFile {
   StateDict tensors;
   std::map<std::string, std::string> metadata;
 };
-
-/// Writes a safetensors file, in one step as `save`. Values in row-major order; tensors that share memory are
-/// written each. Throws DTypeError for dtypes that the format lacks (complex128).
-void save_safetensors(const StateDict& tensors, const std::filesystem::path& path,
-                      const std::map<std::string, std::string>& metadata = {{"format", "pt"}},
-                      const SaveOptions& options = {});
-std::vector<std::byte> save_safetensors_to_buffer(const StateDict& tensors,
-                                                  const std::map<std::string, std::string>& metadata = {
-                                                      {"format", "pt"}});
 
 /// Reads a safetensors file; tensors come in the order of their data. Throws CheckpointError by the rules of
 /// the format's reference implementation, and for duplicate names.

@@ -62,10 +62,4 @@ Checkpoint read_checkpoint(std::shared_ptr<const ByteSource> source, const LoadO
 /// have.
 void check_plain_file_name(std::string_view name);
 
-/// Writes the zip format. `archive_name` is the folder inside the archive.
-void write_torch_zip(const Value& value, ByteSink& sink, std::string_view archive_name);
-
-/// The name that torch.save gives to the folder for a file of this path.
-std::string archive_name_for(const std::filesystem::path& path);
-
 }  // namespace tern::io

@@ -1,42 +1,29 @@
-// Writing PyTorch's zip format: the tree first, then each storage once, straight from its memory.
-#include <unordered_map>
-
-#include "tern/base/check.h"
-#include "tern/io/pickle_writer.h"
+// Writing PyTorch's zip format: the tree first, then each storage once, straight from its memory. Entries and
+// their order are those of torch.save since 2.10 (caffe2/serialize/inline_container.cc).
 #include "tern/io/tensor_bytes.h"
-#include "tern/io/torch_file.h"
+#include "tern/io/torch_writer.h"
 #include "tern/io/zip_writer.h"
 
 namespace tern::io {
 
-void write_torch_zip(const Value& value, ByteSink& sink, std::string_view archive_name) {
-  struct Held {
-    Storage storage;
-    DType dtype;
-  };
-  std::vector<Held> storages;
-  std::unordered_map<const StorageImpl*, size_t> keys;
-  auto refer = [&](const Storage& storage, DType dtype) {
-    auto [found, added] = keys.try_emplace(storage.get(), storages.size());
-    if (added) storages.push_back({storage, dtype});
-    TERN_CHECK(
-        storages[found->second].dtype == dtype, ValueError,
-        "Cannot save multiple tensors or storages that view the same data as different types ({} and {})",
-        name(storages[found->second].dtype), name(dtype));
-    return StorageReference{std::to_string(found->second), storage->device().str()};
-  };
-  std::string pickle = write_pickle(value, refer);
-
+void write_torch_zip(const Value& value, ByteSink& sink, std::string_view archive_name,
+                     const TorchWriteOptions& options) {
+  TorchTree tree = make_torch_tree(value, options);
   std::string folder = std::string(archive_name) + "/";
   ZipWriter zip(sink);
-  zip.add(folder + "data.pkl", pickle);
+  zip.add(folder + "data.pkl", tree.pickle);
+  zip.add(folder + ".format_version", "1");
+  zip.add(folder + ".storage_alignment", std::to_string(ZipWriter::kAlignment));
   zip.add(folder + "byteorder", "little");
-  for (size_t key = 0; key < storages.size(); ++key) {
-    const StorageImpl& storage = *storages[key].storage;
-    size_t width = itemsize(storages[key].dtype);
-    size_t nbytes = storage.nbytes() / width * width;
-    zip.begin(folder + "data/" + std::to_string(key), nbytes);
-    visit_bytes(storage, 0, nbytes, [&](std::span<const std::byte> bytes) { zip.write(bytes); });
+  std::string name = folder + "data/";
+  const size_t prefix = name.size();
+  for (size_t key = 0; key < tree.storages.size(); ++key) {
+    const WrittenStorage& part = tree.storages[key];
+    name.resize(prefix);
+    name += std::to_string(key);
+    zip.begin(name, part.nbytes);
+    visit_bytes(*part.storage, part.begin, part.nbytes,
+                [&](std::span<const std::byte> bytes) { zip.write(bytes); });
     zip.end();
   }
   zip.add(folder + "version", "3\n");

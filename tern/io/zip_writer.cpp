@@ -2,6 +2,7 @@
 #include "tern/io/zip_writer.h"
 
 #include <algorithm>
+#include <future>
 
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
@@ -11,11 +12,12 @@ namespace tern::io {
 
 namespace {
 
-constexpr uint64_t kAlignment = 64;
 constexpr uint64_t kLarge = 0xffffffff;
 constexpr uint16_t kNamesAreUtf8 = 0x0800, kSizesFollow = 0x0008;
 /// Summed and written piece by piece, so that the second use finds the bytes in the processor's cache.
 constexpr size_t kPieceSize = size_t{1} << 19;
+/// From here on a thread for the sum costs less than it saves.
+constexpr size_t kLargeBytes = size_t{4} << 20;
 
 uint16_t flags_for(uint64_t size) { return size == 0 ? kNamesAreUtf8 : kNamesAreUtf8 | kSizesFollow; }
 
@@ -55,8 +57,8 @@ void ZipWriter::begin(std::string_view name, uint64_t size) {
   append_le(extra, padding);
   extra.append(padding, 'Z');
 
-  std::string header;
-  header.reserve(30 + name.size() + extra.size());
+  std::string& header = scratch_;
+  header.clear();
   append_le<uint32_t>(header, 0x04034b50);
   append_le<uint16_t>(header, 0);
   append_le<uint16_t>(header, flags_for(size));
@@ -64,7 +66,8 @@ void ZipWriter::begin(std::string_view name, uint64_t size) {
   append_le(header, static_cast<uint16_t>(name.size()));
   append_le(header, static_cast<uint16_t>(extra.size()));
   header += name;
-  put(header + extra);
+  header += extra;
+  put(header);
   entries_.push_back({std::string(name), offset, size, 0});
   remaining_ = size;
 }
@@ -75,6 +78,12 @@ void ZipWriter::write(std::span<const std::byte> bytes) {
   remaining_ -= bytes.size();
   position_ += bytes.size();
   uint32_t& crc = entries_.back().crc;
+  if (bytes.size() >= kLargeBytes) {
+    std::future<uint32_t> sum = std::async(std::launch::async, [&] { return crc32(crc, bytes); });
+    sink_.write(bytes);
+    crc = sum.get();
+    return;
+  }
   while (!bytes.empty()) {
     auto piece = bytes.first(std::min(bytes.size(), kPieceSize));
     crc = crc32(crc, piece);
@@ -107,9 +116,10 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> content) {
 
 void ZipWriter::finish() {
   uint64_t directory_offset = position_;
+  std::string record;
   for (const Entry& entry : entries_) {
     std::string extra = zip64_field(entry.size, entry.size, entry.offset);
-    std::string record;
+    record.clear();
     append_le<uint32_t>(record, 0x02014b50);
     append_le<uint16_t>(record, 0);
     append_le<uint16_t>(record, 0);
@@ -122,7 +132,9 @@ void ZipWriter::finish() {
     append_le(record, static_cast<uint16_t>(extra.size()));
     record.append(2 + 2 + 2 + 4, '\0');  // comment, disk, attributes
     append_le(record, clamped(entry.offset));
-    put(record + entry.name + extra);
+    record += entry.name;
+    record += extra;
+    put(record);
   }
   uint64_t directory_size = position_ - directory_offset;
   uint64_t zip64_offset = position_;

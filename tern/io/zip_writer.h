@@ -15,10 +15,14 @@ namespace tern::io {
 /// the data, and a zip64 end record is always there.
 class ZipWriter {
  public:
+  /// The data of each entry begins at a multiple of this.
+  static constexpr uint64_t kAlignment = 64;
+
   explicit ZipWriter(ByteSink& sink) : sink_(sink) {}
 
   /// Begins an entry of exactly `size` bytes, which `write` then gives in any number of pieces.
   void begin(std::string_view name, uint64_t size);
+  /// Large pieces are summed by a second thread while they are written; it is done when this returns.
   void write(std::span<const std::byte> bytes);
   void end();
 
@@ -43,6 +47,7 @@ class ZipWriter {
   uint64_t position_ = 0;
   uint64_t remaining_ = 0;
   std::vector<Entry> entries_;
+  std::string scratch_;
 };
 
 }  // namespace tern::io

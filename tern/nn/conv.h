@@ -30,6 +30,7 @@ class Conv1d final : public Module {
   Tensor forward(const Tensor& x) const;
   void reset_parameters();
   std::string extra_repr() const override;
+  const tern::Conv1dOptions& options() const noexcept { return options_; }
 
  private:
   int64_t in_channels_;
@@ -59,6 +60,7 @@ class Conv2d final : public Module {
   Tensor forward(const Tensor& x) const;
   void reset_parameters();
   std::string extra_repr() const override;
+  const tern::Conv2dOptions& options() const noexcept { return options_; }
 
  private:
   int64_t in_channels_;
@@ -89,6 +91,7 @@ class ConvTranspose2d final : public Module {
   Tensor forward(const Tensor& x) const;
   void reset_parameters();
   std::string extra_repr() const override;
+  const tern::ConvTranspose2dOptions& options() const noexcept { return options_; }
 
  private:
   int64_t out_channels_;

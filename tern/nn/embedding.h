@@ -26,6 +26,7 @@ class Embedding final : public Module {
   Tensor forward(const Tensor& input) const;
   void reset_parameters();
   std::string extra_repr() const override;
+  std::optional<int64_t> padding_idx() const noexcept { return padding_idx_; }
 
  private:
   std::optional<int64_t> padding_idx_;

@@ -41,6 +41,7 @@ class BatchNorm : public Module {
 
   int64_t num_features() const noexcept { return num_features_; }
   double eps() const noexcept { return eps_; }
+  std::optional<double> momentum() const noexcept { return momentum_; }
 
   /// Another way to normalise in training, over more than one input (parallel/sync_batch_norm.h).
   struct TrainingNorm {
@@ -100,6 +101,8 @@ class LayerNorm final : public Module {
 
   Tensor forward(const Tensor& x) const;
   std::string extra_repr() const override;
+  const std::vector<int64_t>& normalized_shape() const noexcept { return normalized_shape_; }
+  double eps() const noexcept { return eps_; }
 
  private:
   std::vector<int64_t> normalized_shape_;
@@ -124,6 +127,9 @@ class GroupNorm final : public Module {
 
   Tensor forward(const Tensor& x) const;
   std::string extra_repr() const override;
+  int64_t num_groups() const noexcept { return num_groups_; }
+  int64_t num_channels() const noexcept { return num_channels_; }
+  double eps() const noexcept { return eps_; }
 
  private:
   int64_t num_groups_;
@@ -150,6 +156,8 @@ class RMSNorm final : public Module {
 
   Tensor forward(const Tensor& x) const;
   std::string extra_repr() const override;
+  const std::vector<int64_t>& normalized_shape() const noexcept { return normalized_shape_; }
+  std::optional<double> eps() const noexcept { return eps_; }
 
  private:
   std::vector<int64_t> normalized_shape_;

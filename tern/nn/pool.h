@@ -22,6 +22,7 @@ class MaxPool2d final : public Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return max_pool2d(x, options_); }
   std::string extra_repr() const override;
+  const tern::MaxPool2dOptions& options() const noexcept { return options_; }
 
  private:
   tern::MaxPool2dOptions options_;
@@ -42,6 +43,7 @@ class AvgPool2d final : public Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return avg_pool2d(x, options_); }
   std::string extra_repr() const override;
+  const tern::AvgPool2dOptions& options() const noexcept { return options_; }
 
  private:
   tern::AvgPool2dOptions options_;
@@ -61,6 +63,7 @@ class MaxPool1d final : public Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return max_pool1d(x, options_); }
   std::string extra_repr() const override;
+  const tern::MaxPool1dOptions& options() const noexcept { return options_; }
 
  private:
   tern::MaxPool1dOptions options_;
@@ -80,6 +83,7 @@ class AvgPool1d final : public Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return avg_pool1d(x, options_); }
   std::string extra_repr() const override;
+  const tern::AvgPool1dOptions& options() const noexcept { return options_; }
 
  private:
   tern::AvgPool1dOptions options_;
@@ -92,6 +96,7 @@ class AdaptiveAvgPool2d final : public Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return adaptive_avg_pool2d(x, output_size_); }
   std::string extra_repr() const override;
+  Size2 output_size() const noexcept { return output_size_; }
 
  private:
   Size2 output_size_;
@@ -104,6 +109,7 @@ class AdaptiveMaxPool2d final : public Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return adaptive_max_pool2d(x, output_size_); }
   std::string extra_repr() const override;
+  Size2 output_size() const noexcept { return output_size_; }
 
  private:
   Size2 output_size_;
