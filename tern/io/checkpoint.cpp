@@ -7,6 +7,7 @@
 #include "tern/io/file.h"
 #include "tern/io/format.h"
 #include "tern/io/load_budget.h"
+#include "tern/io/mapped_file.h"
 #include "tern/io/npy.h"
 #include "tern/io/pickle_reader.h"
 #include "tern/io/safetensors.h"
@@ -41,7 +42,8 @@ Value safetensors_root(const ByteSource& source, const LoadOptions& options) {
                                               entry.dtype, entry.shape));
     return dict;
   }
-  for (const auto& [name, tensor] : read_safetensors(source, options.map_location("cpu")).tensors)
+  Device device = options.map_location("cpu");
+  for (const auto& [name, tensor] : read_safetensors(source, device, options.mmap, options.report).tensors)
     dict.as_dict().set(name, tensor);
   return dict;
 }
@@ -117,6 +119,10 @@ Checkpoint read_checkpoint(std::shared_ptr<const ByteSource> source, const LoadO
   FileFormat format = sniff_format(*source);
   TERN_CHECK(!must_be_safetensors || format == FileFormat::Safetensors, CheckpointError,
              "the file is named .safetensors, but is {}", describe(format));
+  if (options.mmap) {
+    map_for_tensors(*source);
+    if (format != FileFormat::Safetensors && format != FileFormat::Zip) fail_not_mappable();
+  }
   return guarded([&] {
     Checkpoint checkpoint;
     switch (format) {

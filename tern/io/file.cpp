@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <system_error>
 
 #include "tern/base/check.h"
+#include "tern/io/mapped_file.h"
 
 namespace tern::io {
 
@@ -38,6 +40,24 @@ class FileSource final : public ByteSource {
       TERN_CHECK(got > 0, CheckpointError, "the file became shorter while it was read");
       done += static_cast<size_t>(got);
     }
+  }
+
+  std::shared_ptr<MappedFile> map() const override {
+    struct stat status {};
+    TERN_CHECK(::fstat(descriptor_, &status) == 0 && static_cast<uint64_t>(status.st_size) >= size_,
+               CheckpointError, "the file became shorter while it was read");
+    return std::make_shared<MappedFile>(descriptor_, size_, name_);
+  }
+
+  /// Bytes in the page cache are read at once; of others the whole range is asked for, since the system's own
+  /// read-ahead is too short for a disk that serves several requests at a time.
+  void will_read(uint64_t offset, uint64_t count) const noexcept override {
+#ifdef RWF_NOWAIT
+    std::byte probe;
+    iovec place{&probe, 1};
+    if (count > 0 && ::preadv2(descriptor_, &place, 1, static_cast<off_t>(offset), RWF_NOWAIT) > 0) return;
+#endif
+    ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(count), POSIX_FADV_WILLNEED);
   }
 
  private:
@@ -77,6 +97,9 @@ class PartSource final : public ByteSource {
     check_range(offset, out.size());
     whole_->read_at(offset_ + offset, out);
   }
+  void will_read(uint64_t offset, uint64_t count) const noexcept override {
+    whole_->will_read(offset_ + offset, count);
+  }
 
  private:
   std::shared_ptr<const ByteSource> whole_;
@@ -85,6 +108,8 @@ class PartSource final : public ByteSource {
 };
 
 }  // namespace
+
+std::shared_ptr<MappedFile> ByteSource::map() const { return nullptr; }
 
 void ByteSource::check_range(uint64_t offset, uint64_t count) const {
   TERN_CHECK(offset <= size() && count <= size() - offset, CheckpointError,

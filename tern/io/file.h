@@ -15,6 +15,8 @@
 
 namespace tern::io {
 
+class MappedFile;
+
 /// Bytes that can be read at any place: a file, a piece of memory, a part of another source. Reading is
 /// thread-safe.
 class ByteSource {
@@ -27,6 +29,10 @@ class ByteSource {
   /// Fills `out` from `offset` on. Throws IoError when the system fails, CheckpointError when the source ends
   /// before.
   virtual void read_at(uint64_t offset, std::span<std::byte> out) const = 0;
+  /// Tells the system that these bytes are wanted soon, where they are not in memory yet.
+  virtual void will_read(uint64_t /*offset*/, uint64_t /*count*/) const noexcept {}
+  /// The whole file as memory (mapped_file.h); null for what is no file. Throws IoError.
+  virtual std::shared_ptr<MappedFile> map() const;
   /// The whole content where it already lies in memory, else an empty span.
   virtual std::span<const std::byte> in_memory() const noexcept { return {}; }
 

@@ -337,8 +337,13 @@ class Machine {
 
   void put(uint64_t index) {
     if (index > UINT32_MAX) fail(fmt::format("the memo has no place {}", index));
+    Value& value = top();
+    if (!memo_reads_.contains(index)) {
+      memo_.skip();
+      return;
+    }
     charge(2 * sizeof(Value) + sizeof(size_t));
-    memo_.put(static_cast<uint32_t>(index), top());
+    memo_.put(static_cast<uint32_t>(index), value);
   }
   void get(uint64_t index) {
     const Value* value = index <= UINT32_MAX ? memo_.get(static_cast<uint32_t>(index)) : nullptr;
@@ -648,6 +653,7 @@ class Machine {
   bool cut_short_ = false;
   std::vector<Value> stack_;
   std::vector<size_t> marks_;
+  const MemoReads memo_reads_{std::string_view(begin_, static_cast<size_t>(end_ - begin_))};
   PickleMemo memo_;
   std::unordered_map<std::string, Value> globals_;
   PickleResult result_;

@@ -10,8 +10,10 @@
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/io/bulk_read.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/format.h"
+#include "tern/io/mapped_file.h"
 #include "tern/io/tensor_bytes.h"
 #include "tern/io/utf8.h"
 
@@ -320,22 +322,33 @@ SafetensorsHeader read_safetensors_header(const ByteSource& source) {
   return {std::move(reader.tensors), std::move(reader.metadata), 8 + length};
 }
 
-SafetensorsFile read_safetensors(const ByteSource& source, Device device) {
+SafetensorsFile read_safetensors(const ByteSource& source, Device device, bool mmap, LoadReport* report) {
   SafetensorsHeader header = read_safetensors_header(source);
   SafetensorsFile file;
   file.metadata = std::move(header.metadata);
-  for (const SafetensorsEntry& info : header.tensors) {
-    size_t nbytes = info.end - info.begin;
-    Storage storage = allocate_storage(nbytes, device);
-    std::vector<std::byte> staging(device.is_cpu() ? 0 : nbytes);
-    std::span<std::byte> bytes =
-        device.is_cpu() ? std::span(static_cast<std::byte*>(storage->data()), nbytes) : std::span(staging);
-    source.read_at(header.data_begin + info.begin, bytes);
-    if (info.dtype == DType::Bool)
-      for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};
-    if (!device.is_cpu()) copy_from_host(*storage, 0, bytes.data(), nbytes);
+  std::shared_ptr<MappedFile> mapping;
+  if (mmap && device.is_cpu()) mapping = map_for_tensors(source);
+  std::vector<ReadJob> jobs;
+  std::vector<size_t> job_tensors;
+  for (size_t i = 0; i < header.tensors.size(); ++i) {
+    const SafetensorsEntry& info = header.tensors[i];
+    const size_t nbytes = info.end - info.begin;
+    const uint64_t offset = header.data_begin + info.begin;
+    Storage storage;
+    if (mapping && nbytes != 0) {
+      storage = mapped_storage(mapping, offset, nbytes, info.dtype);
+      if (!storage && report) ++report->copied;
+    }
+    if (!storage) {
+      storage = allocate_storage(nbytes, device);
+      jobs.push_back({offset, nbytes, storage.get(), info.dtype});
+      job_tensors.push_back(i);
+    }
     file.tensors.insert(info.name, Tensor::from_storage(std::move(storage), info.dtype, info.shape));
   }
+  fill_storages(source, jobs, [&](size_t job) {
+    return fmt::format("tensor '{}'", header.tensors[job_tensors[job]].name.substr(0, 100));
+  });
   return file;
 }
 

@@ -26,7 +26,10 @@ struct SafetensorsHeader {
 SafetensorsHeader read_safetensors_header(const ByteSource& source);
 
 /// Throws CheckpointError as read_safetensors_header does.
-SafetensorsFile read_safetensors(const ByteSource& source, Device device);
+/// With `mmap`, tensors on the CPU are parts of the file where they are
+/// aligned; `report` counts those that are not.
+SafetensorsFile read_safetensors(const ByteSource& source, Device device, bool mmap = false,
+                                 LoadReport* report = nullptr);
 
 /// Throws DTypeError for a dtype that the format lacks, ValueError for an undefined tensor or a reserved
 /// name.

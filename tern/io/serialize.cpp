@@ -1,7 +1,9 @@
 // save and load, and where storages go. Each format has its own files; checkpoint.cpp chooses among them.
 #include "tern/io/serialize.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
@@ -47,10 +49,69 @@ std::optional<Device> device_of(std::string_view location) {
   return right ? std::optional(Device(DeviceType::CUDA, index)) : std::nullopt;
 }
 
+/// The number behind the name of an accelerator: "mps:1" gives 1, "cuda" 0.
+int number_of(std::string_view location) {
+  size_t colon = location.find(':');
+  int number = 0;
+  if (colon != std::string_view::npos)
+    std::from_chars(location.data() + colon + 1, location.data() + location.size(), number);
+  return std::max(number, 0);
+}
+
+/// Where a location is, or what stands for it here.
+Device nearest(const std::string& location) {
+  if (location == "cpu") return kCPU;
+  Memory* memory = find_memory(DeviceType::CUDA);
+  const int count = memory ? memory->device_count() : 0;
+  if (count == 0) return kCPU;
+  return existing(location == "cuda" ? Device(DeviceType::CUDA, -1)
+                                     : Device(DeviceType::CUDA, number_of(location) % count));
+}
+
+std::string size_text(uint64_t nbytes) {
+  static constexpr std::pair<uint64_t, const char*> units[] = {{30, "GiB"}, {20, "MiB"}, {10, "KiB"}};
+  for (auto [bits, unit] : units)
+    if (nbytes >> bits)
+      return fmt::format("{:.1f} {}", std::ldexp(static_cast<double>(nbytes), -static_cast<int>(bits)), unit);
+  return fmt::format("{} bytes", nbytes);
+}
+
 }  // namespace
+
+std::string LoadReport::str() const {
+  std::string text;
+  for (const Moved& group : moved)
+    text +=
+        fmt::format("{}{} is not here: what was there ({} storages, {}) is on {}", text.empty() ? "" : "\n",
+                    group.from, group.storages, size_text(group.nbytes), group.to.str());
+  if (copied != 0)
+    text += fmt::format(
+        "{}{} storages were copied into memory: they lie misaligned or compressed in the file, "
+        "which save() puts right",
+        text.empty() ? "" : "\n", copied);
+  return text;
+}
+
+void LoadReport::note(const MapLocation& map, const std::string& location, Device device, size_t nbytes) {
+  if (!map.is_auto()) return;
+  auto named = device_of(location);
+  if (named && named->type == device.type && (named->index < 0 || named->index == device.index)) return;
+  auto group = std::find_if(moved.begin(), moved.end(), [&](const Moved& m) { return m.from == location; });
+  if (group == moved.end()) group = moved.insert(moved.end(), {location, device, 0, 0});
+  ++group->storages;
+  group->nbytes += nbytes;
+}
+
+MapLocation::MapLocation(const std::string& device) {
+  if (device == "auto")
+    target_ = Auto{};
+  else
+    target_ = Device(device);
+}
 
 Device MapLocation::operator()(const std::string& location) const {
   if (auto* device = std::get_if<Device>(&target_)) return existing(*device);
+  if (is_auto()) return nearest(location);
   std::string place = location;
   if (auto* map = std::get_if<std::map<std::string, std::string>>(&target_)) {
     auto found = map->find(location);

@@ -24,8 +24,10 @@ class MapLocation {
   MapLocation() = default;
   /// All go to one device: `"cpu"`, `Device("cuda:0")`.
   MapLocation(Device device) : target_(device) {}
-  MapLocation(const char* device) : MapLocation(Device(device)) {}
-  MapLocation(const std::string& device) : MapLocation(Device(device)) {}
+  /// "cpu", "cuda:1"; or "auto": each goes where it was if that device is here, those of absent GPUs to the
+  /// GPUs that are here (cuda:3 to cuda:1 where there are two), or to the CPU where there is none.
+  MapLocation(const char* device) : MapLocation(std::string(device)) {}
+  MapLocation(const std::string& device);
   /// From location to location; those that are not named stay.
   MapLocation(std::map<std::string, std::string> locations) : target_(std::move(locations)) {}
   /// Called with the location; no value means: where it was.
@@ -35,9 +37,11 @@ class MapLocation {
   /// The device for a location. Throws DeviceError, in PyTorch's words, when that device is not there, and
   /// CheckpointError for a location of an unknown kind.
   Device operator()(const std::string& location) const;
+  bool is_auto() const noexcept { return std::holds_alternative<Auto>(target_); }
 
  private:
-  std::variant<std::monostate, Device, std::map<std::string, std::string>,
+  struct Auto {};
+  std::variant<std::monostate, Auto, Device, std::map<std::string, std::string>,
                std::function<std::optional<Device>(const std::string&)>>
       target_;
 };
@@ -59,14 +63,40 @@ struct LoadLimits {
   uint64_t expansion = 4;
 };
 
+/// What loading did on its own account.
+struct LoadReport {
+  struct Moved {
+    std::string from;  ///< as the file has it: "cuda:3"
+    Device to;
+    size_t storages = 0;
+    uint64_t nbytes = 0;
+  };
+  /// With map_location "auto": what was on devices that are not here.
+  std::vector<Moved> moved;
+  /// With mmap: storages that had to be copied, since they lie misaligned or compressed in the file.
+  size_t copied = 0;
+
+  /// A sentence for each; empty when there is nothing to say.
+  std::string str() const;
+  /// Counts a storage that was at `location` and is on `device` now.
+  void note(const MapLocation& map, const std::string& location, Device device, size_t nbytes);
+};
+
 struct LoadOptions {
-  MapLocation map_location;
+  MapLocation map_location = {};
+  /// Leave the numbers in the file until they are looked at: tensors on the CPU are parts of a private
+  /// mapping of the file, which is not copied, and changes to them stay in memory. The file must not be cut
+  /// short meanwhile (io/mapped_file.h). For PyTorch's zip format and safetensors. CRCs are not checked,
+  /// since nothing is read.
+  bool mmap = false;
   /// Accept plain data only: a file that names any other class or function is refused. When false, unknown
   /// classes become inert objects (ValueObject). Nothing from the file is run either way.
   bool weights_only = true;
   /// Check the CRC of what is read, where the file has one.
   bool verify = true;
   LoadLimits limits = {};
+  /// Gets what loading has to say.
+  LoadReport* report = nullptr;
   /// Leave the numbers in the file: tensors have shape, dtype and storage, but a storage has no memory
   /// (`data()` is null). For looking at files; a file of any size is opened in milliseconds.
   bool skip_data = false;

@@ -3,7 +3,6 @@
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
-#include "tern/io/byte_order.h"
 #include "tern/io/torch_file.h"
 #include "tern/io/value_nodes.h"
 
@@ -32,8 +31,12 @@ Value TorchHost::load_nested(const std::string& bytes) {
 
 Storage TorchHost::make_storage(const StorageId& id) {
   Device device = device_for(id.location);
-  Storage storage =
-      options_.skip_data ? storage_from_blob(nullptr, id.nbytes, [] {}) : allocate_storage(id.nbytes, device);
+  if (options_.report) options_.report->note(options_.map_location, id.location, device, id.nbytes);
+  return use_storage(id, options_.skip_data ? storage_from_blob(nullptr, id.nbytes, [] {})
+                                            : allocate_storage(id.nbytes, device));
+}
+
+Storage TorchHost::use_storage(const StorageId& id, Storage storage) {
   stored_.push_back({storage, id.key, std::string(id.type->name), id.location});
   return storage;
 }
@@ -111,14 +114,6 @@ Value TorchHost::storage_part(const Value& root, const Value& first, const Value
   part.offset += first.as_int();
   part.numel = count.as_int();
   return part;
-}
-
-void TorchHost::finish_bytes(std::span<std::byte> bytes, DType dtype, bool swap) {
-  if (swap) {
-    swap_bytes(bytes.data(), bytes.size(), itemsize(dtype) / (is_complex(dtype) ? 2 : 1));
-  }
-  if (dtype == DType::Bool)
-    for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};
 }
 
 void TorchHost::run_checks() {

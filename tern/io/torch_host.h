@@ -43,10 +43,10 @@ class TorchHost : public PickleHost {
   static Value storage_part(const Value& root, const Value& first, const Value& count);
   /// Memory for a storage on the device that the options choose; with skip_data none.
   Storage make_storage(const StorageId& id);
+  /// The same around memory that is there: `storage`, on the CPU.
+  Storage use_storage(const StorageId& id, Storage storage);
   /// What was read, with the storages and names of checkpoints inside it.
   Checkpoint finish(PickleResult&& result, std::string version);
-  /// Brings bytes from a file into the form they have in memory: host byte order, bools 0 or 1.
-  static void finish_bytes(std::span<std::byte> bytes, DType dtype, bool swap);
   /// For a second attempt at the same pickle.
   void forget_storages() {
     storages_.clear();

@@ -6,6 +6,7 @@
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/io/bulk_read.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/load_budget.h"
 #include "tern/io/pickle_stream.h"
@@ -115,6 +116,7 @@ class StreamHost final : public TorchHost {
     }
     TERN_CHECK(pending_.empty(), CheckpointError, "the file has no data for storage '{}'",
                pending_.begin()->first.substr(0, 100));
+    fill_storages(source_, jobs_, [](size_t job) { return fmt::format("storage number {}", job); });
   }
 
   void read_storage(const std::string& key, const Pending& pending) {
@@ -126,23 +128,10 @@ class StreamHost final : public TorchHost {
                "storage '{}' has {} elements in the pickle and {} in the data", key.substr(0, 100),
                pending.numel, numel);
     StorageImpl& storage = *pending.storage;
-    if (options_.skip_data) {
-      TERN_CHECK(storage.nbytes() <= source_.size() - position_, CheckpointError,
-                 "storage '{}' has {} bytes, but the file ends after {} of them", key.substr(0, 100),
-                 storage.nbytes(), source_.size() - position_);
-      position_ += storage.nbytes();
-      return;
-    }
-    bool direct = storage.device().is_cpu();
-    std::vector<std::byte> staging;
-    if (!direct) staging = source_.read(position_, storage.nbytes());
-    std::span<std::byte> bytes =
-        direct ? std::span(static_cast<std::byte*>(storage.data()), storage.nbytes()) : std::span(staging);
-    if (direct)
-      with_context(fmt::format("storage '{}'", key.substr(0, 100)),
-                   [&] { source_.read_at(position_, bytes); });
-    finish_bytes(bytes, pending.dtype, /*swap=*/false);
-    if (!direct) copy_from_host(storage, 0, bytes.data(), bytes.size());
+    TERN_CHECK(storage.nbytes() <= source_.size() - position_, CheckpointError,
+               "storage '{}' has {} bytes, but the file ends after {} of them", key.substr(0, 100),
+               storage.nbytes(), source_.size() - position_);
+    if (!options_.skip_data) jobs_.push_back({position_, storage.nbytes(), &storage, pending.dtype});
     position_ += storage.nbytes();
   }
 
@@ -150,6 +139,7 @@ class StreamHost final : public TorchHost {
   uint64_t position_ = 0;
   uint64_t announced_ = 0;
   std::unordered_map<std::string, Pending> pending_;
+  std::vector<ReadJob> jobs_;
 };
 
 /// A pickle without a container.

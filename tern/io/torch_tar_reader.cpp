@@ -5,6 +5,7 @@
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/io/bulk_read.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/load_budget.h"
 #include "tern/io/pickle_stream.h"
@@ -161,13 +162,8 @@ class TarHost final : public TorchHost {
   }
 
   void fill(StorageImpl& storage, DType dtype, uint64_t position) {
-    bool direct = storage.device().is_cpu();
-    std::vector<std::byte> staging(direct ? 0 : storage.nbytes());
-    std::span<std::byte> bytes =
-        direct ? std::span(static_cast<std::byte*>(storage.data()), storage.nbytes()) : std::span(staging);
-    storages_->read_at(position, bytes);
-    finish_bytes(bytes, dtype, /*swap=*/false);
-    if (!direct) copy_from_host(storage, 0, bytes.data(), bytes.size());
+    const ReadJob job{position, storage.nbytes(), &storage, dtype};
+    fill_storages(*storages_, {&job, 1}, [](size_t) { return std::string("a storage"); });
   }
 
   /// (key, storage, class), the number of dimensions in 8 bytes of which 4 count, sizes, strides, offset.

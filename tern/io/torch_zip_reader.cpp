@@ -1,12 +1,12 @@
 // Reading PyTorch's zip format: first the tree, with storages of the right size, then the bytes of all
 // storages in file order.
 #include <algorithm>
-#include <atomic>
 
 #include "tern/base/check.h"
-#include "tern/base/parallel.h"
 #include "tern/core/memory.h"
+#include "tern/io/bulk_read.h"
 #include "tern/io/load_budget.h"
+#include "tern/io/mapped_file.h"
 #include "tern/io/npy.h"
 #include "tern/io/pickle_writer.h"
 #include "tern/io/torch_file.h"
@@ -22,10 +22,6 @@ using detail::describe;
 namespace {
 
 constexpr uint64_t kMaxRecordBytes = 1 << 16;
-/// Threads take storages in groups of this work.
-constexpr uint64_t kGroupWork = uint64_t{2} << 20;
-constexpr uint64_t kEntryWork = 8192;
-
 /// Of model.json: as a tree it takes many times its bytes.
 constexpr uint64_t kMaxModelBytes = uint64_t{8} << 20;
 constexpr std::string_view kDataFolder = "data/";
@@ -64,7 +60,9 @@ class ZipHost final : public TorchHost, private ScriptStorages {
   }
 
   Value persistent_load(const Value& id) override {
-    TERN_CHECK(id.is_tuple() && id.length() == 5, CheckpointError,
+    // TorchScript's first versions had a view of a storage too, which was always None.
+    bool script_view = program_ && id.is_tuple() && id.length() == 6 && id.as_tuple()[5].is_none();
+    TERN_CHECK(id.is_tuple() && (id.length() == 5 || script_view), CheckpointError,
                "a persistent id is {}, not ('storage', class, key, location, size)",
                id.is_tuple() ? fmt::format("a tuple of {} items", id.length()) : describe(id));
     StorageId storage = storage_id(id.as_tuple());
@@ -201,49 +199,67 @@ class ZipHost final : public TorchHost, private ScriptStorages {
                "storage '{}' is untyped and big-endian: which bytes to swap is not known", id.key);
     take_unpacked(*entry);
     budget_.take_tensor(id.nbytes);
+    if (Storage mapped = map_storage(id, *entry)) return mapped;
     Storage storage = make_storage(id);
     pending_.push_back({entry, storage, id.type->dtype});
     return storage;
   }
 
-  /// Every storage gets its bytes, straight into its memory where that is the host's. Several threads share
-  /// the work.
+  /// With the option mmap, the storage as a part of the file; null where it must be copied.
+  Storage map_storage(const StorageId& id, const ZipEntry& entry) {
+    if (!options_.mmap || options_.skip_data || id.nbytes == 0 || !device_for(id.location).is_cpu())
+      return {};
+    if (!mapping_) mapping_ = map_for_tensors(zip_.source());
+    const bool as_stored = entry.stored() && (!big_endian_ || itemsize(id.type->dtype) == 1);
+    // Untyped storages hold numbers of any type.
+    const size_t alignment = id.type->name.ends_with("UntypedStorage") ? 16 : 1;
+    Storage mapped;
+    if (as_stored)
+      mapped = mapped_storage(mapping_, zip_.data_offset(entry), id.nbytes, id.type->dtype, alignment);
+    if (!mapped && options_.report) ++options_.report->copied;
+    if (!mapped) return {};
+    if (options_.report) options_.report->note(options_.map_location, id.location, kCPU, id.nbytes);
+    return use_storage(id, std::move(mapped));
+  }
+
+  /// Every storage gets its bytes.
   void read_storages() {
     std::sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
       return a.entry->header_offset < b.entry->header_offset;
     });
-    // Groups of about the same work, counted in bytes and a share for each entry.
-    std::vector<size_t> ends;
-    uint64_t work = 0;
+    std::vector<const ZipEntry*> entries;
+    for (const Pending& pending : pending_) entries.push_back(pending.entry);
+    const std::vector<uint64_t> offsets = zip_.data_offsets(entries);
+    std::vector<ReadJob> jobs;
+    std::vector<size_t> job_entries;
     for (size_t i = 0; i < pending_.size(); ++i) {
-      work += pending_[i].entry->size + kEntryWork;
-      if (work < kGroupWork && i + 1 < pending_.size()) continue;
-      ends.push_back(i + 1);
-      work = 0;
+      const Pending& pending = pending_[i];
+      if (!pending.entry->stored()) {
+        unpack_storage(pending);
+        continue;
+      }
+      std::optional<uint32_t> crc;
+      if (options_.verify && pending.entry->crc != 0) crc = pending.entry->crc;
+      jobs.push_back(
+          {offsets[i], pending.entry->size, pending.storage.get(), pending.dtype, big_endian_, crc});
+      job_entries.push_back(i);
     }
-    std::atomic<size_t> next{0};
-    auto threads = std::min<int64_t>(num_threads(), static_cast<int64_t>(ends.size()));
-    parallel_for(threads, 1, [&](int64_t, int64_t) {
-      for (size_t group; (group = next.fetch_add(1)) < ends.size();)
-        for (size_t i = group == 0 ? 0 : ends[group - 1]; i < ends[group]; ++i) read_storage(pending_[i]);
+    fill_storages(zip_.source(), jobs, [&](size_t job) {
+      return fmt::format("entry '{}'", pending_[job_entries[job]].entry->name.substr(0, 200));
     });
   }
 
-  void read_storage(const Pending& pending) {
+  void unpack_storage(const Pending& pending) {
     StorageImpl& storage = *pending.storage;
-    size_t nbytes = storage.nbytes();
-    if (nbytes == 0) return;
-    bool direct = storage.device().is_cpu() && pending.entry->size == nbytes;
-    std::vector<std::byte> staging(direct ? 0 : pending.entry->size);
-    std::span<std::byte> bytes =
-        direct ? std::span(static_cast<std::byte*>(storage.data()), nbytes) : std::span(staging);
-    zip_.read(*pending.entry, bytes, options_.verify);
-    bytes = bytes.first(nbytes);
-    finish_bytes(bytes, pending.dtype, big_endian_);
-    if (!direct) copy_from_host(storage, 0, bytes.data(), nbytes);
+    std::vector<std::byte> unpacked(pending.entry->size);
+    zip_.read(*pending.entry, unpacked, options_.verify);
+    std::span<std::byte> bytes = std::span(unpacked).first(storage.nbytes());
+    to_memory_form(bytes, pending.dtype, big_endian_);
+    copy_from_host(storage, 0, bytes.data(), bytes.size());
   }
 
   ZipReader zip_;
+  std::shared_ptr<MappedFile> mapping_;
   std::string folder_;
   std::string version_;
   bool big_endian_ = false;

@@ -187,9 +187,13 @@ void ZipReader::parse_directory(const Directory& directory) {
   if (at != bytes.size()) fail("the zip directory holds more than the end record says");
 
   index_.reserve(entries_.size());
-  for (size_t i = 0; i < entries_.size(); ++i)
-    if (!index_.emplace(entries_[i].name, i).second)
-      fail(fmt::format("entry '{}' is there twice", entries_[i].name.substr(0, 200)));
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const std::string& name = entries_[i].name;
+    const size_t hash = std::hash<std::string_view>()(name);
+    if (index_.find(hash, [&](size_t other) { return entries_[other].name == name; }) != HashIndex::kNone)
+      fail(fmt::format("entry '{}' is there twice", name.substr(0, 200)));
+    index_.insert(hash, i);
+  }
 
   std::vector<size_t> order(entries_.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -205,14 +209,35 @@ void ZipReader::parse_directory(const Directory& directory) {
 }
 
 const ZipEntry* ZipReader::find(std::string_view name) const {
-  auto found = index_.find(name);
-  return found == index_.end() ? nullptr : &entries_[found->second];
+  size_t found = index_.find(std::hash<std::string_view>()(name),
+                             [&](size_t position) { return entries_[position].name == name; });
+  return found == HashIndex::kNone ? nullptr : &entries_[found];
 }
 
 uint64_t ZipReader::data_offset(const ZipEntry& entry) const {
   std::string header(kLocalHeaderSize + entry.name.size(), '\0');
   source_->read_at(entry.header_offset, std::as_writable_bytes(std::span(header)));
   return check_local_header(entry, header.data());
+}
+
+std::vector<uint64_t> ZipReader::data_offsets(std::span<const ZipEntry* const> entries) const {
+  std::vector<uint64_t> offsets;
+  offsets.reserve(entries.size());
+  std::vector<std::byte> window;
+  uint64_t begin = 0, end = 0;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const ZipEntry& entry = *entries[i];
+    const uint64_t header_end = entry.header_offset + kLocalHeaderSize + entry.name.size();
+    if (entry.header_offset < begin || header_end > end) {
+      begin = entry.header_offset;
+      const bool close = i + 1 < entries.size() && entries[i + 1]->header_offset - begin <= kSmallEntry;
+      end = close ? std::max(header_end, std::min(begin + kPieceSize, source_->size())) : header_end;
+      window.resize(std::max<size_t>(window.size(), end - begin));
+      source_->read_at(begin, std::span(window).first(end - begin));
+    }
+    offsets.push_back(check_local_header(entry, window.data() + (entry.header_offset - begin)));
+  }
+  return offsets;
 }
 
 uint64_t ZipReader::check_local_header(const ZipEntry& entry, const void* header) const {

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "tern/io/file.h"
+#include "tern/io/hash_index.h"
 
 namespace tern::io {
 
@@ -38,6 +38,8 @@ class ZipReader {
   const ZipEntry* find(std::string_view name) const;
   /// Where the bytes of an entry begin. Reads and checks its local header. Throws CheckpointError.
   uint64_t data_offset(const ZipEntry& entry) const;
+  /// The same for many, which are in the order of the file: headers that lie close together are read at once.
+  std::vector<uint64_t> data_offsets(std::span<const ZipEntry* const> entries) const;
   /// Fills `out`, which has the entry's size, checking the CRC (0 in the directory means: not computed).
   /// Throws CheckpointError.
   void read(const ZipEntry& entry, std::span<std::byte> out, bool verify_crc = true) const;
@@ -62,7 +64,7 @@ class ZipReader {
 
   std::shared_ptr<const ByteSource> source_;
   std::vector<ZipEntry> entries_;
-  std::unordered_map<std::string_view, size_t> index_;
+  HashIndex index_;  ///< by name
 };
 
 }  // namespace tern::io
