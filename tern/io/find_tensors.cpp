@@ -1,0 +1,334 @@
+// Walking through a tree of values in search of tensors.
+#include "tern/io/find_tensors.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+
+#include "tern/base/check.h"
+#include "tern/io/pickle_globals.h"
+
+namespace tern::io {
+
+namespace {
+
+std::vector<int64_t> list_of(IntArrayRef sizes) { return {sizes.begin(), sizes.end()}; }
+
+/// NumPy's name of a dtype that no DType is: "str64", "bytes16", "datetime64", "object", "void".
+std::string array_dtype(const Value& dtype) {
+  if (!dtype.is_object() || !dtype.as_object().args.is_tuple() || dtype.as_object().args.length() == 0)
+    return "unknown";
+  const Value& code_value = dtype.as_object().args.as_tuple()[0];
+  if (!code_value.is_str()) return "unknown";
+  std::string_view code = code_value.as_str();
+  if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos)
+    code.remove_prefix(1);
+  if (code.empty()) return "unknown";
+  int64_t width = 0;
+  for (char c : code.substr(1))
+    width = c >= '0' && c <= '9' && width < 1'000'000'000 ? width * 10 + (c - '0') : width;
+  switch (code[0]) {
+    case 'U':
+      return fmt::format("str{}", 32 * width);
+    case 'S':
+    case 'a':
+      return fmt::format("bytes{}", 8 * width);
+    case 'M':
+      return "datetime64";
+    case 'm':
+      return "timedelta64";
+    case 'O':
+      return "object";
+    case 'V':
+      return fmt::format("void{}", 8 * width);
+    default:
+      return std::string(code);
+  }
+}
+
+class Finder {
+ public:
+  explicit Finder(size_t max_values) : left_(max_values), max_values_(max_values) {}
+
+  void walk(const Value& value) {
+    TERN_CHECK(left_-- > 0, CheckpointError,
+               "the tree has more than {} values when shared ones are counted each time", max_values_);
+    switch (value.kind()) {
+      case ValueKind::Tensor:
+        add_tensor(value, value.as_tensor(), TensorKind::Tensor);
+        return;
+      case ValueKind::RawStorage:
+        add_storage(value);
+        return;
+      case ValueKind::List:
+      case ValueKind::Tuple:
+      case ValueKind::Dict:
+      case ValueKind::Object:
+        break;
+      default:
+        return;
+    }
+    // A container that is inside itself is not entered again.
+    if (!open_.insert(value.identity()).second) return;
+    if (value.is_dict())
+      walk_dict(value);
+    else if (value.is_object())
+      walk_object(value);
+    else
+      walk_items(value.as_sequence());
+    open_.erase(value.identity());
+  }
+
+  std::vector<FoundTensor> found;
+
+ private:
+  /// Walks `value` at the path of one more step.
+  void step(std::string_view part, const Value& value) {
+    const size_t length = path_.size();
+    const bool had_parts = has_parts_;
+    if (has_parts_) path_ += '.';
+    path_ += part;
+    has_parts_ = true;
+    walk(value);
+    path_.resize(length);
+    has_parts_ = had_parts;
+  }
+  void walk_items(const std::vector<Value>& items) {
+    for (size_t i = 0; i < items.size(); ++i) step(std::to_string(i), items[i]);
+  }
+  void walk_entry(const Value& key, const Value& value) {
+    step(key.is_str() ? key.as_str() : key.str(200), value);
+  }
+  void walk_dict(const Value& value) {
+    const ValueDict& dict = value.as_dict();
+    for (const auto& [key, entry] : dict) walk_entry(key, entry);
+    if (dict.attributes().is_dict())
+      for (const auto& [key, entry] : dict.attributes().as_dict()) walk_entry(key, entry);
+  }
+
+  /// A state as pickle gives it: a dict of attributes, or a pair of one for __dict__ and one for __slots__.
+  void walk_state(const Value& state) {
+    if (state.is_none()) return;
+    if (state.is_dict()) {
+      for (const auto& [key, entry] : state.as_dict()) walk_entry(key, entry);
+      return;
+    }
+    if (state.is_tuple() && state.length() == 2) {
+      const std::vector<Value>& pair = state.as_tuple();
+      if ((pair[0].is_none() || pair[0].is_dict()) && pair[1].is_dict()) {
+        walk_state(pair[0]);
+        walk_state(pair[1]);
+        return;
+      }
+    }
+    step("__state__", state);
+  }
+
+  void walk_object(const Value& value) {
+    const ValueObject& object = value.as_object();
+    const GlobalRow* row = row_of(object.callee);
+    if (row && row->module.starts_with("numpy")) {
+      add_array(value);
+      return;
+    }
+    const std::string_view function = row ? row->name : std::string_view();
+    if (object.payload.is_tensor()) {
+      const bool quantized = function == "_rebuild_qtensor";
+      const bool parameter = function.starts_with("_rebuild_parameter") || is_parameter_class(object);
+      add_tensor(value, object.payload.as_tensor(),
+                 quantized   ? TensorKind::Quantized
+                 : parameter ? TensorKind::Parameter
+                             : TensorKind::Tensor);
+      if (!quantized && object.state.is_dict()) walk_state(object.state);
+      return;
+    }
+    if (function == "_rebuild_sparse_tensor" || function == "_rebuild_sparse_csr_tensor") {
+      add_sparse(value);
+    } else if (function == "_rebuild_meta_tensor_no_storage") {
+      add_meta(value);
+    } else if (function == "_rebuild_qtensor") {
+      add_packed(value);
+    } else if (function == "_rebuild_parameter" || function == "_rebuild_from_type_v2" ||
+               function == "_rebuild_parameter_with_state") {
+      // Of a sparse or quantized tensor.
+      for (const Value& argument : object.args.as_tuple())
+        if (argument.is_object()) walk(argument);
+      if (object.state.is_dict()) walk_state(object.state);
+    } else {
+      if (object.args.is_tuple() && object.args.length() > 0) step("__args__", object.args);
+      if (!object.kwargs.is_none()) step("__kwargs__", object.kwargs);
+      walk_items(object.items);
+      for (const auto& [key, entry] : object.entries) walk_entry(key, entry);
+      walk_state(object.state);
+    }
+  }
+
+  static bool is_parameter_class(const ValueObject& object) {
+    // _rebuild_from_type_v2(function, class, arguments, state)
+    if (!object.args.is_tuple() || object.args.length() < 2) return false;
+    const Value& type = object.args.as_tuple()[1];
+    return type.kind() == ValueKind::Global && type.as_global().module == "torch.nn.parameter";
+  }
+
+  FoundTensor& add(const Value& value, TensorKind kind) {
+    FoundTensor& entry = found.emplace_back();
+    entry.path = path_;
+    entry.kind = kind;
+    entry.value = value;
+    return entry;
+  }
+  void add_tensor(const Value& value, const Tensor& tensor, TensorKind kind) {
+    if (!tensor.defined()) return;
+    if (kind == TensorKind::Tensor && tensor.requires_grad()) kind = TensorKind::Parameter;
+    describe(add(value, kind), tensor);
+  }
+  static void describe(FoundTensor& entry, const Tensor& tensor) {
+    entry.tensor = tensor;
+    entry.dtype = name(tensor.dtype());
+    entry.shape = list_of(tensor.shape());
+    entry.stride = list_of(tensor.strides());
+    entry.offset = tensor.storage_offset();
+    entry.nbytes = tensor.nbytes();
+  }
+  void add_storage(const Value& value) {
+    const StorageValue& held = value.as_storage();
+    describe(add(value, TensorKind::Storage),
+             Tensor::from_storage(held.storage, held.dtype, {held.numel}, {1}, held.offset));
+  }
+  /// A NumPy array. Scalars and dtypes are no tensors.
+  void add_array(const Value& value) {
+    const ValueObject& object = value.as_object();
+    if (object.payload.is_tensor()) {
+      describe(add(value, TensorKind::Array), object.payload.as_tensor());
+      return;
+    }
+    if (!object.has_state || !object.state.is_tuple() || object.state.length() < 4) return;
+    const std::vector<Value>& state = object.state.as_tuple();
+    const size_t first = state.size() - 4;
+    if (!state[first].is_tuple() && !state[first].is_list()) return;
+    FoundTensor& entry = add(value, TensorKind::Array);
+    entry.dtype = array_dtype(state[first + 1]);
+    for (const Value& size : state[first].as_sequence()) entry.shape.push_back(size.as_int());
+  }
+  void add_sparse(const Value& value) {
+    const std::vector<Value>& args = value.as_object().args.as_tuple();
+    const std::vector<Value>& parts = args[1].as_sequence();
+    FoundTensor& entry = add(value, TensorKind::Sparse);
+    for (const Value& part : parts) {
+      if (part.is_tensor()) {
+        entry.parts.push_back(part.as_tensor());
+        entry.dtype = name(part.as_tensor().dtype());  // the values come last
+        entry.nbytes += part.as_tensor().nbytes();
+      } else if (entry.shape.empty() &&
+                 (part.is_tuple() || part.kind() == ValueKind::Size || part.is_list())) {
+        for (const Value& size : part.as_sequence()) entry.shape.push_back(size.as_int());
+      }
+    }
+  }
+  void add_meta(const Value& value) {
+    const std::vector<Value>& args = value.as_object().args.as_tuple();
+    FoundTensor& entry = add(value, TensorKind::Meta);
+    entry.dtype =
+        args[0].kind() == ValueKind::DType ? std::string(name(args[0].as_dtype())) : args[0].str(60);
+    for (const Value& size : args[1].as_sequence()) entry.shape.push_back(size.as_int());
+    for (const Value& step : args[2].as_sequence()) entry.stride.push_back(step.as_int());
+  }
+  /// A quantized tensor with several numbers in a byte.
+  void add_packed(const Value& value) {
+    const std::vector<Value>& args = value.as_object().args.as_tuple();
+    FoundTensor& entry = add(value, TensorKind::Quantized);
+    if (args[0].kind() == ValueKind::RawStorage) {
+      entry.dtype = name(args[0].as_storage().dtype);
+      entry.nbytes = static_cast<uint64_t>(args[0].as_storage().numel);
+    }
+    for (const Value& size : args[2].as_sequence()) entry.shape.push_back(size.as_int());
+    for (const Value& step : args[3].as_sequence()) entry.stride.push_back(step.as_int());
+  }
+
+  size_t left_;
+  size_t max_values_;
+  std::string path_;
+  bool has_parts_ = false;
+  std::unordered_set<const void*> open_;
+};
+
+bool holds_tensor(const Value& value) {
+  if (value.is_tensor()) return true;
+  if (!value.is_object()) return false;
+  const ValueObject& object = value.as_object();
+  const GlobalRow* row = row_of(object.callee);
+  return object.payload.is_tensor() || (row && row->name.starts_with("_rebuild_"));
+}
+
+/// A dict with names as keys, of which most have tensors.
+bool is_state_dict(const Value& value) {
+  if (!value.is_dict() || value.as_dict().empty()) return false;
+  size_t tensors = 0;
+  for (const auto& [key, entry] : value.as_dict()) {
+    if (!key.is_str()) return false;
+    tensors += holds_tensor(entry);
+  }
+  return tensors * 2 > value.as_dict().size();
+}
+
+constexpr std::string_view kStateDictKeys[] = {
+    "state_dict", "model_state_dict", "model_state", "model", "net",     "network",
+    "module",     "params_ema",       "params",      "ema",   "weights", "generator"};
+constexpr std::string_view kPrefixes[] = {"module.",          "_orig_mod.", "_fsdp_wrapped_module.",
+                                          "_forward_module.", "model.",     "net."};
+
+}  // namespace
+
+std::string_view name(TensorKind kind) noexcept {
+  constexpr std::array<std::string_view, 7> kNames = {"tensor",    "parameter", "array", "storage",
+                                                      "quantized", "sparse",    "meta"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+std::vector<FoundTensor> find_tensors(const Value& root, size_t max_values) {
+  Finder finder(max_values);
+  finder.walk(root);
+  return std::move(finder.found);
+}
+
+std::optional<FoundStateDict> find_state_dict(const Value& root) {
+  if (!root.is_dict()) return std::nullopt;
+  if (is_state_dict(root)) return FoundStateDict{{}, root};
+  std::vector<FoundStateDict> candidates;
+  for (const auto& [key, entry] : root.as_dict()) {
+    if (!key.is_str()) continue;
+    if (is_state_dict(entry)) {
+      candidates.push_back({{key.as_str()}, entry});
+    } else if (entry.is_dict() && !key.as_str().starts_with("optim")) {
+      // One more level: {'model': {'state_dict': ...}}.
+      for (const auto& [inner_key, inner] : entry.as_dict())
+        if (inner_key.is_str() && is_state_dict(inner))
+          candidates.push_back({{key.as_str(), inner_key.as_str()}, inner});
+    }
+  }
+  for (std::string_view usual : kStateDictKeys)
+    for (const FoundStateDict& candidate : candidates)
+      if (candidate.keys.back() == usual || candidate.keys.front() == usual) return candidate;
+  if (candidates.size() == 1) return candidates.front();
+  return std::nullopt;
+}
+
+std::string wrapper_prefix(const std::vector<std::string>& names) {
+  std::string prefix;
+  for (bool longer = !names.empty(); longer;) {
+    longer = false;
+    for (std::string_view part : kPrefixes) {
+      const bool all = std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+        return name.size() > prefix.size() + part.size() &&
+               std::string_view(name).substr(prefix.size()).starts_with(part) && name.starts_with(prefix);
+      });
+      if (!all) continue;
+      prefix += part;
+      longer = true;
+      break;
+    }
+  }
+  return prefix;
+}
+
+}  // namespace tern::io

@@ -1,0 +1,52 @@
+// Where the tensors of a checkpoint are: every tensor in a tree of values with its dotted path, the state
+// dict among them, the prefix of a wrapper. Reading of files is in summary.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/io/value.h"
+
+namespace tern::io {
+
+enum class TensorKind : uint8_t { Tensor, Parameter, Array, Storage, Quantized, Sparse, Meta };
+std::string_view name(TensorKind kind) noexcept;
+
+/// A tensor, or what stands for one: an array, a storage, the parts of a sparse tensor.
+struct FoundTensor {
+  std::string path;  ///< keys and positions joined by dots, from the root
+  TensorKind kind = TensorKind::Tensor;
+  Value value;
+  Tensor tensor;      ///< its numbers, where they are one strided tensor; undefined else
+  std::string dtype;  ///< "float32"; of arrays of text and dates NumPy's name
+  std::vector<int64_t> shape;
+  std::vector<int64_t> stride;  ///< in elements; empty where there is none
+  int64_t offset = 0;           ///< in elements, from the begin of the storage
+  uint64_t nbytes = 0;          ///< of its elements; of a sparse tensor, of its parts
+  std::vector<Tensor> parts;    ///< of a sparse tensor: indices and values
+};
+
+/// All tensors in the order of the tree; one that is in it twice comes twice. The state of an object of an
+/// unknown class counts as its own entries, the arguments of its constructor stand under `__args__`, a state
+/// that is no dict under `__state__`. Throws CheckpointError when the tree, walked through, has more than
+/// `max_values` values.
+std::vector<FoundTensor> find_tensors(const Value& root, size_t max_values = 5'000'000);
+
+/// A dict of names and tensors inside a checkpoint.
+struct FoundStateDict {
+  std::vector<std::string> keys;  ///< the way from the root to it; empty for the root itself
+  Value dict;
+};
+
+/// The one dict of tensors that is the model: the root, or what one of the usual keys ("state_dict", "model")
+/// holds, or the only one there is. None for files of other forms.
+std::optional<FoundStateDict> find_state_dict(const Value& root);
+
+/// The prefixes of wrappers ("module.", "_orig_mod.", "model.") that all names begin with, outermost first,
+/// joined; "" when there is none.
+std::string wrapper_prefix(const std::vector<std::string>& names);
+
+}  // namespace tern::io

@@ -1,0 +1,145 @@
+// Gathering what is known of a checkpoint file.
+#include "tern/io/summary.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "tern/base/check.h"
+#include "tern/io/file.h"
+#include "tern/io/format.h"
+#include "tern/io/npy.h"
+#include "tern/io/safetensors.h"
+#include "tern/io/serialize.h"
+#include "tern/io/torch_file.h"
+#include "tern/io/zip_reader.h"
+
+namespace tern::io {
+
+namespace {
+
+/// Files up to this size are read in full, so that what is broken in them is found.
+constexpr uint64_t kReadWhole = uint64_t{1} << 20;
+
+/// Of zip archives: NumPy's have arrays and nothing else, TorchScript's a program.
+std::string zip_format(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  if (checkpoint.root.is_dict() && !checkpoint.version.empty()) return "zip";
+  const ZipReader zip(open_file(path));
+  if (is_npz(zip)) return "npz";
+  for (const ZipEntry& entry : zip.entries()) {
+    const size_t slash = entry.name.find('/');
+    const std::string_view inside =
+        std::string_view(entry.name).substr(slash == std::string::npos ? 0 : slash + 1);
+    if (inside == "constants.pkl" || inside == "model.json" || inside.starts_with("code/"))
+      return "torchscript";
+  }
+  return "zip";
+}
+
+std::string format_of(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+  if (std::filesystem::is_directory(path))
+    return std::filesystem::exists(path / ".metadata") ? "distributed" : "sharded";
+  switch (sniff_format(*open_file(path))) {
+    case FileFormat::Zip:
+      return zip_format(path, checkpoint);
+    case FileFormat::Legacy:
+      return "legacy";
+    case FileFormat::Tar:
+      return "tar";
+    case FileFormat::Safetensors:
+      return "safetensors";
+    case FileFormat::Npy:
+      return "npy";
+    case FileFormat::Json:
+      return "sharded";
+    default:
+      return "pickle";
+  }
+}
+
+/// Bytes of a file, or of the files in a folder.
+uint64_t bytes_of(const std::filesystem::path& path) {
+  if (!std::filesystem::is_directory(path)) return open_file(path)->size();
+  uint64_t sum = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    if (entry.is_regular_file()) sum += entry.file_size();
+  return sum;
+}
+
+void add_places(Summary& summary, const std::vector<StoredStorage>& stored) {
+  std::unordered_map<const StorageImpl*, const StoredStorage*> places;
+  for (const StoredStorage& each : stored) places.emplace(each.storage.get(), &each);
+  std::unordered_map<const StorageImpl*, std::string> first;
+  auto see = [&](const Tensor& tensor, TensorEntry* entry) {
+    const StorageImpl* storage = tensor.storage().get();
+    auto [known, added] = first.try_emplace(storage, entry ? entry->path : std::string());
+    if (added) {
+      ++summary.storages;
+      summary.storage_bytes += storage->nbytes();
+    } else if (entry) {
+      entry->shared_with = known->second;
+    }
+    auto place = places.find(storage);
+    if (!entry || place == places.end()) return;
+    entry->device = place->second->location;
+    entry->storage = place->second->key;
+  };
+  for (TensorEntry& entry : summary.tensors) {
+    if (entry.tensor.defined()) see(entry.tensor, &entry);
+    for (const Tensor& part : entry.parts) see(part, nullptr);
+    if (entry.kind == TensorKind::Meta) entry.device = "meta";
+    uint64_t elements = 1;
+    for (int64_t size : entry.shape)
+      if (__builtin_mul_overflow(elements, static_cast<uint64_t>(size), &elements)) elements = UINT64_MAX;
+    summary.elements += std::min(elements, UINT64_MAX - summary.elements);
+    summary.tensor_bytes += std::min(entry.nbytes, UINT64_MAX - summary.tensor_bytes);
+  }
+}
+
+std::string wrapper_of(const Value& root) {
+  const std::optional<FoundStateDict> found = find_state_dict(root);
+  if (!found) return "";
+  std::vector<std::string> names;
+  for (const auto& [key, value] : found->dict.as_dict())
+    if (value.is_tensor() || value.is_object()) names.push_back(key.as_str());
+  const std::string prefix = wrapper_prefix(names);
+  std::string wrapper;
+  for (const std::string& key : found->keys) wrapper += (wrapper.empty() ? "" : ".") + key;
+  return wrapper.empty() || prefix.empty() ? wrapper + prefix : wrapper + "." + prefix;
+}
+
+void read_file(const std::filesystem::path& path, const SummaryOptions& options, Summary& summary) {
+  summary.file_bytes = bytes_of(path);
+  const bool values = options.values || summary.file_bytes <= kReadWhole;
+  Checkpoint checkpoint = read_checkpoint(
+      path, {.map_location = "cpu", .weights_only = false, .verify = options.verify, .skip_data = !values});
+  summary.format = format_of(path, checkpoint);
+  if (summary.format == "safetensors") summary.metadata = read_safetensors_header(*open_file(path)).metadata;
+  summary.root = std::move(checkpoint.root);
+  summary.version = std::move(checkpoint.version);
+  summary.pickle_protocol = checkpoint.pickle_protocol;
+  for (size_t i = 0; i < checkpoint.globals.size(); ++i)
+    summary.globals.push_back({checkpoint.globals[i], checkpoint.global_bytes[i],
+                               judge_global(checkpoint.globals[i], checkpoint.calls_results)});
+  for (FoundTensor& found : find_tensors(summary.root)) {
+    TensorEntry& entry = summary.tensors.emplace_back();
+    static_cast<FoundTensor&>(entry) = std::move(found);
+  }
+  add_places(summary, checkpoint.storages);
+  summary.wrapper = wrapper_of(summary.root);
+}
+
+}  // namespace
+
+Verdict Summary::verdict() const noexcept {
+  Verdict worst = Verdict::PlainData;
+  for (const JudgedGlobal& global : globals) worst = std::max(worst, global.verdict);
+  return worst;
+}
+
+Summary summarize_file(const std::filesystem::path& path, const SummaryOptions& options) {
+  Summary summary;
+  with_context(fmt::format("'{}'", path.string()), [&] { read_file(path, options, summary); });
+  return summary;
+}
+
+}  // namespace tern::io
