@@ -19,6 +19,12 @@ void add_predict(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
+void add_inspect(CLI::App& app, Action& action);
+void add_convert(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
+void add_verify(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
+void add_average(CLI::App& app, Action& action);
 void add_version(CLI::App& app, Action& action);
 
 /// Options that several commands have.

@@ -1,0 +1,53 @@
+// From a checkpoint file to the names and tensors of the model in it, and back into a file of any format that
+// can be written.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tern/io/summary.h"
+
+namespace tern::cli {
+
+/// Names with tensors, or with what stands for one (a sparse tensor, a quantized one).
+using Weights = std::vector<std::pair<std::string, Value>>;
+
+struct LoadedCheckpoint {
+  io::Summary summary;            ///< with the numbers
+  Weights weights;                ///< of the model
+  std::vector<std::string> keys;  ///< the way from the root to the dict that holds them
+  bool from_dict = false;  ///< they are the entries of a dict; else of modules, or all tensors there are
+  Value attributes;        ///< of that dict (`_metadata`)
+  std::vector<std::string> rest;  ///< what else the file has beside the model, by keys
+};
+
+/// Reads a file with its numbers. Throws IoError, CheckpointError; the latter also for a file that would run
+/// code in Python.
+LoadedCheckpoint load_checkpoint(const std::string& path);
+
+/// The versions of modules (`_metadata`) with their paths changed like the names of tensors by taking away
+/// `strip` and putting `add` before.
+Value rename_metadata(const Value& attributes, const std::string& strip, const std::string& add);
+
+/// An OrderedDict of `weights` with these attributes.
+Value weights_dict(const Weights& weights, const Value& attributes);
+
+struct WriteOptions {
+  std::string format;        ///< "pt", "legacy", "safetensors", "npz"
+  uint64_t shard_bytes = 0;  ///< above 0: safetensors in shards of at most so many bytes
+};
+
+/// The format of `--to`, or without it that of the file's name. Throws UsageError for an unknown one.
+std::string output_format(const std::string& path, const std::string& format);
+
+/// True for PyTorch's formats, which hold any tree of values; the others hold tensors by name.
+bool holds_trees(const std::string& format);
+
+/// Writes `root` as PyTorch file or `weights` in another format, safely: the old file stays on failure.
+/// Returns what was written, in words.
+std::string write_checkpoint(const Value& root, const Weights& weights, const std::string& path,
+                             const WriteOptions& options);
+
+}  // namespace tern::cli

@@ -1,0 +1,177 @@
+// Texts and numbers of the commands on checkpoint files.
+#include "tern/cli/checkpoint_text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include "tern/cli/usage.h"
+
+namespace tern::cli {
+
+namespace {
+
+/// Bytes that continue a character of UTF-8 take no column.
+size_t columns_of(std::string_view text) {
+  return static_cast<size_t>(std::count_if(text.begin(), text.end(),
+                                           [](char c) { return (static_cast<uint8_t>(c) & 0xc0) != 0x80; }));
+}
+/// The first or last `count` characters.
+std::string_view first_characters(std::string_view text, size_t count) {
+  size_t at = 0;
+  while (at < text.size() && count > 0) {
+    ++at;
+    while (at < text.size() && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80) ++at;
+    --count;
+  }
+  return text.substr(0, at);
+}
+std::string_view last_characters(std::string_view text, size_t count) {
+  size_t at = text.size();
+  while (at > 0 && count > 0) {
+    --at;
+    while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xc0) == 0x80) --at;
+    --count;
+  }
+  return text.substr(at);
+}
+
+}  // namespace
+
+void print_error(std::string_view command, const std::string& text) {
+  std::string line = shown(text);
+  fmt::print(stderr, "tern {}: {}\n", command, line);
+}
+
+int with_errors(std::string_view command, const std::function<int()>& body, int failure) {
+  try {
+    return body();
+  } catch (const UsageError&) {
+    throw;
+  } catch (const std::bad_alloc&) {
+    print_error(command, "out of memory");
+  } catch (const std::exception& error) {
+    std::string text = error.what();
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    print_error(command, text);
+  }
+  return failure;
+}
+
+std::string shown(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    const auto byte = static_cast<uint8_t>(c);
+    if (byte < 0x20 || byte == 0x7f)
+      result += fmt::format("\\x{:02x}", byte);
+    else
+      result += c;
+  }
+  return result;
+}
+
+std::string shortened(const std::string& text, size_t width) {
+  if (columns_of(text) <= width || width < 5) return text;
+  const size_t tail = (width - 3) / 2;
+  return fmt::format("{}...{}", first_characters(text, width - 3 - tail), last_characters(text, tail));
+}
+
+std::string size_text(uint64_t bytes) {
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  auto size = static_cast<double>(bytes);
+  const char* units[] = {"KiB", "MiB", "GiB", "TiB", "PiB"};
+  size_t unit = 0;
+  for (size /= 1024; size >= 1023.95 && unit < 4; ++unit) size /= 1024;
+  return fmt::format("{:.1f} {}", size, units[unit]);
+}
+
+std::string count_text(uint64_t count, std::string_view word) {
+  std::string digits = std::to_string(count);
+  for (size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
+  return fmt::format("{} {}{}", digits, word, count == 1 ? "" : "s");
+}
+
+uint64_t parse_size(std::string_view text, std::string_view what) {
+  const size_t digits = text.find_first_not_of("0123456789.");
+  const std::string_view number = text.substr(0, digits);
+  std::string_view unit = digits == std::string_view::npos ? "" : text.substr(digits);
+  while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  const double value = parse_number(number, what);
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1},         {"B", 1},       {"KB", 1e3},   {"MB", 1e6},
+      {"GB", 1e9},     {"TB", 1e12},   {"KiB", 1024}, {"MiB", 1024.0 * 1024},
+      {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+  for (const auto& [name, factor] : kUnits) {
+    if (name != unit) continue;
+    const double bytes = value * factor;
+    if (bytes < 1 || bytes > 0x1p62) throw_usage("{} must be from 1 byte on, got '{}'", what, text);
+    return static_cast<uint64_t>(bytes);
+  }
+  throw_usage("{} has the unknown unit '{}': KiB, MiB, GiB, KB, MB, GB", what, unit);
+}
+
+nlohmann::ordered_json number_json(double value) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
+  return value;
+}
+
+nlohmann::ordered_json number_json(std::complex<double> value, bool is_complex) {
+  if (!is_complex) return number_json(value.real());
+  return nlohmann::ordered_json::array({number_json(value.real()), number_json(value.imag())});
+}
+
+nlohmann::ordered_json number_json(const io::Number& number) {
+  return std::visit(
+      [](auto value) -> nlohmann::ordered_json {
+        if constexpr (std::is_same_v<decltype(value), double>)
+          return number_json(value);
+        else if constexpr (std::is_same_v<decltype(value), std::complex<double>>)
+          return number_json(value, /*is_complex=*/true);
+        else
+          return value;
+      },
+      number);
+}
+
+std::string number_text(std::complex<double> value, bool is_complex) {
+  const std::string real = fmt::format("{:.6g}", value.real());
+  return is_complex ? fmt::format("{}{:+.6g}j", real, value.imag()) : real;
+}
+
+std::string json_text(const nlohmann::ordered_json& json) {
+  return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+std::string table_text(std::vector<std::vector<std::string>> rows, const std::vector<bool>& right,
+                       size_t width) {
+  std::vector<size_t> widths(right.size(), 0);
+  for (const auto& row : rows)
+    for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(row[c]));
+  size_t total = 0;
+  for (size_t each : widths) total += each + 2;
+  total -= 2;
+  if (total > width) {
+    const size_t others = total - widths[0];
+    widths[0] = std::min(widths[0], std::max<size_t>(width > others ? width - others : 0, 16));
+  }
+  std::string text;
+  for (auto& row : rows) {
+    row[0] = shortened(row[0], widths[0]);
+    std::string line;
+    for (size_t c = 0; c < row.size(); ++c) {
+      const size_t used = columns_of(row[c]);
+      const std::string padding(widths[c] > used ? widths[c] - used : 0, ' ');
+      line += (c > 0 ? "  " : "") + (right[c] ? padding + row[c] : row[c] + padding);
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+}  // namespace tern::cli

@@ -1,0 +1,49 @@
+// What the commands on checkpoint files share: errors as one line, numbers as JSON, names and sizes as text.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <complex>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/io/tensor_numbers.h"
+
+namespace tern::cli {
+
+/// Runs a command; an error becomes one line on standard error, "tern inspect: ...", and exit code 1 (2 for
+/// `tern diff`, where 1 says that files differ). UsageError passes through.
+int with_errors(std::string_view command, const std::function<int()>& body, int failure = 1);
+/// Prints "tern COMMAND: text" as one line on standard error.
+void print_error(std::string_view command, const std::string& text);
+
+/// Text from a file made fit for a terminal: control characters are escaped.
+std::string shown(std::string_view text);
+/// `text` in at most `width` characters; what is too long loses its middle.
+std::string shortened(const std::string& text, size_t width);
+/// "1.2 MiB", "345 bytes".
+std::string size_text(uint64_t bytes);
+/// "1 tensor", "3 tensors".
+std::string count_text(uint64_t count, std::string_view word);
+/// "2GiB", "500MB", "1048576": bytes. Throws UsageError naming `what`.
+uint64_t parse_size(std::string_view text, std::string_view what);
+
+/// A number, or "nan", "inf", "-inf"; complex numbers as [re, im].
+nlohmann::ordered_json number_json(double value);
+nlohmann::ordered_json number_json(std::complex<double> value, bool is_complex);
+nlohmann::ordered_json number_json(const io::Number& number);
+/// In short: "0.1234", "nan", "1+2j".
+std::string number_text(std::complex<double> value, bool is_complex);
+/// One line; text that is not UTF-8 gets replacement characters.
+std::string json_text(const nlohmann::ordered_json& json);
+
+/// A table with two blanks between columns; `right` says which columns are aligned to the right. Cells of
+/// the first column are shortened where a line would be wider than `width`.
+std::string table_text(std::vector<std::vector<std::string>> rows, const std::vector<bool>& right,
+                       size_t width);
+
+}  // namespace tern::cli

@@ -1,0 +1,215 @@
+// `tern diff`: how two checkpoints differ, whatever their formats.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "tern/base/check.h"
+#include "tern/cli/checkpoint_file.h"
+#include "tern/cli/checkpoint_text.h"
+#include "tern/cli/command.h"
+#include "tern/cli/usage.h"
+#include "tern/io/tensor_numbers.h"
+#include "tern/train/terminal.h"
+
+namespace tern::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kShownLines = 60;
+
+struct DiffOptions {
+  std::string a, b;
+  double tolerance = 0;
+  bool ignore_prefix = false, ignore_dtype = false, json = false, all = false;
+};
+
+/// One side: tensors by name in the order of the file. Of sparse tensors each part.
+struct Side {
+  std::vector<std::string> names;
+  std::unordered_map<std::string, io::FoundTensor> tensors;
+};
+
+Side read_side(const std::string& path, bool ignore_prefix) {
+  Side side;
+  auto add = [&](std::string name, io::FoundTensor tensor) {
+    if (side.tensors.try_emplace(name, std::move(tensor)).second) side.names.push_back(std::move(name));
+  };
+  if (!ignore_prefix) {
+    io::Summary summary = io::summarize_file(path, {.values = true});
+    for (io::TensorEntry& entry : summary.tensors) {
+      std::string name = entry.path;
+      add(std::move(name), std::move(entry));
+    }
+    return side;
+  }
+  const LoadedCheckpoint loaded = load_checkpoint(path);
+  std::vector<std::string> names;
+  for (const auto& [name, value] : loaded.weights) names.push_back(name);
+  const size_t prefix = io::wrapper_prefix(names).size();
+  for (const auto& [name, value] : loaded.weights)
+    for (io::FoundTensor& found : io::find_tensors(value)) {
+      std::string full = name.substr(prefix) + (found.path.empty() ? "" : "." + found.path);
+      add(std::move(full), std::move(found));
+    }
+  return side;
+}
+
+struct Difference {
+  std::string name;
+  std::string what;  ///< "only in a", "shape", "dtype", "values"
+  std::string text;  ///< for people
+  double largest = 0;
+  int64_t different = 0;
+  Json json;
+};
+
+std::optional<Difference> compare(const std::string& name, const io::FoundTensor& a, const io::FoundTensor& b,
+                                  const DiffOptions& options) {
+  Difference result;
+  result.name = name;
+  if (a.shape != b.shape) {
+    result.what = "shape";
+    result.text = fmt::format("shape {} and {}", to_string(a.shape), to_string(b.shape));
+    result.json = {{"name", name}, {"what", "shape"}, {"a", a.shape}, {"b", b.shape}};
+    return result;
+  }
+  // Of a sparse tensor the parts are compared in order.
+  std::vector<std::pair<Tensor, Tensor>> pairs;
+  if (a.tensor.defined() && b.tensor.defined()) {
+    pairs.emplace_back(a.tensor, b.tensor);
+  } else if (a.kind != b.kind || a.parts.size() != b.parts.size()) {
+    result.what = "kind";
+    result.text = fmt::format("a {} and a {}", io::name(a.kind), io::name(b.kind));
+    result.json = {{"name", name}, {"what", "kind"}, {"a", io::name(a.kind)}, {"b", io::name(b.kind)}};
+    return result;
+  } else {
+    for (size_t i = 0; i < a.parts.size(); ++i) pairs.emplace_back(a.parts[i], b.parts[i]);
+  }
+  bool comparable = true;
+  for (const auto& [x, y] : pairs) {
+    if (x.shape() != IntArrayRef(y.shape())) {
+      result.what = "values";
+      result.text = "other places of stored values";
+      result.json = {{"name", name}, {"what", "values"}};
+      return result;
+    }
+    if (!io::has_numbers(x) || !io::has_numbers(y)) {
+      comparable = false;
+      continue;
+    }
+    const io::NumberDifference d = with_context(fmt::format("tensor '{}'", name),
+                                                [&] { return io::difference(x, y, options.tolerance); });
+    result.largest = std::max(result.largest, d.largest);
+    result.different += d.different;
+  }
+  if (!comparable) {
+    // Dtypes that hold several numbers in an element: their bytes are compared.
+    for (const auto& [x, y] : pairs)
+      result.different += x.dtype() != y.dtype() || !x.is_contiguous() || !y.is_contiguous() ||
+                          std::memcmp(x.data_ptr(), y.data_ptr(), x.nbytes()) != 0;
+  }
+  const bool other_dtype = a.dtype != b.dtype && !options.ignore_dtype;
+  if (!other_dtype && result.different == 0) return std::nullopt;
+  result.what = other_dtype ? "dtype" : "values";
+  if (other_dtype) result.text = fmt::format("{} and {}", a.dtype, b.dtype);
+  if (result.different > 0)
+    result.text += fmt::format("{}{} of {} by up to {:.6g}", other_dtype ? "; " : "", result.different,
+                               count_text(static_cast<uint64_t>(std::max<int64_t>(
+                                              a.tensor.defined() ? a.tensor.numel() : result.different, 0)),
+                                          "element"),
+                               result.largest);
+  result.json = {{"name", name},
+                 {"what", result.what},
+                 {"largest", number_json(result.largest)},
+                 {"different", result.different}};
+  if (a.dtype != b.dtype) {
+    result.json["a"] = a.dtype;
+    result.json["b"] = b.dtype;
+  }
+  return result;
+}
+
+int run(const DiffOptions& options) {
+  const Side a = read_side(options.a, options.ignore_prefix), b = read_side(options.b, options.ignore_prefix);
+  std::vector<std::string> only_a, only_b;
+  std::vector<Difference> differences;
+  size_t compared = 0;
+  for (const std::string& name : a.names) {
+    const auto other = b.tensors.find(name);
+    if (other == b.tensors.end()) {
+      only_a.push_back(name);
+      continue;
+    }
+    ++compared;
+    if (auto difference = compare(name, a.tensors.at(name), other->second, options))
+      differences.push_back(std::move(*difference));
+  }
+  for (const std::string& name : b.names)
+    if (!a.tensors.contains(name)) only_b.push_back(name);
+  const bool equal = only_a.empty() && only_b.empty() && differences.empty();
+
+  if (options.json) {
+    Json list = Json::array();
+    for (Difference& difference : differences) list.push_back(std::move(difference.json));
+    fmt::print("{}", json_text({{"equal", equal},
+                                {"tolerance", options.tolerance},
+                                {"compared", compared},
+                                {"only_in_a", only_a},
+                                {"only_in_b", only_b},
+                                {"differences", std::move(list)}}));
+    return equal ? 0 : 1;
+  }
+  const train::Terminal terminal = train::Terminal::of(1);
+  std::vector<std::vector<std::string>> rows;
+  for (const std::string& name : only_a) rows.push_back({"- " + shown(name), "only in " + shown(options.a)});
+  for (const std::string& name : only_b) rows.push_back({"+ " + shown(name), "only in " + shown(options.b)});
+  for (const Difference& difference : differences)
+    rows.push_back({"~ " + shown(difference.name), difference.text});
+  const size_t count = rows.size();
+  if (!options.all && count > kShownLines) rows.resize(kShownLines);
+  if (!rows.empty())
+    fmt::print("{}", table_text(rows, {false, false},
+                                terminal.is_terminal ? static_cast<size_t>(terminal.columns) : 160));
+  if (rows.size() < count) fmt::print("... {} more (--all shows them)\n", count - rows.size());
+  if (equal)
+    fmt::print("equal: {}\n", count_text(compared, "tensor"));
+  else
+    fmt::print("{} in both, {} of them different; {} only in the first, {} only in the second\n",
+               count_text(compared, "tensor"), differences.size(), only_a.size(), only_b.size());
+  if (compared == 0 && !only_a.empty() && !only_b.empty() && !options.ignore_prefix)
+    fmt::print("no name is in both: --ignore-prefix compares the models without wrappers\n");
+  return equal ? 0 : 1;
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("diff", "Compare the tensors of two checkpoints");
+  auto options = std::make_shared<DiffOptions>();
+  command->add_option("a", options->a, "A checkpoint")->required();
+  command->add_option("b", options->b, "Another, of the same or another format")->required();
+  command->add_option("--tolerance", options->tolerance, "Differences up to this are none")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command->add_flag("--ignore-prefix", options->ignore_prefix,
+                    "Compare the models inside, without keys and prefixes of wrappers");
+  command->add_flag("--ignore-dtype", options->ignore_dtype, "Another dtype is no difference");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--all", options->all, "Do not shorten long lists");
+  command->footer(
+      "Exit codes: 0 equal, 1 different, 2 a file cannot be read, or wrong use.\n\nExamples:\n"
+      "  tern diff a.pt b.safetensors\n  tern diff a.pt b.pt --tolerance 1e-6 --ignore-prefix");
+  command->callback([options, &action] {
+    action = [options] {
+      return with_errors(
+          "diff", [&] { return run(*options); }, /*failure=*/2);
+    };
+  });
+}
+
+}  // namespace tern::cli
