@@ -2,6 +2,7 @@
 // "model-00001-of-00002.safetensors"}}.
 #include "tern/io/shard_index.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <unordered_set>
@@ -93,9 +94,12 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
 void check_plain_file_name(std::string_view name) {
   bool plain = !name.empty() && name.size() <= 255 && name != "." && name != ".." && is_utf8(name) &&
                name.find_first_of(std::string_view("/\\:\0", 4)) == std::string_view::npos;
+  std::string shown(name.substr(0, 100));
+  std::replace_if(
+      shown.begin(), shown.end(), [](char c) { return static_cast<uint8_t>(c) < ' '; }, '?');
   TERN_CHECK(plain, CheckpointError,
              "'{}' is no file name: parts of a checkpoint lie in its own folder, and nothing is fetched",
-             name.substr(0, 100));
+             shown);
 }
 
 std::vector<std::pair<std::string, std::string>> read_shard_index(const ByteSource& source,

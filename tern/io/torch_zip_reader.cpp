@@ -93,6 +93,8 @@ class ZipHost final : public TorchHost, private ScriptStorages {
     take_unpacked(*pickle);
     std::vector<std::byte> bytes = zip_.read(*pickle, options_.limits.pickle_bytes);
     records_ = records;
+    expect_storages(zip_.entries().size());
+    pending_.reserve(zip_.entries().size());
     PickleOptions options = pickle_options();
     if (program_) options.is_inert = is_script_class;
     return read_pickle(bytes, *this, options);
