@@ -87,6 +87,7 @@
 #include "tern/train/checkpoint.h"
 #include "tern/train/event_file.h"
 #include "tern/train/interrupt.h"
+#include "tern/train/load_state.h"
 #include "tern/train/metrics.h"
 #include "tern/train/models.h"
 #include "tern/train/progress.h"

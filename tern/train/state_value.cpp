@@ -72,6 +72,11 @@ optim::StateValue to_state(const std::string& name, const Value& value) {
       return list_to_state(name, value.as_sequence());
     case ValueKind::Dict:
       return to_state_map(value);
+    case ValueKind::Global:  // functions of Python, which some schedules keep among their numbers: their
+                             // names
+      return value.as_global().full();
+    case ValueKind::Object:
+      return value.str(200);
     default:
       TERN_THROW(TypeError, "'{}' is a {}, which the state of an optimizer or a schedule cannot hold", name,
                  tern::name(value.kind()));

@@ -11,8 +11,8 @@ Value to_value(const optim::StateMap& map);
 /// {'state': {index: {...}}, 'param_groups': [{..., 'params': [indices]}]}. Tensors are not copied.
 Value to_value(const optim::OptimizerState& state);
 
-/// The way back, also from what PyTorch saved. Throw TypeError, naming the place, for values that such a
-/// state cannot have.
+/// The way back, also from what PyTorch saved; of functions in it (OneCycleLR's before torch 2) the text is
+/// kept. Throw TypeError, naming the place, for values that such a state cannot have.
 optim::StateMap to_state_map(const Value& value);
 optim::OptimizerState to_optimizer_state(const Value& value);
 

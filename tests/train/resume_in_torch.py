@@ -1,0 +1,121 @@
+# A run that PyTorch began goes on in Tern with the same losses, and back: model, optimizer and schedule, on the CPU and in
+# DataParallel over 2 and 4 simulated GPUs.
+import os
+import subprocess
+import sys
+import tempfile
+
+import torch
+from torch import nn
+
+TOOL = os.environ["TERN_RESUME_TOOL"]
+SHARE = 6
+SCHEDULES = torch.optim.lr_scheduler
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.output = nn.Linear(8, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.output(torch.tanh(self.hidden(x)))
+
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01, betas=(0.8, 0.99), weight_decay=0.01),
+    "AMSGrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
+    "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
+}
+MAKE_SCHEDULE = {
+    "StepLR": lambda o: SCHEDULES.StepLR(o, 4, gamma=0.5),
+    "CosineAnnealingLR": lambda o: SCHEDULES.CosineAnnealingLR(o, 20, eta_min=1e-4),
+    "OneCycleLR": lambda o: SCHEDULES.OneCycleLR(o, 0.1, total_steps=40),
+}
+
+
+class Run:
+    def __init__(self, optimizer, schedule):
+        torch.manual_seed(0)
+        self.net = Net()
+        self.optimizer = OPTIMIZERS[optimizer](self.net.parameters())
+        self.schedule = MAKE_SCHEDULE[schedule](self.optimizer)
+        self.inputs, self.targets = torch.randn(16, 8), torch.randint(0, 3, (16,))
+
+    def steps(self, count):
+        losses = []
+        for _ in range(count):
+            self.optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(self.net(self.inputs), self.targets)
+            losses.append(loss.item())
+            loss.backward()
+            self.optimizer.step()
+            self.schedule.step()
+        return losses
+
+    def state(self):
+        return {"model": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "scheduler": self.schedule.state_dict(),
+                "inputs": self.inputs, "targets": self.targets}
+
+    def load(self, state):
+        model = {name[len("module."):] if name.startswith("module.") else name: t for name, t in state["model"].items()}
+        self.net.load_state_dict(model)
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.schedule.load_state_dict(state["scheduler"])
+
+
+def go_on(optimizer, schedule, steps, devices, source, target):
+    environment = dict(os.environ, TERN_SIM_GPUS=str(devices)) if devices else dict(os.environ)
+    subprocess.run([TOOL, optimizer, schedule, str(steps), str(devices), source, target], check=True, env=environment)
+    return torch.load(target, map_location="cpu")
+
+
+def worst_difference(losses, expected):
+    return max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, expected, strict=True))
+
+
+def check(optimizer, schedule, devices, folder):
+    expected = Run(optimizer, schedule).steps(3 * SHARE)
+    source, target = os.path.join(folder, "torch.pt"), os.path.join(folder, "tern.pt")
+    run = Run(optimizer, schedule)
+    losses = run.steps(SHARE)
+    torch.save(run.state(), source)
+    state = go_on(optimizer, schedule, SHARE, devices, source, target)
+    losses += state["losses"]
+    other = Run(optimizer, schedule)
+    other.load(state)
+    losses += other.steps(SHARE)
+    worst = worst_difference(losses, expected)
+    print(f"{optimizer:8} {schedule:18} {devices} GPUs: losses differ by {worst:.1e} at most")
+    return worst < 2e-4
+
+
+def check_chain(folder):
+    """PyTorch, then Tern on two devices, four, the CPU and one: each goes on from what the one before it saved."""
+    run = Run("Adam", "CosineAnnealingLR")
+    losses = run.steps(3)
+    path = os.path.join(folder, "0.pt")
+    torch.save(run.state(), path)
+    for i, devices in enumerate((2, 4, 0, 1)):
+        path, source = os.path.join(folder, f"{i + 1}.pt"), path
+        losses += go_on("Adam", "CosineAnnealingLR", 3, devices, source, path)["losses"]
+    worst = worst_difference(losses, Run("Adam", "CosineAnnealingLR").steps(15))
+    print(f"across 2, 4, no and 1 GPUs: losses differ by {worst:.1e} at most")
+    return worst < 2e-4
+
+
+def main():
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for optimizer in OPTIMIZERS:
+            for schedule in MAKE_SCHEDULE:
+                good &= check(optimizer, schedule, 0, folder)
+        for devices in (1, 2, 4):
+            good &= check("Adam", "OneCycleLR", devices, folder)
+        good &= check_chain(folder)
+    sys.exit(0 if good else "the losses differ")
+
+
+main()

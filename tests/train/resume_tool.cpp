@@ -1,0 +1,99 @@
+// A helper of resume_in_torch.py: goes on with a run that PyTorch began.
+//   resume_tool OPTIMIZER SCHEDULE STEPS DEVICES IN OUT
+// IN is {'model', 'optimizer', 'scheduler', 'inputs', 'targets'}; OUT is the same without the last two, with
+// 'losses'. With DEVICES of 2 or more, the steps run in a DataParallel over that many GPUs (simulated ones,
+// by TERN_SIM_GPUS).
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+
+#include "tern/io/serialize.h"
+#include "tern/tern.h"
+#include "tern/train/state_value.h"
+
+namespace {
+
+using namespace tern;
+
+struct Net : nn::Module {
+  nn::Linear hidden{8, 16};
+  nn::Linear output{16, 3};
+  TERN_MODULE(hidden, output)
+  Tensor forward(const Tensor& x) { return output(tanh(hidden(x))); }
+};
+
+std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const std::vector<Tensor>& params) {
+  if (name == "SGD")
+    return std::make_unique<optim::SGD>(params, optim::SGDOptions{.lr = 0.5, .momentum = 0.5});
+  if (name == "Adam") return std::make_unique<optim::Adam>(params);
+  if (name == "AMSGrad") return std::make_unique<optim::Adam>(params, optim::AdamOptions{.amsgrad = true});
+  if (name == "AdamW") return std::make_unique<optim::AdamW>(params);
+  if (name == "RMSprop") return std::make_unique<optim::RMSprop>(params);
+  throw ValueError("unknown optimizer " + name);
+}
+
+std::unique_ptr<optim::LRScheduler> make_schedule(const std::string& name, optim::Optimizer& optimizer) {
+  if (name == "StepLR")
+    return std::make_unique<optim::StepLR>(optimizer, optim::StepLROptions{.step_size = 9});
+  if (name == "CosineAnnealingLR")
+    return std::make_unique<optim::CosineAnnealingLR>(optimizer, optim::CosineAnnealingLROptions{.T_max = 5});
+  if (name == "OneCycleLR")
+    return std::make_unique<optim::OneCycleLR>(optimizer,
+                                               optim::OneCycleLROptions{.max_lr = 1, .total_steps = 50});
+  throw ValueError("unknown schedule " + name);
+}
+
+void run(char** argv) {
+  const int steps = std::stoi(argv[3]), devices = std::stoi(argv[4]);
+  const Device device = devices > 0 ? Device("cuda:0") : kCPU;
+  const Value file = load(argv[5], {.map_location = "auto", .weights_only = false});
+  Net net;
+  net.load_state_dict(file["model"].as_state_dict(), {.prefix = "auto"});
+  net.to(device);
+  std::unique_ptr<parallel::DataParallel<Net>> replicas;
+  if (devices > 1) {
+    std::vector<Device> ids;
+    for (int i = 0; i < devices; ++i) ids.push_back(Device(DeviceType::CUDA, i));
+    replicas =
+        std::make_unique<parallel::DataParallel<Net>>(net, parallel::DataParallelOptions{.device_ids = ids});
+  }
+  auto optimizer = make_optimizer(argv[1], net.parameters());
+  auto schedule = make_schedule(argv[2], *optimizer);
+  optimizer->load_state_dict(train::to_optimizer_state(file["optimizer"]));
+  schedule->load_state_dict(train::to_state_map(file["scheduler"]));
+  const Tensor inputs = file["inputs"].as_tensor().to(device),
+               targets = file["targets"].as_tensor().to(device);
+  std::vector<Value> losses;
+  for (int step = 0; step < steps; ++step) {
+    optimizer->zero_grad();
+    Tensor loss = nn::cross_entropy(replicas ? (*replicas)(inputs) : net(inputs), targets);
+    losses.push_back(loss.item<double>());
+    loss.backward();
+    optimizer->step();
+    schedule->step();
+  }
+  save({{"model", replicas ? replicas->state_dict() : net.state_dict()},
+        {"optimizer", train::to_value(optimizer->state_dict())},
+        {"scheduler", train::to_value(schedule->state_dict())},
+        {"inputs", inputs},
+        {"targets", targets},
+        {"losses", Value::list(std::move(losses))}},
+       argv[6]);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 7) {
+    std::fprintf(stderr, "usage: resume_tool OPTIMIZER SCHEDULE STEPS DEVICES IN OUT\n");
+    return 2;
+  }
+  try {
+    run(argv);
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
