@@ -18,9 +18,9 @@ namespace tern::io {
 /// What a file says about a storage in it.
 struct StoredStorage {
   Storage storage;
-  std::string key;       ///< its name in the file
-  std::string type;      ///< its class: "FloatStorage"
-  std::string location;  ///< where it was: "cuda:1"
+  std::string key;        ///< its name in the file
+  std::string_view type;  ///< its class: "FloatStorage"
+  std::string location;   ///< where it was: "cuda:1"
 };
 
 /// A checkpoint with what its container says about itself.

@@ -37,7 +37,7 @@ Storage TorchHost::make_storage(const StorageId& id) {
 }
 
 Storage TorchHost::use_storage(const StorageId& id, Storage storage) {
-  stored_.push_back({storage, id.key, std::string(id.type->name), id.location});
+  stored_.push_back({storage, id.key, id.type->name, id.location});
   return storage;
 }
 

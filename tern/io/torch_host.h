@@ -41,6 +41,12 @@ class TorchHost : public PickleHost {
   Value storage_for(const StorageId& id, const std::function<Storage()>& make);
   /// The elements [first, first + count) of a storage, as one that is part of it. Throws CheckpointError.
   static Value storage_part(const Value& root, const Value& first, const Value& count);
+  /// Makes room for so many storages.
+  void expect_storages(size_t count) {
+    storages_.reserve(count);
+    storage_index_.reserve(count);
+    stored_.reserve(count);
+  }
   /// Memory for a storage on the device that the options choose; with skip_data none.
   Storage make_storage(const StorageId& id);
   /// The same around memory that is there: `storage`, on the CPU.
