@@ -1,0 +1,47 @@
+// Tern's side of bench/checkpoints.py: loads a file and prints what it took as one line of JSON.
+//   checkpoint_peer load|mmap FILE
+// The memory is the peak of the process beyond what it had before.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+
+#include "tern/io/serialize.h"
+#include "tern/tern.h"
+
+namespace {
+
+long peak_kib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+int run(const char* mode, const char* path) {
+  using namespace tern;
+  zeros({1});  // the backend and its threads are there, as PyTorch's are after `import torch`
+  const long before = peak_kib();
+  const auto start = std::chrono::steady_clock::now();
+  const Value file = load(path, {.map_location = "cpu", .mmap = std::strcmp(mode, "mmap") == 0});
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  std::printf("{\"seconds\": %.6f, \"peak_mib\": %.1f, \"entries\": %zu}\n", seconds.count(),
+              static_cast<double>(peak_kib() - before) / 1024, file.length());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: checkpoint_peer load|mmap FILE\n");
+    return 2;
+  }
+  try {
+    return run(argv[1], argv[2]);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
