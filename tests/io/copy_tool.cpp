@@ -1,9 +1,10 @@
 // A helper of the tests against PyTorch: loads a checkpoint and saves it again.
-//   copy_tool pt|safetensors|describe IN [OUT]
+//   copy_tool pt|safetensors|npz|describe IN [OUT]
 #include <cstdio>
 #include <exception>
 #include <string>
 
+#include "tern/io/npy.h"
 #include "tern/io/serialize.h"
 
 namespace {
@@ -18,6 +19,8 @@ int run(const std::string& mode, const char* in, const char* out) {
   } else if (mode == "safetensors") {
     tern::save_safetensors(tern::load(in, options).as_state_dict(), out,
                            {{"format", "pt"}, {"note", "a \"b\" \\ \n \xc3\xa4"}});
+  } else if (mode == "npz") {
+    tern::save_npz(tern::load(in, options).as_state_dict(), out);
   } else {
     std::fprintf(stderr, "unknown mode '%s'\n", mode.c_str());
     return 2;
@@ -29,7 +32,7 @@ int run(const std::string& mode, const char* in, const char* out) {
 
 int main(int argc, char** argv) {
   if (argc < 3 || (argc < 4 && std::string(argv[1]) != "describe")) {
-    std::fprintf(stderr, "usage: copy_tool pt|safetensors|describe IN [OUT]\n");
+    std::fprintf(stderr, "usage: copy_tool pt|safetensors|npz|describe IN [OUT]\n");
     return 2;
   }
   try {

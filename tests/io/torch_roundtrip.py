@@ -2,6 +2,7 @@
 # with shared storages still shared. The helper program (copy_tool.cpp) is named by TERN_COPY_TOOL; 77 means skipped.
 
 import collections
+import enum
 import itertools
 import os
 import pathlib
@@ -12,6 +13,11 @@ import tempfile
 import warnings
 
 import torch
+
+try:
+    import numpy as np
+except ImportError:  # not everywhere where PyTorch is
+    np = None
 
 warnings.filterwarnings("ignore")
 TOOL = os.environ.get("TERN_COPY_TOOL")
@@ -59,6 +65,10 @@ def compare(a, b, place, seen, shared):
         assert isinstance(b, torch.Tensor), f"{place}: {type(b)}"
         assert a.dtype == b.dtype and a.shape == b.shape, f"{place}: {a.dtype} {a.shape} / {b.dtype} {b.shape}"
         assert a.requires_grad == b.requires_grad, f"{place}: requires_grad"
+        if a.is_quantized:
+            assert a.qscheme() == b.qscheme() and torch.equal(a.int_repr(), b.int_repr()), f"{place}: quantized integers"
+            assert torch.equal(a.dequantize(), b.dequantize()), f"{place}: scales"
+            return
         if a.layout != torch.strided:
             assert a.layout == b.layout and bool((a.to_dense() == b.to_dense()).all()), f"{place}: sparse values"
             return
@@ -79,6 +89,8 @@ def compare(a, b, place, seen, shared):
         assert type(a) is type(b) and len(a) == len(b), f"{place}: {a} / {b}"
         for i, (x, y) in enumerate(zip(a, b)):
             compare(x, y, f"{place}[{i}]", seen, shared)
+    elif np and isinstance(a, np.ndarray):
+        assert a.dtype == b.dtype and a.flags.f_contiguous == b.flags.f_contiguous and (a == b).all(), f"{place}: {a} / {b}"
     elif isinstance(a, float):
         assert isinstance(b, float) and (a == b or (a != a and b != b)), f"{place}: {a} / {b}"
     else:
@@ -91,6 +103,10 @@ def check(name, body):
     except Exception as error:  # every failure is reported, not only the first
         failures.append(name)
         print(f"FAILED {name}: {type(error).__name__}: {error}")
+
+
+class Color(enum.Enum):
+    RED = 1
 
 
 class Net(torch.nn.Module):
@@ -151,6 +167,15 @@ def objects():
     yield "sets", [{1, 2, 3}, frozenset((4, 5)), set(), complex(3, -4), slice(1, 5, 2), range(0, 9, 2)], False
     yield "layout", torch.strided, False
     yield "sparse", {"coo": torch.eye(4).to_sparse(), "csr": torch.eye(4).to_sparse_csr()}, False
+    yield "quantized", {"tensor": torch.quantize_per_tensor(torch.randn(4, 5), 0.1, 3, torch.quint8),
+                        "channels": torch.quantize_per_channel(torch.randn(3, 4), torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, 1, 2]),
+                                                               0, torch.qint8),
+                        "wide": torch.quantize_per_tensor(torch.randn(4), 0.01, 0, torch.qint32)}, False
+    if np:
+        yield "numpy", {"array": np.arange(6.0).reshape(2, 3), "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
+                        "big": np.arange(3, dtype=">f4"), "scalar": np.float64(0.5), "texts": np.array(["a", "bc"]),
+                        "dtype": np.dtype("f4")}, False
+    yield "enum", {"color": Color.RED, "parameter": torch.nn.Parameter(torch.ones(2))}, False
     if MODERN:
         yield "conj", {"c": torch.randn(4, dtype=torch.complex64).conj(), "n": torch._neg_view(torch.randn(3))}, True
     yield "namespace", __import__("argparse").Namespace(lr=0.1, w=torch.ones(2)), False
@@ -231,6 +256,34 @@ def main():
             assert torch.equal(tensor, state[key]) and tensor.dtype == state[key].dtype, key
 
     check("safetensors", safetensors)
+
+    def whole_model():
+        source, target = folder / "source.pt", folder / "target.pt"
+        net = Net()
+        torch.save({"net": net, "step": 3}, source)
+        run("pt", source, target)
+        back = plain_load(target)
+        compare(net.state_dict(), back["net"].state_dict(), "net", {}, {})
+        assert torch.equal(net.eval()(torch.ones(1, 1, 8, 8)), back["net"].eval()(torch.ones(1, 1, 8, 8)))
+
+    check("whole model", whole_model)
+
+    def npz():
+        arrays = {"a": np.arange(6.0).reshape(2, 3), "fortran": np.asfortranarray(np.arange(6).reshape(2, 3)),
+                  "big": np.arange(3, dtype=">i2"), "flags": np.array([True, False]), "scalar": np.array(2.5, dtype="f2"),
+                  "complex": np.array([1 + 2j], dtype="c8"), "empty": np.zeros((0, 3))}
+        for save in (np.savez, np.savez_compressed):
+            source, target = folder / "source.npz", folder / "target.npz"
+            save(source, **arrays)
+            run("npz", source, target)
+            with np.load(target) as back:
+                assert list(back) == list(arrays)
+                for key, array in arrays.items():
+                    assert back[key].dtype == array.dtype.newbyteorder("=") and back[key].shape == array.shape, key
+                    assert (back[key] == array).all(), key
+
+    if np:
+        check("npz", npz)
 
     def entries():
         import zipfile
