@@ -59,11 +59,16 @@ size_t shared_count(const StateDict& tensors) {
 
 }  // namespace
 
+io::Summary load_summary(const std::string& path) {
+  io::Summary summary = io::summarize_file(path, {.values = true});
+  TERN_CHECK(summary.verdict() != io::Verdict::WouldRunCode, CheckpointError,
+             "'{}': Python would run code when it opens this file ('tern inspect' says more)", path);
+  return summary;
+}
+
 LoadedCheckpoint load_checkpoint(const std::string& path) {
   LoadedCheckpoint loaded;
-  loaded.summary = io::summarize_file(path, {.values = true});
-  TERN_CHECK(loaded.summary.verdict() != io::Verdict::WouldRunCode, CheckpointError,
-             "'{}': Python would run code when it opens this file ('tern inspect' says more)", path);
+  loaded.summary = load_summary(path);
   const Value& root = loaded.summary.root;
   if (const auto found = io::find_state_dict(root)) {
     take_state_dict(loaded, *found);

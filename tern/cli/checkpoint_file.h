@@ -23,8 +23,10 @@ struct LoadedCheckpoint {
   std::vector<std::string> rest;  ///< what else the file has beside the model, by keys
 };
 
-/// Reads a file with its numbers. Throws IoError, CheckpointError; the latter also for a file that would run
-/// code in Python.
+/// What is in a file, with the numbers. Throws IoError, CheckpointError; the latter also for a file that
+/// would run code in Python.
+io::Summary load_summary(const std::string& path);
+/// The model in a file. Throws as load_summary.
 LoadedCheckpoint load_checkpoint(const std::string& path);
 
 /// The versions of modules (`_metadata`) with their paths changed like the names of tensors by taking away

@@ -39,7 +39,7 @@ Side read_side(const std::string& path, bool ignore_prefix) {
     if (side.tensors.try_emplace(name, std::move(tensor)).second) side.names.push_back(std::move(name));
   };
   if (!ignore_prefix) {
-    io::Summary summary = io::summarize_file(path, {.values = true});
+    io::Summary summary = load_summary(path);
     for (io::TensorEntry& entry : summary.tensors) {
       std::string name = entry.path;
       add(std::move(name), std::move(entry));
