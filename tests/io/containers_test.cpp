@@ -453,7 +453,7 @@ TEST(LoadLimits, EachIsKept) {
   EXPECT_THAT(error({.entries = 3}), HasSubstr("limits.entries"));
   EXPECT_THAT(error({.pickle_bytes = 30}), HasSubstr("at most 30"));
   EXPECT_THAT(error({.nesting = 0}), HasSubstr("nested deeper than 0"));
-  load_from_buffer(buffer, {.map_location = {}, .limits = {.nesting = 2, .entries = 5, .tensor_bytes = 24}});
+  load_from_buffer(buffer, {.map_location = {}, .limits = {.nesting = 2, .entries = 50, .tensor_bytes = 24}});
 }
 
 }  // namespace
