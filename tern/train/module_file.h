@@ -1,0 +1,54 @@
+// Whole models as PyTorch pickles them (torch.save(net)), to and from Tern's modules. State dicts, which need
+// no classes on the other side, are io's; the table of classes is in module_classes.h.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <typeindex>
+
+#include "tern/io/serialize.h"
+#include "tern/nn/any_module.h"
+
+namespace tern {
+
+/// Writes a whole model so that `torch.load(path, weights_only=False)` gives PyTorch's own modules: each
+/// layer as the class of torch.nn with the same name, its parameters, buffers, mode and settings. Parameters
+/// that are tied stay tied; hooks are not written. Throws ValueError, naming the module's path, for a class
+/// that is neither one of torch.nn's nor registered.
+void save_module(const nn::Module& module, const std::filesystem::path& path,
+                 const SaveOptions& options = {});
+
+/// Reads a whole model that PyTorch or save_module wrote, and makes real modules of it. Nothing from the file
+/// is run: classes are looked up by name among those of torch.nn that Tern has and those that are registered.
+/// Throws CheckpointError, naming the module's path, for any other class and for settings that Tern's layers
+/// lack (state_dict_of takes the tensors from such a file). `options.weights_only` is not looked at.
+nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options = {});
+
+/// The same with the tree of values between.
+Value module_to_value(const nn::Module& module);
+nn::AnyModule module_from_value(const Value& value);
+
+/// Makes an empty module of a class from what the file says about it, an inert object; its parameters,
+/// buffers and mode are filled in afterwards.
+using ModuleFactory = std::function<nn::AnyModule(const ValueObject& object)>;
+
+/// Registers a class of one's own under the name that it has in Python, "__main__.MLP": load_module makes
+/// `type` of it, save_module writes modules of `type` under this name. A later registration of a name or type
+/// replaces the earlier.
+void register_module(const std::string& python_name, std::type_index type, ModuleFactory make);
+
+}  // namespace tern
+
+/// Registers a class whose default constructor makes the right layers: `TERN_REGISTER_MODULE("__main__.MLP",
+/// MLP);` at the level of a namespace. What its constructor needs of the file is for register_module.
+#define TERN_REGISTER_MODULE(python_name, ...) TERN_REGISTER_MODULE_(python_name, __COUNTER__, __VA_ARGS__)
+#define TERN_REGISTER_MODULE_(python_name, number, ...) \
+  TERN_REGISTER_MODULE__(python_name, number, __VA_ARGS__)
+#define TERN_REGISTER_MODULE__(python_name, number, ...)                                       \
+  [[maybe_unused]] static const bool tern_registered_module_##number = [] {                    \
+    ::tern::register_module(python_name, typeid(__VA_ARGS__), [](const ::tern::ValueObject&) { \
+      return ::tern::nn::AnyModule(__VA_ARGS__());                                             \
+    });                                                                                        \
+    return true;                                                                               \
+  }()

@@ -1,0 +1,126 @@
+# Whole models go from Tern to PyTorch and back: what save_module writes must open as PyTorch's own modules with the same text,
+# state and outputs, and what torch.save writes must come back as Tern's. The helper (module_tool.cpp) is named by
+# TERN_MODULE_TOOL; 77 means skipped.
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import warnings
+
+import torch
+from torch import nn
+
+warnings.filterwarnings("ignore")
+TOOL = os.environ.get("TERN_MODULE_TOOL")
+if not TOOL or not os.path.exists(TOOL):
+    print("SKIP: TERN_MODULE_TOOL does not name the helper program")
+    sys.exit(77)
+
+MODERN = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 0)
+
+
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden = nn.Linear(6, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.output = nn.Linear(8, 6, bias=False)
+        self.more = nn.ModuleList([nn.Linear(6, 6), nn.Linear(6, 6)])
+        self.more[1].weight = self.more[0].weight
+
+    def forward(self, x):
+        y = self.output(torch.relu(self.norm(self.hidden(x))))
+        for layer in self.more:
+            y = layer(y)
+        return y
+
+
+sys.modules["__main__"].MLP = MLP
+MLP.__module__ = "__main__"
+
+
+def run(*arguments):
+    result = subprocess.run([TOOL, *map(str, arguments)], capture_output=True, text=True)
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr.strip())
+
+
+def load(path):
+    return torch.load(path, **({"weights_only": False} if MODERN else {}))
+
+
+def same_state(a, b):
+    assert list(a) == list(b), (list(a), list(b))
+    for key in a:
+        assert a[key].dtype == b[key].dtype and torch.equal(a[key], b[key]), key
+
+
+def same_text(ours, net):
+    if not MODERN:
+        ours = re.sub(r"(Norm(?:1d|2d)?\(.*), bias=(?:True|False)", r"\1", ours)  # newer versions print it
+    assert ours == repr(net), f"{ours}\n{net!r}"
+
+
+def from_tern(folder, mode):
+    run(mode, folder / "model.pt", folder / "data.pt")
+    net, data = load(folder / "model.pt"), load(folder / "data.pt")
+    assert not any(module.training for module in net.modules())
+    assert all(isinstance(p, nn.Parameter) and p.requires_grad for p in net.parameters())
+    if mode == "make":  # a std::vector of layers is a ModuleList in PyTorch
+        same_text(data["text"], net)
+        assert net.state_dict()._metadata == data["state"]._metadata
+    same_state(data["state"], net.state_dict())
+    with torch.no_grad():
+        assert torch.allclose(net(data["x"]), data["y"], rtol=1e-4, atol=1e-5), mode
+    net.train()  # it must be possible to go on
+    net(data["x"]).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    return net
+
+
+def to_tern(folder, name, net, x):
+    net.eval()
+    torch.save(net, folder / "model.pt")
+    torch.save({"x": x}, folder / "data.pt")
+    run("run", folder / "model.pt", folder / "data.pt", folder / "out.pt")
+    out = load(folder / "out.pt")
+    same_state(net.state_dict(), out["state"])
+    with torch.no_grad():
+        assert torch.allclose(net(x), out["y"], rtol=1e-4, atol=1e-5), name
+    again = load(folder / "out.pt.pt")
+    assert type(again) is type(net)
+    same_state(net.state_dict(), again.state_dict())
+    assert [(n, type(m), m.training) for n, m in again.named_modules()] == [(n, type(m), m.training) for n, m in net.named_modules()]
+    with torch.no_grad():
+        assert torch.allclose(net(x), again(x)), name
+    return again
+
+
+def main():
+    torch.manual_seed(0)
+    with tempfile.TemporaryDirectory(prefix="tern-modules-") as name:
+        folder = pathlib.Path(name)
+        net = from_tern(folder, "make")
+        to_tern(folder, "every layer", net, torch.randn(4, 3, 9, 14))
+        own = from_tern(folder, "own")
+        assert own.more[0].weight is own.more[1].weight
+        again = to_tern(folder, "own", MLP(), torch.randn(5, 6))
+        assert again.more[0].weight is again.more[1].weight
+        small = nn.Sequential(nn.Conv2d(1, 2, 3, padding="valid"), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d((None, 2)), nn.Flatten(),
+                              nn.Linear(12, 4), nn.BatchNorm1d(4, track_running_stats=False, momentum=None))
+        to_tern(folder, "small", small, torch.randn(3, 1, 5, 7))
+        words = nn.Sequential(nn.Embedding(10, 4, padding_idx=1), nn.LayerNorm(4, elementwise_affine=False))
+        to_tern(folder, "words", words, torch.randint(0, 10, (2, 3)))
+        torch.save(nn.LSTM(2, 3), folder / "lstm.pt")
+        try:
+            run("run", folder / "lstm.pt", folder / "data.pt", folder / "out.pt")
+            raise AssertionError("an LSTM was read")
+        except RuntimeError as error:
+            assert "torch.nn.modules.rnn.LSTM, which Tern does not have" in str(error), error
+    print(f"PyTorch {torch.__version__}: whole models agree")
+
+
+main()
