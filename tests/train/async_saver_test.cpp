@@ -1,0 +1,123 @@
+// Saving in the background: what is written is the state at the time of the call, whatever happens to it
+// afterwards.
+#include "tern/train/async_saver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+
+#include "tern/tern.h"
+#include "tests/support/temporary_folder.h"
+
+namespace tern::train {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(AsyncSaver, WritesTheStateOfTheCall) {
+  TemporaryFolder folder;
+  Tensor weight = zeros({1000, 100}), view = weight.narrow(0, 10, 5);
+  AsyncSaver saver;
+  for (int step = 0; step < 5; ++step) {
+    saver.save({{"step", step}, {"w", weight}, {"view", view}},
+               folder / ("step" + std::to_string(step) + ".pt"));
+    weight.add_(1);  // while it is written
+  }
+  saver.wait();
+  EXPECT_FALSE(saver.busy());
+  for (int step = 0; step < 5; ++step) {
+    Value file = load(folder / ("step" + std::to_string(step) + ".pt"));
+    EXPECT_EQ(file["step"].as_int(), step);
+    EXPECT_EQ(file["w"].as_tensor().sum().item<float>(), 100000.f * static_cast<float>(step));
+    EXPECT_EQ(file["view"].as_tensor().storage(), file["w"].as_tensor().storage());
+  }
+}
+
+TEST(AsyncSaver, UnchangedPartsAreCopiedOnce) {
+  TemporaryFolder folder;
+  Tensor frozen = zeros({4}), learned = zeros({4});
+  AsyncSaver saver;
+  saver.save({{"frozen", frozen}, {"learned", learned}}, folder / "a.pt");
+  saver.wait();
+  static_cast<float*>(frozen.storage()->data())[0] = 5;  // unseen, since no version counts it
+  learned.add_(1);
+  saver.save({{"frozen", frozen}, {"learned", learned}}, folder / "b.pt");
+  saver.wait();
+  EXPECT_EQ(load(folder / "b.pt")["frozen"].as_tensor().sum().item<float>(), 0);
+  EXPECT_EQ(load(folder / "b.pt")["learned"].as_tensor().sum().item<float>(), 4);
+  saver.forget();
+  saver.save({{"frozen", frozen}}, folder / "c.pt");
+  saver.wait();
+  EXPECT_EQ(load(folder / "c.pt")["frozen"].as_tensor().sum().item<float>(), 5);
+}
+
+TEST(AsyncSaver, TensorsOfAGpuKeepTheirDevice) {
+  Memory* gpus = find_memory(DeviceType::CUDA);
+  if (!gpus || gpus->device_count() == 0) GTEST_SKIP() << "there is no GPU here";
+  TemporaryFolder folder;
+  Tensor x = ones({3}).to(Device("cuda:0"));
+  AsyncSaver saver;
+  saver.save({{"x", x}}, folder / "a.pt");
+  x.add_(1);
+  saver.wait();
+  Tensor back = load(folder / "a.pt")["x"].as_tensor();
+  EXPECT_EQ(back.device(), Device("cuda:0"));
+  EXPECT_EQ(back.sum().item<float>(), 3);
+}
+
+TEST(AsyncSaver, KeepsTheLastAndTheBest) {
+  TemporaryFolder folder;
+  AsyncSaver saver({.keep_last = 2});
+  const double losses[] = {3, 1, 2, NAN, 4};
+  for (int i = 0; i < 5; ++i) saver.save({{"i", i}}, folder / (std::to_string(i) + ".pt"), losses[i]);
+  saver.wait();
+  EXPECT_EQ(saver.best_path(), folder / "1.pt");
+  EXPECT_EQ(saver.best_metric(), 1);
+  EXPECT_EQ(folder.entries(), 3u);
+  for (int i : {1, 3, 4}) EXPECT_EQ(load(folder / (std::to_string(i) + ".pt"))["i"].as_int(), i);
+}
+
+TEST(AsyncSaver, ErrorsComeAtTheNextCall) {
+  TemporaryFolder folder;
+  AsyncSaver saver;
+  saver.save(1, folder / "absent/a.pt");
+  try {
+    saver.save(2, folder / "b.pt");
+    FAIL() << "no error";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("absent"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder / "b.pt"));
+  saver.save(2, folder / "b.pt");
+  saver.wait();
+  EXPECT_EQ(load(folder / "b.pt").as_int(), 2);
+  saver.save({{"bad", Tensor()}}, folder / "c.pt");
+  EXPECT_THROW(saver.wait(), ValueError);
+  saver.wait();  // it is told once
+  testing::internal::CaptureStderr();
+  { AsyncSaver(AsyncSaverOptions{}).save(1, folder / "absent/a.pt"); }
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("AsyncSaver: a checkpoint is not there: saving"));
+}
+
+TEST(AsyncSaver, TellsItsProgress) {
+  TemporaryFolder folder;
+  std::atomic<uint64_t> calls{0}, last{0}, whole{0};
+  AsyncSaver saver({.progress = [&](uint64_t written, uint64_t total) {
+    EXPECT_GE(written, last);
+    EXPECT_LE(written, total);
+    last = written;
+    whole = total;
+    ++calls;
+  }});
+  saver.save({{"a", zeros({12 << 20})}}, folder / "a.pt");
+  saver.wait();
+  EXPECT_GE(calls, 3u);
+  EXPECT_EQ(last, whole);
+  EXPECT_EQ(whole, std::filesystem::file_size(folder / "a.pt"));
+}
+
+}  // namespace
+}  // namespace tern::train
