@@ -81,7 +81,10 @@ struct CachingAllocator::State {
   State(MemorySource& source_, Device device_, bool pinned_)
       : source(source_), device(device_), pinned(pinned_) {}
 
-  ~State() { release_free_segments(); }
+  ~State() {
+    wait_for_pending();
+    release_free_segments();
+  }
 
   Pool& pool_of(uint16_t stream) {
     if (stream >= pools.size()) pools.resize(stream + size_t{1});
