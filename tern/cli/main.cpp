@@ -105,7 +105,8 @@ int run(int argc, char** argv) {
   add_version(app, action);
 
   if (argc < 2)
-    return wrong_use("tern", "a command is missing: train, eval, predict, demo, inspect, devices, doctor, ...");
+    return wrong_use("tern",
+                     "a command is missing: train, eval, predict, demo, inspect, devices, doctor, ...");
   const std::string first = argv[1];
   if (first.empty() || first[0] != '-') {
     std::vector<std::string> names;

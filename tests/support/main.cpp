@@ -1,5 +1,5 @@
-// The main of every test program. TERN_TEST_DEVICE=cuda:0 puts every tensor that a test makes without naming a
-// device on that one; with TERN_SIM_GPUS the same tests run on simulated GPUs.
+// The main of every test program. TERN_TEST_DEVICE=cuda:0 puts every tensor that a test makes without naming
+// a device on that one; with TERN_SIM_GPUS the same tests run on simulated GPUs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
