@@ -444,8 +444,8 @@ class Writer {
     global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     op('(');
     const ElementRange part = storage_id(tensor.storage(), tensor.dtype(), extent(tensor));
-    integer(tensor.numel() == 0 ? std::max<int64_t>(0, tensor.storage_offset() - part.begin)
-                                : tensor.storage_offset() - part.begin);
+    // An empty tensor may be said to lie anywhere.
+    integer(std::clamp<int64_t>(tensor.storage_offset() - part.begin, 0, part.end - part.begin));
     integers(tensor.shape());
     integers(tensor.strides());
     boolean(tensor.requires_grad());

@@ -16,6 +16,10 @@ int run(const std::string& mode, const char* in, const char* out) {
     std::puts(tern::load(in, options).str(1 << 20).c_str());
   } else if (mode == "pt") {
     tern::save(tern::load(in, options), out);
+  } else if (mode == "legacy") {
+    tern::save(tern::load(in, options), out, {.format = tern::SaveFormat::Legacy});
+  } else if (mode == "compact") {
+    tern::save(tern::load(in, options), out, {.compact = true});
   } else if (mode == "safetensors") {
     tern::save_safetensors(tern::load(in, options).as_state_dict(), out,
                            {{"format", "pt"}, {"note", "a \"b\" \\ \n \xc3\xa4"}});

@@ -211,6 +211,40 @@ def main():
                 compare(expected, torch.load(target, map_location="cpu", weights_only=True), "weights_only", {}, {})
         check(f"{name} ({'stream' if stream else 'zip'} format)", body)
 
+    def legacy(name, value, restricted):
+        source, target = folder / "source.pt", folder / "target.pt"
+        torch.save(value, source)
+        try:
+            run("legacy", source, target)
+        except RuntimeError as error:
+            assert "the legacy format is older than" in str(error), error
+            return
+        assert target.read_bytes()[:2] == b"\x80\x02"
+        if name == "cyclic":
+            return check_cycles(plain_load(target))
+        if name == "namespace":
+            return compare(vars(plain_load(source)), vars(plain_load(target)), "value", {}, {})
+        compare(plain_load(source), plain_load(target), "value", {}, {})
+        if restricted and MODERN:
+            compare(plain_load(source), torch.load(target, weights_only=True), "weights_only", {}, {})
+
+    for name, value, restricted in objects():
+        check(f"{name} (written in the stream format)", lambda: legacy(name, value, restricted))
+
+    def compact():
+        base = torch.arange(100000.0)
+        value = [base[10:20], base[12:14], base[90000:90010].view(2, 5).t(), torch.zeros(0), base[:0]]
+        source, target = folder / "source.pt", folder / "target.pt"
+        torch.save(value, source)
+        run("compact", source, target)
+        back = plain_load(target)
+        assert target.stat().st_size < 5000
+        for x, y in zip(value, back):
+            assert x.shape == y.shape and x.stride() == y.stride() and torch.equal(x, y)
+        assert address(back[0]) == address(back[1]) != address(back[2])
+
+    check("compact", compact)
+
     def plain_pickle():
         state = dict(Net().state_dict())
         source, target = folder / "source.pkl", folder / "target.pt"
