@@ -177,13 +177,13 @@ class TarHost final : public TorchHost {
       TERN_CHECK(rank >= 0 && rank <= static_cast<int32_t>(kMaxRank), CheckpointError,
                  "tensor {} has {} dimensions", id[0].str(), rank);
       std::vector<Value> sizes, strides;
-      for (int32_t d = 0; d < rank; ++d) sizes.push_back(read_number<int64_t>(*tensors_, position));
-      for (int32_t d = 0; d < rank; ++d) strides.push_back(read_number<int64_t>(*tensors_, position));
+      for (int32_t d = 0; d < rank; ++d) sizes.emplace_back(read_number<int64_t>(*tensors_, position));
+      for (int32_t d = 0; d < rank; ++d) strides.emplace_back(read_number<int64_t>(*tensors_, position));
       auto offset = read_number<int64_t>(*tensors_, position);
       // Tensors of that time have at least one dimension; without one they are empty.
       if (rank == 0) {
-        sizes.push_back(0);
-        strides.push_back(1);
+        sizes.emplace_back(0);
+        strides.emplace_back(1);
       }
       with_context(fmt::format("tensor {}", id[0].str()), [&] {
         add(id[0].as_int(), strided_tensor(storage, offset, Value::tuple(sizes), Value::tuple(strides)));
