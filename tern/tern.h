@@ -82,7 +82,10 @@
 
 // Data, files, training.
 #include "tern/data/data.h"
+#include "tern/io/module_tree.h"
+#include "tern/io/npy.h"
 #include "tern/io/serialize.h"
+#include "tern/io/shards_writer.h"
 #include "tern/io/value.h"
 #include "tern/train/async_saver.h"
 #include "tern/train/checkpoint.h"
@@ -93,4 +96,5 @@
 #include "tern/train/models.h"
 #include "tern/train/module_file.h"
 #include "tern/train/progress.h"
+#include "tern/train/state_value.h"
 #include "tern/train/trainer.h"
