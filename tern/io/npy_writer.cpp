@@ -61,14 +61,13 @@ void write_npz(const StateDict& tensors, ByteSink& sink) {
                   array_name.find('\0') == std::string::npos;
     TERN_CHECK(usable, ValueError, "save_npz: '{}' cannot be the name of an array",
                array_name.substr(0, 100));
+    std::string header;
     with_context(fmt::format("array '{}'", array_name.substr(0, 100)),
-                 [&, &name = array_name, &data = tensor] {
-                   std::string header = header_of(data);
-                   zip.begin(name + ".npy", header.size() + data.nbytes());
-                   zip.write(std::as_bytes(std::span(header.data(), header.size())));
-                   write_elements(data, [&](std::span<const std::byte> bytes) { zip.write(bytes); });
-                   zip.end();
-                 });
+                 [&, &data = tensor] { header = header_of(data); });
+    zip.begin(array_name + ".npy", header.size() + tensor.nbytes());
+    zip.write(std::as_bytes(std::span(header.data(), header.size())));
+    write_elements(tensor, [&](std::span<const std::byte> bytes) { zip.write(bytes); });
+    zip.end();
   }
   zip.finish();
 }
@@ -78,15 +77,11 @@ void write_npz(const StateDict& tensors, ByteSink& sink) {
 namespace tern {
 
 void save_npy(const Tensor& tensor, const std::filesystem::path& path, const SaveOptions& options) {
-  io::AtomicFile file(path);
-  with_context(fmt::format("saving '{}'", path.string()), [&] { io::write_npy(tensor, file); });
-  file.commit(options.sync);
+  io::write_atomically(path, options.sync, [&](io::ByteSink& sink) { io::write_npy(tensor, sink); });
 }
 
 void save_npz(const StateDict& tensors, const std::filesystem::path& path, const SaveOptions& options) {
-  io::AtomicFile file(path);
-  with_context(fmt::format("saving '{}'", path.string()), [&] { io::write_npz(tensors, file); });
-  file.commit(options.sync);
+  io::write_atomically(path, options.sync, [&](io::ByteSink& sink) { io::write_npz(tensors, sink); });
 }
 
 }  // namespace tern

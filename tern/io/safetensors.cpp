@@ -426,10 +426,8 @@ namespace tern {
 
 void save_safetensors(const StateDict& tensors, const std::filesystem::path& path,
                       const std::map<std::string, std::string>& metadata, const SaveOptions& options) {
-  io::AtomicFile file(path);
-  with_context(fmt::format("saving '{}'", path.string()),
-               [&] { io::write_safetensors(tensors, metadata, file); });
-  file.commit(options.sync);
+  io::write_atomically(path, options.sync,
+                       [&](io::ByteSink& sink) { io::write_safetensors(tensors, metadata, sink); });
 }
 
 std::vector<std::byte> save_safetensors_to_buffer(const StateDict& tensors,

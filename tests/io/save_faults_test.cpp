@@ -16,6 +16,7 @@
 
 #include "io_testing.h"
 #include "tern/io/file.h"
+#include "tern/io/npy.h"
 
 namespace tern {
 namespace {
@@ -199,6 +200,50 @@ TEST(SaveFaults, NoRoomUnderALimitOfTheFileSize) {
                          "': writing failed: File too large (what was there before is unchanged)");
   EXPECT_EQ(load(path).as_int(), 1);
   EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(SaveFaults, EveryFormatNamesThePathOnce) {
+  TemporaryFolder folder;
+  const StateDict big{{"w", floats(std::vector<float>(1 << 20))}};
+  const StateDict wrong{{"w", Tensor::from_storage(allocate_storage(16, kCPU), DType::Complex128, {1})},
+                        {"b", Tensor::from_storage(allocate_storage(2, kCPU), DType::BFloat16, {1})}};
+  struct Format {
+    const char* name;
+    std::function<void(const StateDict&, const std::filesystem::path&)> write;
+    std::string refusal;  ///< of `wrong`
+  };
+  const std::string no_bfloat16 =
+      "save_npy: NumPy has no dtype bfloat16: convert the tensor first, or write it with save or "
+      "save_safetensors";
+  const Format formats[] = {
+      {"a.safetensors", [](const StateDict& t, const auto& path) { save_safetensors(t, path); },
+       "save_safetensors: tensor 'w' has dtype complex128, which the format lacks: save() writes it"},
+      {"a.npy",
+       [](const StateDict& t, const auto& path) { save_npy(t.contains("b") ? t["b"] : t["w"], path); },
+       no_bfloat16},
+      {"a.npz", [](const StateDict& t, const auto& path) { save_npz(t, path); },
+       "array 'b': " + no_bfloat16}};
+  for (const Format& format : formats) {
+    const auto path = folder / format.name;
+    write_text(path, "old");
+    const std::string message = in_child([&]() -> std::string {
+      ::signal(SIGXFSZ, SIG_IGN);
+      rlimit limit{1 << 20, 1 << 20};
+      ::setrlimit(RLIMIT_FSIZE, &limit);
+      format.write(big, path);
+      return "saved";
+    });
+    EXPECT_EQ(message, "saving '" + path.string() +
+                           "': writing failed: File too large (what was there before is unchanged)");
+    const std::string missing = error_of<IoError>([&] { format.write(big, folder / "no" / format.name); });
+    EXPECT_EQ(missing, "saving '" + (folder / "no" / format.name).string() + "': the folder '" +
+                           (folder / "no").string() +
+                           "' does not exist (what was there before is unchanged)");
+    const std::string refused = error_of<DTypeError>([&] { format.write(wrong, path); });
+    EXPECT_EQ(refused, "saving '" + path.string() + "': " + format.refusal);
+    EXPECT_EQ(read_text(path), "old");
+  }
+  EXPECT_EQ(folder.entries(), 3u);
 }
 
 /// Runs `body` with a file system of 1 MiB at `folder`; an empty text where that is not possible.
