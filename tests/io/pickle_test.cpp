@@ -210,7 +210,7 @@ TEST(PickleReader, StopsAtStop) {
   EXPECT_EQ(read_pickle(bytes_of("K\x01.trailing"), host).consumed, 3u);
 }
 
-StorageReference refer(const Storage&, DType, ElementRange) { return {"0", "cpu"}; }
+StorageReference refer(const Storage&, DType, ElementRange range) { return {"0", "cpu", range}; }
 
 TEST(PickleWriter, WritesWhatTheReaderReads) {
   Value shared = Value::list({1, 2});
