@@ -2,11 +2,9 @@
 #include <algorithm>
 
 #include "tern/base/check.h"
-#include "tern/core/memory.h"
 #include "tern/io/distributed_reader.h"
 #include "tern/io/file.h"
 #include "tern/io/format.h"
-#include "tern/io/load_budget.h"
 #include "tern/io/mapped_file.h"
 #include "tern/io/npy.h"
 #include "tern/io/pickle_reader.h"
@@ -30,20 +28,7 @@ std::string hint_from_name(const std::filesystem::path& path) {
 
 Value safetensors_root(const ByteSource& source, const LoadOptions& options) {
   Value dict = Value::dict();
-  SafetensorsHeader header = read_safetensors_header(source);
-  TERN_CHECK(header.tensors.size() <= options.limits.entries, CheckpointError,
-             "the file has {} tensors; at most {} are accepted (limits.entries)", header.tensors.size(),
-             options.limits.entries);
-  LoadBudget(options.limits, source.size()).take_tensor(source.size() - header.data_begin);
-  if (options.skip_data) {
-    for (const SafetensorsEntry& entry : header.tensors)
-      dict.as_dict().set(entry.name,
-                         Tensor::from_storage(storage_from_blob(nullptr, entry.end - entry.begin, [] {}),
-                                              entry.dtype, entry.shape));
-    return dict;
-  }
-  Device device = options.map_location("cpu");
-  for (const auto& [name, tensor] : read_safetensors(source, device, options.mmap, options.report).tensors)
+  for (const auto& [name, tensor] : read_safetensors(source, options).tensors)
     dict.as_dict().set(name, tensor);
   return dict;
 }

@@ -13,6 +13,7 @@
 #include "tern/io/bulk_read.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/format.h"
+#include "tern/io/load_budget.h"
 #include "tern/io/mapped_file.h"
 #include "tern/io/tensor_bytes.h"
 #include "tern/io/utf8.h"
@@ -322,12 +323,24 @@ SafetensorsHeader read_safetensors_header(const ByteSource& source) {
   return {std::move(reader.tensors), std::move(reader.metadata), 8 + length};
 }
 
-SafetensorsFile read_safetensors(const ByteSource& source, Device device, bool mmap, LoadReport* report) {
+SafetensorsFile read_safetensors(const ByteSource& source, const LoadOptions& options) {
   SafetensorsHeader header = read_safetensors_header(source);
+  TERN_CHECK(header.tensors.size() <= options.limits.entries, CheckpointError,
+             "the file has {} tensors; at most {} are accepted (limits.entries)", header.tensors.size(),
+             options.limits.entries);
+  LoadBudget(options.limits, source.size()).take_tensor(source.size() - header.data_begin);
   SafetensorsFile file;
   file.metadata = std::move(header.metadata);
+  if (options.skip_data) {
+    for (const SafetensorsEntry& info : header.tensors)
+      file.tensors.insert(info.name,
+                          Tensor::from_storage(storage_from_blob(nullptr, info.end - info.begin, [] {}),
+                                               info.dtype, info.shape));
+    return file;
+  }
+  const Device device = options.map_location("cpu");
   std::shared_ptr<MappedFile> mapping;
-  if (mmap && device.is_cpu()) mapping = map_for_tensors(source);
+  if (options.mmap && device.is_cpu()) mapping = map_for_tensors(source);
   std::vector<ReadJob> jobs;
   std::vector<size_t> job_tensors;
   for (size_t i = 0; i < header.tensors.size(); ++i) {
@@ -337,7 +350,7 @@ SafetensorsFile read_safetensors(const ByteSource& source, Device device, bool m
     Storage storage;
     if (mapping && nbytes != 0) {
       storage = mapped_storage(mapping, offset, nbytes, info.dtype);
-      if (!storage && report) ++report->copied;
+      if (!storage && options.report) ++options.report->copied;
     }
     if (!storage) {
       storage = allocate_storage(nbytes, device);
@@ -439,26 +452,26 @@ std::vector<std::byte> save_safetensors_to_buffer(const StateDict& tensors,
 
 namespace {
 
-SafetensorsFile read_known_safetensors(const io::ByteSource& source, Device device) {
+SafetensorsFile read_known_safetensors(const io::ByteSource& source, const LoadOptions& options) {
   const io::FileFormat format = io::sniff_format(source);
   const bool possible = format == io::FileFormat::Safetensors || format == io::FileFormat::Unknown ||
                         format == io::FileFormat::Empty;
   TERN_CHECK(possible, CheckpointError, "this is no safetensors file: it is {} (load() tells formats apart)",
              io::describe(format));
-  return io::read_safetensors(source, resolve_device(device));
+  return io::read_safetensors(source, options);
 }
 
 }  // namespace
 
-SafetensorsFile load_safetensors(const std::filesystem::path& path, Device device) {
+SafetensorsFile load_safetensors(const std::filesystem::path& path, const LoadOptions& options) {
   auto source = io::open_file(path);
   return with_context(fmt::format("loading '{}'", path.string()),
-                      [&] { return read_known_safetensors(*source, device); });
+                      [&] { return read_known_safetensors(*source, options); });
 }
 
-SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes, Device device) {
+SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes, const LoadOptions& options) {
   return with_context("loading from memory",
-                      [&] { return read_known_safetensors(*io::view_memory(bytes), device); });
+                      [&] { return read_known_safetensors(*io::view_memory(bytes), options); });
 }
 
 }  // namespace tern

@@ -25,11 +25,10 @@ struct SafetensorsHeader {
 /// names.
 SafetensorsHeader read_safetensors_header(const ByteSource& source);
 
-/// Throws CheckpointError as read_safetensors_header does.
-/// With `mmap`, tensors on the CPU are parts of the file where they are
-/// aligned; `report` counts those that are not.
-SafetensorsFile read_safetensors(const ByteSource& source, Device device, bool mmap = false,
-                                 LoadReport* report = nullptr);
+/// The tensors; the device is what `map_location` gives for "cpu", since the format says nothing of places.
+/// With `mmap`, tensors on the CPU are parts of the file where they are aligned; `report` counts those that
+/// are not. Throws CheckpointError as read_safetensors_header does, and for what is beyond the limits.
+SafetensorsFile read_safetensors(const ByteSource& source, const LoadOptions& options);
 
 /// Throws DTypeError for a dtype that the format lacks, ValueError for an undefined tensor or a reserved
 /// name.

@@ -117,9 +117,13 @@ struct SafetensorsFile {
   std::map<std::string, std::string> metadata;
 };
 
-/// Reads a safetensors file; tensors come in the order of their data. Throws CheckpointError by the rules of
-/// the format's reference implementation, and for duplicate names.
-SafetensorsFile load_safetensors(const std::filesystem::path& path, Device device = kCPU);
-SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes, Device device = kCPU);
+/// Reads a safetensors file; tensors come in the order of their data. The format says nothing of devices:
+/// all go where `map_location` puts "cpu". It has no CRCs either, and holds plain data only, so that `verify`
+/// and `weights_only` change nothing. Throws CheckpointError by the rules of the format's reference
+/// implementation, for duplicate names, and beyond the limits; DeviceError as `load`.
+SafetensorsFile load_safetensors(const std::filesystem::path& path, const LoadOptions& options = {});
+/// The same from memory. Throws TypeError with `mmap`.
+SafetensorsFile load_safetensors_from_buffer(std::span<const std::byte> bytes,
+                                             const LoadOptions& options = {});
 
 }  // namespace tern

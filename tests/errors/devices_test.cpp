@@ -194,9 +194,9 @@ std::vector<WrongUse> absent_rows() {
       {"safetensors_to_gpu",
        device,
        [=] {
-         load_safetensors_from_buffer(save_safetensors_to_buffer({{"x", ones({2})}}), gpu);
+         load_safetensors_from_buffer(save_safetensors_to_buffer({{"x", ones({2})}}), {.map_location = gpu});
        },
-       {absent, remedy}},
+       {"loading from memory", "CUDA", "map_location"}},
       {"map_location_to_nowhere",
        typeid(CheckpointError),
        [=] {

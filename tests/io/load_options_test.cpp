@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <chrono>
 #include <csignal>
 
 #include "io_testing.h"
@@ -198,10 +199,59 @@ TEST(Mmap, OpensWithoutReading) {
   std::filesystem::resize_file(folder / "large.safetensors", 8 + header.size() + 2147483648);
   rusage before{}, after{};
   getrusage(RUSAGE_SELF, &before);
+  const auto start = std::chrono::steady_clock::now();
   Value file = load(folder / "large.safetensors", {.map_location = "cpu", .mmap = true});
+  SafetensorsFile same = load_safetensors(folder / "large.safetensors", {.mmap = true});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_EQ(file["w"].as_tensor().numel(), 536870912);
+  EXPECT_EQ(same.tensors["w"].narrow(0, 536870900, 3).sum().item<float>(), 0);
   getrusage(RUSAGE_SELF, &after);
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 64 << 10);
-  EXPECT_EQ(file["w"].as_tensor().numel(), 536870912);
+}
+
+TEST(Safetensors, TakesTheOptionsOfLoad) {
+  TemporaryFolder folder;
+  const auto path = folder / "a.safetensors";
+  save_safetensors({{"w", floats({1, 2, 3})}, {"b", floats({4})}}, path);
+  SafetensorsFile file = load_safetensors(path, {.mmap = true});
+  EXPECT_EQ(elements<float>(file.tensors["w"]), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(file.metadata.at("format"), "pt");
+  *static_cast<float*>(file.tensors["w"].storage()->data()) = 9;  // stays in memory
+  EXPECT_EQ(elements<float>(load_safetensors(path).tensors["w"])[0], 1);
+  EXPECT_FALSE(load_safetensors(path, {.skip_data = true}).tensors["w"].storage()->data());
+
+  std::vector<std::string> asked;
+  auto to_cpu = [&](const std::string& location) -> std::optional<Device> {
+    asked.push_back(location);
+    return kCPU;
+  };
+  for (const MapLocation& map : {MapLocation("auto"), MapLocation("cpu"), MapLocation(to_cpu),
+                                 MapLocation(std::map<std::string, std::string>{{"cuda:1", "cpu"}})})
+    EXPECT_EQ(elements<float>(load_safetensors(path, {.map_location = map}).tensors["b"])[0], 4);
+  EXPECT_EQ(asked, std::vector<std::string>{"cpu"});
+  const std::string absent = error_of<DeviceError>([&] {
+    load_safetensors(path, {.map_location = std::map<std::string, std::string>{{"cpu", "cuda:77"}}});
+  });
+  EXPECT_THAT(absent, HasSubstr("loading '" + path.string() + "': Attempting to deserialize object on "));
+  if (has_gpus()) {
+    EXPECT_EQ(load_safetensors(path, {.map_location = "cuda:0", .mmap = true}).tensors["w"].device(),
+              Device("cuda:0"));
+  }
+
+  LoadOptions limited;
+  limited.limits.entries = 1;
+  EXPECT_EQ(
+      error_of<CheckpointError>([&] { load_safetensors(path, limited); }),
+      "loading '" + path.string() + "': the file has 2 tensors; at most 1 are accepted (limits.entries)");
+  limited.limits.entries = 2;
+  limited.limits.tensor_bytes = 15;
+  EXPECT_THAT(error_of<CheckpointError>([&] { load_safetensors(path, limited); }),
+              HasSubstr("limits.tensor_bytes"));
+  EXPECT_THAT(
+      error_of<TypeError>([&] {
+        load_safetensors_from_buffer(save_safetensors_to_buffer({{"w", floats({1})}}), {.mmap = true});
+      }),
+      HasSubstr("f must be a file path in order to use the mmap argument"));
 }
 
 TEST(BulkRead, LargeAndSmallWithGapsAndChecksums) {
