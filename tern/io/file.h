@@ -148,4 +148,8 @@ class AtomicFile final : public ByteSink {
 void write_atomically(const std::filesystem::path& path, bool sync,
                       const std::function<void(ByteSink& sink)>& write);
 
+/// Makes `to` another name of the file `from` in one step, replacing what had that name; a copy where the
+/// file system has no hard links. Throws IoError.
+void link_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool sync = true);
+
 }  // namespace tern::io

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <random>
@@ -278,6 +279,31 @@ void write_atomically(const std::filesystem::path& path, bool sync,
     throw;
   }
   file.commit(sync);
+}
+
+void link_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool sync) {
+  const std::filesystem::path folder = to.parent_path().empty() ? "." : to.parent_path();
+  const std::filesystem::path temporary = folder / temporary_name();
+  if (::link(from.c_str(), temporary.c_str()) == 0) {
+    const int failed = ::rename(temporary.c_str(), to.c_str());
+    const int cause = errno;
+    ::unlink(temporary.c_str());  // still there also when both were names of one file already
+    if (failed == 0) {
+      if (sync)
+        with_context(fmt::format("naming '{}'", to.string()),
+                     [&] { FileSystem::native().sync_folder(folder); });
+      return;
+    }
+    TERN_CHECK(cause == ENOENT, IoError, "naming '{}' failed: {} (what was there before is unchanged)",
+               to.string(), std::generic_category().message(cause));
+    // A process that cleans up took it for abandoned.
+  }
+  constexpr uint64_t kPiece = uint64_t{4} << 20;
+  const auto source = open_file(from);
+  write_atomically(to, sync, [&](ByteSink& sink) {
+    for (uint64_t at = 0; at < source->size(); at += kPiece)
+      sink.write(source->read(at, std::min(kPiece, source->size() - at)));
+  });
 }
 
 }  // namespace tern::io

@@ -142,6 +142,8 @@ void Optimizer::finish() {
     for (Slot* slot : batches_[b].slots) {
       slot->fresh = false;
       slot->param.storage()->bump_version();
+      for (const Tensor& state : slot->state)
+        if (state.defined()) state.storage()->bump_version();
     }
   if (!copied_params_.empty()) [[unlikely]] {
     NoGradGuard no_grad;

@@ -2,6 +2,7 @@
 #include "tern/train/async_saver.h"
 
 #include <algorithm>
+#include <cmath>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -218,19 +219,30 @@ struct AsyncSaver::State {
       bytes = sink.written();
     });
     if (options.progress) options.progress(bytes, bytes);
+    if (!options.latest.empty()) io::link_atomically(current.path, options.latest, options.save.sync);
+    if (!options.best_copy.empty() && is_better(current.path, current.metric))
+      io::link_atomically(current.path, options.best_copy, options.save.sync);
+  }
+
+  /// Only the thread that has the job changes what is read here.
+  bool is_better(const fs::path& path, std::optional<double> metric) const {
+    if (!metric || std::isnan(*metric)) return false;
+    if (!best || best->first == path) return true;
+    return options.best == Best::Lowest ? *metric < best->second : *metric > best->second;
+  }
+
+  /// The lock is held.
+  void add_file(const fs::path& path, std::optional<double> metric) {
+    const bool better = is_better(path, metric);
+    std::erase(files, path);
+    files.push_back(path);
+    if (best && best->first == path) best.reset();  // its content is another now
+    if (better) best = {path, *metric};
   }
 
   /// Keeps the list of files. The lock is held.
   void written(const Job& current) {
-    std::erase(files, current.path);
-    files.push_back(current.path);
-    if (best && best->first == current.path) best.reset();  // its content is another now
-    if (current.metric) {
-      const double metric = *current.metric;
-      const bool better =
-          !best || (options.best == Best::Lowest ? metric < best->second : metric > best->second);
-      if (better && metric == metric) best = {current.path, metric};
-    }
+    add_file(current.path, current.metric);
     if (options.keep_last <= 0) return;
     auto is_best = [&](const fs::path& path) { return best && best->first == path; };
     size_t excess = files.size() > static_cast<size_t>(options.keep_last)
@@ -298,6 +310,13 @@ void AsyncSaver::save(const Value& state, const std::filesystem::path& path, std
   std::lock_guard lock(state_->mutex);
   state_->job = State::Job{std::move(copy), path, metric};
   state_->changed.notify_all();
+}
+
+void AsyncSaver::adopt(const std::filesystem::path& path, std::optional<double> metric) {
+  std::unique_lock lock(state_->mutex);
+  state_->changed.wait(lock, [&] { return !state_->job; });
+  std::error_code ignored;
+  if (fs::is_regular_file(path, ignored)) state_->add_file(path, metric);
 }
 
 void AsyncSaver::wait() {

@@ -20,6 +20,11 @@ struct AsyncSaverOptions {
   int keep_last = 0;
   /// Which metric is better. The file with the best one is never removed.
   Best best = Best::Lowest;
+  /// A second name that the file written last always has too (a hard link, or a copy where there are none).
+  /// Empty: none. Never removed, as the next one too.
+  std::filesystem::path latest = {};
+  /// The same for the file with the best metric.
+  std::filesystem::path best_copy = {};
   SaveOptions save = {};
   /// Called by the writing thread with the bytes that are written and those to be written, each time that
   /// they have grown by 1/100 or more, and at the end.
@@ -43,6 +48,10 @@ class AsyncSaver {
   /// yet. Rethrows the error of an earlier save, once; nothing has begun then. `metric` makes the file a
   /// candidate for the best one.
   void save(const Value& state, const std::filesystem::path& path, std::optional<double> metric = {});
+
+  /// Counts a file of an earlier run as one that this saver wrote, the newest so far; does nothing when it is
+  /// not there. Waits until all is written.
+  void adopt(const std::filesystem::path& path, std::optional<double> metric = {});
 
   /// Waits until all is written. Rethrows the error of an earlier save, once.
   void wait();

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <fstream>
 
 #include "tern/tern.h"
 #include "tests/support/temporary_folder.h"
@@ -15,6 +16,11 @@ namespace tern::train {
 namespace {
 
 using testing::HasSubstr;
+
+std::string bytes_in(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 TEST(AsyncSaver, WritesTheStateOfTheCall) {
   TemporaryFolder folder;
@@ -53,6 +59,35 @@ TEST(AsyncSaver, UnchangedPartsAreCopiedOnce) {
   EXPECT_EQ(load(folder / "c.pt")["frozen"].as_tensor().sum().item<float>(), 5);
 }
 
+TEST(AsyncSaver, StatesOfOptimizersAreThoseOfTheCall) {
+  TemporaryFolder folder;
+  for (const char* name : {"now", "later"}) std::filesystem::create_directory(folder / name);
+  nn::Linear net(3, 2);
+  const Tensor x = ones({4, 3});
+  const auto check = [&](optim::Optimizer& optimizer, const std::string& name) {
+    AsyncSaver saver;
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grad();
+      net(x).square().sum().backward();
+      optimizer.step();
+      const Value state{{"net", net.state_dict()}, {"optimizer", to_value(optimizer.state_dict())}};
+      save(state, folder / "now/state.pt");
+      saver.save(state, folder / "later/state.pt");
+      saver.wait();
+      EXPECT_TRUE(bytes_in(folder / "now/state.pt") == bytes_in(folder / "later/state.pt"))
+          << name << " after step " << step;
+    }
+  };
+  optim::Adam adam(net.parameters(), {.lr = 0.1, .amsgrad = true});
+  check(adam, "Adam");
+  optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  check(sgd, "SGD");
+  optim::RMSprop rmsprop(net.parameters(), {.lr = 0.1, .momentum = 0.9, .centered = true});
+  check(rmsprop, "RMSprop");
+  optim::Adagrad adagrad(net.parameters(), {.lr = 0.1});
+  check(adagrad, "Adagrad");
+}
+
 TEST(AsyncSaver, TensorsOfAGpuKeepTheirDevice) {
   Memory* gpus = find_memory(DeviceType::CUDA);
   if (!gpus || gpus->device_count() == 0) GTEST_SKIP() << "there is no GPU here";
@@ -77,6 +112,40 @@ TEST(AsyncSaver, KeepsTheLastAndTheBest) {
   EXPECT_EQ(saver.best_metric(), 1);
   EXPECT_EQ(folder.entries(), 3u);
   for (int i : {1, 3, 4}) EXPECT_EQ(load(folder / (std::to_string(i) + ".pt"))["i"].as_int(), i);
+}
+
+TEST(AsyncSaver, NamesTheLatestAndTheBest) {
+  TemporaryFolder folder;
+  const auto latest = folder / "latest.pt", best = folder / "best.pt";
+  {
+    AsyncSaver saver({.keep_last = 1, .latest = latest, .best_copy = best});
+    const double losses[] = {3, 1, 2, 4};
+    for (int i = 0; i < 4; ++i) {
+      saver.save({{"i", i}}, folder / (std::to_string(i) + ".pt"), losses[i]);
+      saver.wait();
+      EXPECT_EQ(load(latest)["i"].as_int(), i);
+      EXPECT_EQ(load(best)["i"].as_int(), std::min(i, 1));
+    }
+  }
+  EXPECT_TRUE(std::filesystem::equivalent(latest, folder / "3.pt"));  // one file by two names
+  EXPECT_EQ(folder.entries(), 4u);                                    // 1, 3 and the two names
+
+  AsyncSaver saver({.keep_last = 2, .latest = latest, .best_copy = best});
+  saver.adopt(folder / "1.pt", 1);
+  saver.adopt(folder / "3.pt");
+  saver.adopt(folder / "absent.pt", 0);
+  EXPECT_EQ(saver.best_path(), folder / "1.pt");
+  saver.save({{"i", 5}}, folder / "5.pt", 5);
+  saver.save({{"i", 6}}, folder / "6.pt", 0.5);
+  saver.wait();
+  EXPECT_EQ(saver.best_path(), folder / "6.pt");
+  EXPECT_EQ(load(best)["i"].as_int(), 6);
+  for (const char* name : {"5.pt", "6.pt"}) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+  EXPECT_FALSE(std::filesystem::exists(folder / "3.pt"));
+  saver.save({{"i", 6.5}}, folder / "6.pt", 0.25);  // the same name again
+  saver.wait();
+  EXPECT_EQ(load(best)["i"].as_float(), 6.5);
+  EXPECT_EQ(load(latest)["i"].as_float(), 6.5);
 }
 
 TEST(AsyncSaver, ErrorsComeAtTheNextCall) {
