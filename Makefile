@@ -57,4 +57,4 @@ install: build  ## Install the library, its headers and the program below PREFIX
 	cmake --install build --prefix "$(PREFIX)"
 
 clean:  ## Remove all build folders
-	rm -rf build build-debug build-asan build-tsan
+	rm -rf build build-debug build-asan build-tsan build-fuzz

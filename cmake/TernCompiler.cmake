@@ -31,6 +31,11 @@ if(TERN_SANITIZE)
   endif()
 endif()
 
+# libFuzzer steers by the branches that an input takes.
+if(TERN_BUILD_FUZZERS)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 find_program(TERN_CCACHE ccache)
 if(TERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER "${TERN_CCACHE}")

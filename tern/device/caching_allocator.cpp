@@ -15,7 +15,6 @@
 namespace tern {
 namespace {
 
-constexpr size_t kAlignment = 64;
 constexpr size_t kLargestSmall = size_t{64} << 10;
 constexpr size_t kSlabBytes = size_t{1} << 20;
 constexpr size_t kSmallestSplit = size_t{64} << 10;

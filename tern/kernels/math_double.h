@@ -92,12 +92,12 @@ TERN_FN float pow(float x, float y) {
   power = ax == 1.0f ? 1.0f : power;  // y may be infinite
   bool whole = std::trunc(y) == y;    // infinities too
   bool odd = whole & (std::trunc(0.5f * y) != 0.5f * y);
-  power = is_negative(x) & odd ? -power : power;
-  power = (x < 0.0f) & !whole & (ax != std::numeric_limits<float>::infinity())
+  power = (is_negative(x) & odd) ? -power : power;
+  power = ((x < 0.0f) & !whole & (ax != std::numeric_limits<float>::infinity()))
               ? std::numeric_limits<float>::quiet_NaN()
               : power;
   power = x != x ? x : power;
-  return (x == 1.0f) | (y == 0.0f) ? 1.0f : power;
+  return ((x == 1.0f) | (y == 0.0f)) ? 1.0f : power;
 #endif
 }
 TERN_FN double pow(double x, double y) { return ::pow(x, y); }
