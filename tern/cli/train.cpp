@@ -16,6 +16,8 @@ namespace {
 
 constexpr const char* kFooter = R"(Files in DIR:
   checkpoint.pt          everything needed to go on; replaced after every epoch, and when stopped
+  checkpoint-STEP.pt     with --keep: the last checkpoints
+  best.pt                with --keep: the checkpoint with the lowest test loss
   metrics.jsonl          one JSON object for every 50 steps and for every epoch
   events.out.tfevents.*  the same for TensorBoard (tensorboard --logdir DIR)
   MODEL.pt               the weights, for torch.load(..., weights_only=True)
@@ -107,6 +109,11 @@ void add_options(CLI::App& command, Arguments& a) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 30));
   command
+      .add_option("--keep", a.training.keep,
+                  "Keep the last N checkpoints as checkpoint-STEP.pt, and the one with the lowest test loss")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
+  command
       .add_option("--profile", a.training.profile,
                   "Record every kernel, copy and wait, print the operators that took most time, and write a "
                   "trace for ui.perfetto.dev or chrome://tracing")
@@ -149,6 +156,7 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
     if (auto* v = find("--limit", saved.settings, "limit")) s.limit = v->as_int();
     if (auto* v = find("--log-every", saved.info, "log_every")) a.training.log_every = v->as_int();
     if (auto* v = find("--save-every", saved.info, "save_every")) a.training.save_every = v->as_int();
+    if (auto* v = find("--keep", saved.info, "keep")) a.training.keep = v->as_int();
     if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
   });
   // A momentum that was saved means nothing to another optimizer, which fit() will refuse.

@@ -167,6 +167,7 @@ void report_end(Reporter& reporter, const TrainSettings& settings, const Trainin
     Json json{{"type", result.stopped ? "stopped" : "end"}, {"epoch", result.epoch}, {"step", result.step}};
     if (!result.history.empty()) json["test_accuracy"] = result.history.back().test_accuracy;
     json["checkpoint"] = checkpoint;
+    if (!result.best.empty()) json["best_checkpoint"] = result.best.string();
     if (!result.stopped) {
       json["model_pt"] = training.pt.string();
       json["model_safetensors"] = training.safetensors.string();
@@ -179,6 +180,9 @@ void report_end(Reporter& reporter, const TrainSettings& settings, const Trainin
   } else {
     reporter.line(
         fmt::format("wrote {}, {} and {}", training.pt.string(), training.safetensors.string(), checkpoint));
+    if (!result.best.empty())
+      reporter.line(fmt::format("the best checkpoint is {}, also {}", result.best.string(),
+                                (options.out / train::kBestName).string()));
   }
 }
 
@@ -237,9 +241,11 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   fit.info = settings.free(format);
   fit.info.set("log_every", options.log_every);
   fit.info.set("save_every", options.save_every);
+  fit.info.set("keep", options.keep);
   fit.info.set("demo", options.is_demo);
   fit.log_every = options.log_every;
   fit.save_every = options.save_every;
+  fit.keep = options.keep;
   fit.on_batch = [&](const train::Position& at) { reporter.batch(at, "epoch", settings.batch_size); };
   fit.on_test_batch = [&](const train::Position& at) { reporter.batch(at, "test", test_batch); };
   fit.on_step = [&](const train::StepReport& report) { reporter.step(report); };

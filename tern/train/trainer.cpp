@@ -1,8 +1,10 @@
 // The training loop and the test loop.
 #include "tern/train/trainer.h"
 
+#include <charconv>
 #include <chrono>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -11,11 +13,15 @@
 #include "tern/nn/functional.h"
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/reduce_lr_on_plateau.h"
+#include "tern/train/async_saver.h"
 
 namespace tern::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// What is around the step in the names of checkpoints that are kept.
+constexpr std::string_view kStepBegin = "checkpoint-", kStepEnd = ".pt";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -71,7 +77,7 @@ class Run {
       if (!finish_epoch()) return stopped();
       if (result_.epoch < options_.epochs && stop_asked()) return stopped();
     }
-    return std::move(result_);
+    return finished();
   }
 
  private:
@@ -83,16 +89,29 @@ class Run {
   void report_step(double lr);
   bool finish_epoch();
   void step_schedule(const EpochReport& report);
-  void save();
+  void open_saver();
+  void adopt_checkpoints();
+  void save(std::optional<double> metric = {});
 
+  double metric_of(const EpochReport& report) const { return loaders_.test ? report.test_loss : report.loss; }
   bool stop_asked() const { return options_.stop && options_.stop(); }
   bool writes() const { return !options_.out_dir.empty(); }
   std::filesystem::path checkpoint_path() const { return options_.out_dir / kCheckpointName; }
   void notice(const std::string& text) const {
     if (options_.on_notice) options_.on_notice(text);
   }
+  std::filesystem::path step_path() const {
+    return options_.out_dir / fmt::format("{}{:08}{}", kStepBegin, result_.step, kStepEnd);
+  }
   FitResult stopped() {
     result_.stopped = true;
+    return finished();
+  }
+  FitResult finished() {
+    if (saver_) {
+      saver_->wait();
+      if (options_.keep > 0) result_.best = saver_->best_path();
+    }
     return std::move(result_);
   }
 
@@ -103,7 +122,8 @@ class Run {
   LossFunction loss_;
   std::vector<Tensor> params_;
   std::optional<Device> device_;
-  RunLog log_;
+  RunLog log_;                         ///< holds the lock of the folder
+  std::unique_ptr<AsyncSaver> saver_;  ///< waits for what it writes before the lock is given up
 
   FitResult result_;
   bool awaits_test_ = false;
@@ -121,6 +141,8 @@ void Run::open() {
              options_.log_every);
   TERN_CHECK(options_.save_every >= 0, ValueError, "fit: save_every must not be negative, got {}",
              options_.save_every);
+  TERN_CHECK(options_.keep >= 0 && options_.keep <= INT32_MAX, ValueError,
+             "fit: keep counts checkpoints, got {}", options_.keep);
   TERN_CHECK(options_.clip_grad_norm >= 0, ValueError, "fit: clip_grad_norm must not be negative, got {}",
              options_.clip_grad_norm);
   TERN_CHECK(!options_.resume || writes(), ValueError, "fit: resume needs the out_dir with the checkpoint");
@@ -137,6 +159,7 @@ void Run::open() {
     TERN_CHECK(!error, IoError, "make folder '{}': {}", options_.out_dir.string(), error.message());
     log_ = RunLog(options_.out_dir);
   }
+  if (writes()) open_saver();
   if (options_.resume)
     resume();
   else
@@ -147,7 +170,40 @@ void Run::open() {
 void Run::start_anew() {
   if (!writes()) return;
   log_.start();
+  if (options_.keep > 0) adopt_checkpoints();
   save();
+  saver_->wait();  // what cannot be written is known before the first step
+}
+
+void Run::open_saver() {
+  AsyncSaverOptions options;
+  if (options_.keep > 0)
+    options = {.keep_last = static_cast<int>(options_.keep),
+               .latest = checkpoint_path(),
+               .best_copy = options_.out_dir / kBestName};
+  saver_ = std::make_unique<AsyncSaver>(std::move(options));
+}
+
+/// Those that are in the folder already, by their steps.
+void Run::adopt_checkpoints() {
+  std::map<int64_t, std::filesystem::path> found;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(options_.out_dir, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kStepBegin) || !name.ends_with(kStepEnd)) continue;
+    const char* begin = name.data() + kStepBegin.size();
+    const char* end = name.data() + name.size() - kStepEnd.size();
+    int64_t step = 0;
+    const auto [stop, error] = std::from_chars(begin, end, step);
+    if (error == std::errc() && stop == end && end - begin >= 8) found.emplace(step, entry.path());
+  }
+  TERN_CHECK(!failed, IoError, "list folder '{}': {}", options_.out_dir.string(), failed.message());
+  for (const auto& [step, path] : found) {
+    std::optional<double> metric;
+    for (const EpochReport& report : result_.history)
+      if (report.step == step) metric = metric_of(report);
+    saver_->adopt(path, metric);
+  }
 }
 
 void Run::resume() {
@@ -173,6 +229,7 @@ void Run::resume() {
   result_.step = result_.resumed_step = saved.step;
   result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
   result_.history = saved.history;
+  if (options_.keep > 0) adopt_checkpoints();
   awaits_test_ = saved.awaits_test;
   epoch_ = Averages(saved.epoch_sums);
   interval_ = Averages(saved.interval_sums);
@@ -180,7 +237,7 @@ void Run::resume() {
     notice("metrics.jsonl is shorter than it was at the checkpoint: what is missing stays missing");
 }
 
-void Run::save() {
+void Run::save(std::optional<double> metric) {
   if (!writes()) return;
   Checkpoint checkpoint;
   checkpoint.model = net_.module.state_dict();
@@ -197,7 +254,7 @@ void Run::save() {
   checkpoint.interval_sums = interval_.sums();
   checkpoint.history = result_.history;
   checkpoint.log_size = log_.sync();
-  checkpoint.save(checkpoint_path());
+  saver_->save(checkpoint.to_value(), options_.keep > 0 ? step_path() : checkpoint_path(), metric);
 }
 
 bool Run::train_epoch() {
@@ -296,7 +353,7 @@ bool Run::finish_epoch() {
   epoch_.reset();
   result_.history.push_back(report);
   log_.write(report);
-  save();
+  save(metric_of(report));
   if (options_.on_epoch) options_.on_epoch(report);
   return true;
 }

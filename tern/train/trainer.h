@@ -74,6 +74,10 @@ struct FitOptions {
   ValueDict info = {};      ///< saved with the checkpoint, and free to change
   int64_t log_every = 50;   ///< steps between two step reports
   int64_t save_every = 0;   ///< steps between two checkpoints inside an epoch; 0: only after epochs
+  /// Above 0: the last so many checkpoints stay as checkpoint-STEP.pt, and the one with the lowest loss in
+  /// the test after its epoch (without a test, in training), which best.pt is another name of. checkpoint.pt
+  /// is another name of the newest.
+  int64_t keep = 0;
 
   /// Asked after every batch. True: save a checkpoint and return.
   std::function<bool()> stop = {};
@@ -91,10 +95,13 @@ struct FitResult {
   int64_t batch = 0;                 ///< batches done in an unfinished epoch
   int64_t resumed_step = -1;         ///< the step from which the run went on; -1: from the beginning
   std::vector<EpochReport> history;  ///< of the whole run, also from before it was resumed
+  std::filesystem::path best;        ///< with `keep`: the best checkpoint; empty when there is none
 };
 
 /// The name of the checkpoint in out_dir.
 inline constexpr const char* kCheckpointName = "checkpoint.pt";
+/// With FitOptions::keep, that of the best one.
+inline constexpr const char* kBestName = "best.pt";
 
 /// Trains `net`:
 ///
@@ -104,15 +111,17 @@ inline constexpr const char* kCheckpointName = "checkpoint.pt";
 ///
 /// A batch is [input, target]: the input is moved to the device of the module's first parameter, the target
 /// to that of the output. A checkpoint is written before the first step, after every epoch, every
-/// `save_every` steps and when `stop` says so; a process that is killed at any moment leaves the last good
-/// one. With `resume` the run goes on from it, with the same module, optimizer, loaders and schedule made
-/// anew, and gives the same numbers to the bit as a run that was never stopped (on the same machine, with the
-/// same number of threads).
+/// `save_every` steps and when `stop` says so. Training goes on meanwhile (AsyncSaver), which takes memory
+/// for a copy of the state; when fit() returns or throws, all are on the disk. A process that is killed at
+/// any moment leaves the last good one. With `resume` the run goes on from it, with the same module,
+/// optimizer, loaders and schedule made anew, and gives the same numbers to the bit as a run that was never
+/// stopped (on the same machine, with the same number of threads).
 ///
 /// Throws ValueError for options out of range; CheckpointError when there is nothing to resume, when settings
 /// differ or when out_dir has a checkpoint and neither `resume` nor `overwrite` is set; IoError when
-/// something cannot be written, which leaves the last checkpoint as it was; and what the module, the loss and
-/// the dataset throw. `stop` and callbacks are called on this thread.
+/// something cannot be written, for a checkpoint at the latest when the next one is due or at the end, which
+/// leaves the last checkpoint as it was; and what the module, the loss and the dataset throw. `stop` and
+/// callbacks are called on this thread.
 FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options);
 
 struct EvaluateOptions {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tern/io/serialize.h"
@@ -130,14 +131,54 @@ TEST_F(TrainTest, ResumesExactlyAfterCtrlC) {
 TEST_F(TrainTest, ResumesExactlyAfterAKill) {
   // Checkpoints inside the epochs, so that the kill comes at any moment between or in the writing of one.
   for (const char* at : {"\"step\":7,", "\"step\":28,", "\"step\":49,"}) {
-    fs::remove_all(out_);
-    const Outcome first =
-        run_program(small_run(out_, {"--json", "--save-every", "3"}), signal_at(SIGKILL, at));
-    ASSERT_EQ(first.code, 128 + SIGKILL);
-    const Outcome second = run_program(small_run(out_, {"--resume"}));
-    ASSERT_EQ(second.code, 0) << second.err;
-    expect_same_run(whole_run(), out_);
+    for (const bool keep : {false, true}) {
+      fs::remove_all(out_);
+      std::vector<std::string> more = {"--json", "--save-every", "3"};
+      if (keep) more.insert(more.end(), {"--keep", "2"});
+      const Outcome first = run_program(small_run(out_, more), signal_at(SIGKILL, at));
+      ASSERT_EQ(first.code, 128 + SIGKILL);
+      for (const auto& entry : fs::directory_iterator(out_))
+        if (entry.path().extension() == ".pt") {
+          EXPECT_EQ(load(entry.path())["version"].as_int(), 1);
+        }
+      const Outcome second = run_program(small_run(out_, {"--resume"}));
+      ASSERT_EQ(second.code, 0) << second.err;
+      expect_same_run(whole_run(), out_);
+      EXPECT_EQ(fs::exists(out_ / "checkpoint-00000060.pt"), keep);
+      for (const auto& entry : fs::directory_iterator(out_)) EXPECT_NE(entry.path().extension(), ".tmp");
+    }
   }
+}
+
+TEST_F(TrainTest, KeepsTheLastCheckpointsAndTheBest) {
+  const Outcome first =
+      run_program(small_run(out_, {"--json", "--keep", "2"}), signal_at(SIGINT, "\"epoch\":2"));
+  ASSERT_EQ(first.code, 130) << first.err;
+  const Outcome second =
+      run_program({"train", "--resume", "--out", out_.string(), "--json", "--threads", "1"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  expect_same_run(whole_run(), out_);
+  const Json end = Json::parse(second.out.substr(second.out.rfind('\n', second.out.size() - 2) + 1));
+  int64_t step = 0;
+  double least = 1e9;
+  for (const Json& line : read_metrics(out_))
+    if (line["type"] == "epoch" && line["test_loss"] < least) {
+      least = line["test_loss"];
+      step = line["step"];
+    }
+  const fs::path best = out_ / ("checkpoint-000000" + std::to_string(step) + ".pt");
+  EXPECT_EQ(end["best_checkpoint"], best.string());
+  EXPECT_EQ(load(out_ / "best.pt")["step"].as_int(), step);
+  EXPECT_EQ(load(out_ / "checkpoint.pt")["step"].as_int(), 60);
+  std::set<std::string> kept;
+  for (const auto& entry : fs::directory_iterator(out_))
+    if (entry.path().filename().string().starts_with("checkpoint-")) kept.insert(entry.path().string());
+  EXPECT_TRUE(kept.contains(best.string()));
+  EXPECT_TRUE(kept.contains((out_ / "checkpoint-00000060.pt").string()));
+  EXPECT_LE(kept.size(), 3u);
+  const Outcome evaluated =
+      run_program({"eval", "--checkpoint", (out_ / "best.pt").string(), "--limit", "10"});
+  EXPECT_EQ(evaluated.code, 0) << evaluated.err;
 }
 
 TEST_F(TrainTest, ASecondCtrlCEndsAtOnce) {

@@ -20,10 +20,10 @@ TEST(Usage, HelpIsComplete) {
        {"train", "eval", "predict", "demo", "devices", "version", "Examples:", "Exit codes:"})
     EXPECT_NE(help.out.find(command), std::string::npos) << command;
   const std::vector<std::pair<const char*, std::vector<const char*>>> commands = {
-      {"train",
-       {"--model", "--data", "--epochs", "--batch-size", "--optimizer", "--lr", "--momentum",
-        "--weight-decay", "--schedule", "--seed", "--out", "--resume", "--overwrite", "--device", "--threads",
-        "--workers", "--json", "--limit"}},
+      {"train", {"--model",   "--data",     "--epochs",       "--batch-size", "--optimizer",
+                 "--lr",      "--momentum", "--weight-decay", "--schedule",   "--seed",
+                 "--out",     "--resume",   "--overwrite",    "--device",     "--threads",
+                 "--workers", "--json",     "--limit",        "--save-every", "--keep"}},
       {"eval", {"--checkpoint", "--data", "--model", "--split", "--device", "--json"}},
       {"predict", {"--checkpoint", "--top", "--json", "IMAGE"}},
       {"demo", {"--out", "--epochs"}},

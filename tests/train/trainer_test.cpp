@@ -3,9 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
 
 #include "tern/base/error.h"
 #include "tern/base/parallel.h"
@@ -270,6 +273,78 @@ TEST(Fit, RefusesWhatCannotBeResumed) {
   EXPECT_FALSE(setup.run({.out_dir = folder.path(), .overwrite = true}).stopped);
 }
 
+std::set<std::string> checkpoints_in(const std::filesystem::path& folder) {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    if (entry.path().extension() == ".pt") names.insert(entry.path().filename().string());
+  return names;
+}
+
+TEST(Fit, KeepsTheLastCheckpointsAndTheBest) {
+  const TemporaryFolder folder;
+  Parts plain;
+  const FitResult expected = plain.run({.out_dir = folder.path() / "plain"});
+  EXPECT_TRUE(expected.best.empty());
+  const auto named = [&](int64_t step) {  // of two digits
+    return folder.path() / "kept" / ("checkpoint-000000" + std::to_string(step) + ".pt");
+  };
+  Parts first;
+  // After 4 batches of the third epoch; checkpoints at 0, 5, 10, 11, 15, 20, 22, 25 and 26.
+  first.run({.out_dir = folder.path() / "kept",
+             .save_every = 5,
+             .keep = 2,
+             .stop = stop_after(2 * (kSteps - 1) + 2 * 2 + 2 + 4)});
+  const auto losses = [&](size_t epoch) { return expected.history[epoch].test_loss; };
+  int64_t best = losses(1) < losses(0) ? 22 : 11;
+  std::set<std::string> names{"checkpoint.pt", "best.pt", "checkpoint-00000025.pt", "checkpoint-00000026.pt",
+                              named(best).filename().string()};
+  EXPECT_EQ(checkpoints_in(folder.path() / "kept"), names);
+  EXPECT_EQ(Checkpoint::load(folder.path() / "kept/checkpoint.pt").step, 26);
+  EXPECT_EQ(Checkpoint::load(folder.path() / "kept/best.pt").step, best);
+
+  Parts second;
+  const FitResult result = second.run({.out_dir = folder.path() / "kept", .resume = true, .keep = 1});
+  if (losses(2) < std::min(losses(0), losses(1))) best = 33;
+  EXPECT_EQ(result.best, named(best));
+  names = {"checkpoint.pt", "best.pt", "checkpoint-00000033.pt", named(best).filename().string()};
+  EXPECT_EQ(checkpoints_in(folder.path() / "kept"), names);
+  EXPECT_EQ(Checkpoint::load(folder.path() / "kept/checkpoint.pt").step, 33);
+  const Checkpoint saved = Checkpoint::load(folder.path() / "kept/best.pt");
+  EXPECT_EQ(saved.step, best);
+  expect_same_bytes(second.net.state_dict(), plain.net.state_dict());
+  Parts reloaded;
+  reloaded.net.load_state_dict(saved.model);
+  EXPECT_EQ(evaluate(reloaded.net, reloaded.test).loss, std::min({losses(0), losses(1), losses(2)}));
+}
+
+TEST(Fit, ACheckpointThatCannotBeWrittenEndsTheRun) {
+  for (int64_t blocked : {int64_t{1}, kEpochs}) {
+    const TemporaryFolder folder;
+    const auto path = folder.path() / kCheckpointName;
+    Parts setup;
+    FitOptions options{.out_dir = folder.path()};
+    // A folder is in the way of the checkpoint after this epoch.
+    options.on_test_batch = [&](const Position& at) {
+      if (at.epoch != blocked || std::filesystem::is_directory(path)) return;
+      while (Checkpoint::load(path).epoch != blocked - 1)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      std::filesystem::remove(path);
+      std::filesystem::create_directory(path);
+    };
+    int64_t epochs = 0;
+    options.on_epoch = [&](const EpochReport& report) { epochs = report.epoch; };
+    try {
+      setup.run(options);
+      ADD_FAILURE() << "no error";
+    } catch (const IoError& error) {
+      EXPECT_STREQ(
+          error.what(),
+          ("saving '" + path.string() + "': it is a folder (what was there before is unchanged)").c_str());
+    }
+    EXPECT_EQ(epochs, blocked);  // seen when the next one is due, or at the end
+  }
+}
+
 TEST(Fit, OptionsOutOfRange) {
   Parts setup;
   const Loaders loaders{setup.train};
@@ -277,6 +352,7 @@ TEST(Fit, OptionsOutOfRange) {
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.log_every = 0}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.save_every = -1}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.clip_grad_norm = -1}), ValueError);
+  EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.keep = -1}), ValueError);
 }
 
 TEST(Fit, AnyModuleAndAnotherLossAndNoTest) {
