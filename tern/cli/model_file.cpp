@@ -1,7 +1,10 @@
 // Finding the weights in a file and the network that they are of.
 #include "tern/cli/model_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tern/base/check.h"
@@ -99,12 +102,21 @@ PictureFormat format_for(const std::string& kind, const train::PictureShape& sha
 
 }  // namespace
 
+void tell_absent_devices(const std::string& path, Device device) {
+  LoadReport report;
+  tern::load(path, {.map_location = "auto", .report = &report, .skip_data = true});
+  for (LoadReport::Moved& group : report.moved) group.to = device;
+  if (report.moved.empty()) return;
+  for (const std::string& line : split(report.str(), '\n')) fmt::print(stderr, "tern: {}\n", line);
+}
+
 TrainedModel load_model(const std::string& path, const LoadModelOptions& options) {
   const auto& known = train::model_names();
   if (!options.model.empty() && std::find(known.begin(), known.end(), options.model) == known.end())
     throw_usage("--model: unknown name '{}'; known are {}", options.model, fmt::join(known, ", "));
   const bool safetensors = io::sniff_format(*io::open_file(path)) == io::FileFormat::Safetensors;
   Weights weights = safetensors ? read_safetensors(path) : read_torch(path);
+  if (!safetensors) tell_absent_devices(path, options.device);  // the other format says nothing of devices
   TrainedModel model;
   with_context(fmt::format("'{}'", path), [&] {
     model.name = train::recognize_model(weights.dict);

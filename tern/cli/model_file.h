@@ -23,8 +23,12 @@ struct LoadModelOptions {
   Device device = kCPU;  ///< where the network goes
 };
 
-/// Throws UsageError for an unknown name, IoError, and CheckpointError naming the file for one that holds no
-/// such network.
+/// Says on standard error which GPUs a checkpoint's tensors were on that are not here, and that they are on
+/// `device` now. Reads no numbers. Throws as load().
+void tell_absent_devices(const std::string& path, Device device);
+
+/// Tells absent devices. Throws UsageError for an unknown name, IoError, and CheckpointError naming the file
+/// for one that holds no such network.
 TrainedModel load_model(const std::string& path, const LoadModelOptions& options);
 
 }  // namespace tern::cli

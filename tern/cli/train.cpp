@@ -6,6 +6,7 @@
 
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
+#include "tern/cli/model_file.h"
 #include "tern/cli/training.h"
 #include "tern/cli/training_devices.h"
 #include "tern/cli/usage.h"
@@ -137,6 +138,7 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
   if (!std::filesystem::exists(path))
     throw CheckpointError(fmt::format("nothing to resume: there is no '{}'", path.string()));
   const train::Checkpoint saved = train::Checkpoint::load(path);
+  tell_absent_devices(path.string(), a.training.devices[0]);
   auto find = [&](const char* option, const ValueDict& dict, const char* key) -> const Value* {
     const Value* value = command.count(option) ? nullptr : dict.find(key);
     return value && !value->is_none() ? value : nullptr;

@@ -312,5 +312,39 @@ TEST(Train, GoesOnWithAnotherNumberOfDevices) {
   }
 }
 
+TEST(Train, SaysWhatWasOnDevicesThatAreNotHere) {
+  const TemporaryFolder folder;
+  const fs::path out = folder / "run";
+  const RunOptions four_gpus{.environment = {{"TERN_SIM_GPUS", "4"}}};
+  const RunOptions two_gpus{.environment = {{"TERN_SIM_GPUS", "2"}}};
+  const auto first =
+      run_program(small_run(out, {"--epochs", "1", "--schedule", "none", "--device", "cuda:3"}), four_gpus);
+  ASSERT_EQ(first.code, 0) << first.err;
+  const std::string checkpoint = (out / "checkpoint.pt").string();
+  ASSERT_TRUE(Json::parse(run_program({"inspect", checkpoint, "--json"}).out)["tensors"][0]["device"] ==
+              "cuda:3");
+  const auto said = [](const Outcome& outcome) {  // without the sizes
+    const size_t from = outcome.err.find(" ("), to = outcome.err.find(')');
+    return outcome.err.substr(0, from) + outcome.err.substr(to == std::string::npos ? from : to + 1);
+  };
+  const std::string absent = "tern: cuda:3 is not here: what was there is on ";
+  const std::vector<std::string> eval = {"eval", "--checkpoint", checkpoint, "--limit", "10", "--json"};
+  const auto with = [](std::vector<std::string> arguments, const char* device) {
+    arguments.insert(arguments.end(), {"--device", device});
+    return arguments;
+  };
+  const Outcome on_cpu = run_program(eval);
+  EXPECT_EQ(on_cpu.code, 0);
+  EXPECT_EQ(said(on_cpu), absent + "cpu\n");
+  EXPECT_NO_THROW(Json::parse(on_cpu.out));
+  EXPECT_EQ(said(run_program(with(eval, "cuda:1"), two_gpus)), absent + "cuda:1\n");
+  EXPECT_EQ(run_program(with(eval, "cuda:1"), four_gpus).err, "");
+  const Outcome resumed = run_program(
+      {"train", "--resume", "--out", out.string(), "--epochs", "2", "--json", "--device", "cuda:0"},
+      two_gpus);
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(said(resumed), absent + "cuda:0\n");
+}
+
 }  // namespace
 }  // namespace tern::cli
