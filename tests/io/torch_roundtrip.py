@@ -179,12 +179,23 @@ def objects():
     if MODERN:
         yield "conj", {"c": torch.randn(4, dtype=torch.complex64).conj(), "n": torch._neg_view(torch.randn(3))}, True
     yield "namespace", __import__("argparse").Namespace(lr=0.1, w=torch.ones(2)), False
+    # Plain data to Tern, whose generator is another one; PyTorch takes it back.
+    yield "random state", {"torch": torch.get_rng_state(), "cuda": [torch.arange(16, dtype=torch.uint8)], "epoch": 1}, True
     yield "cyclic", {"list": cyclic, "tuple": in_tuple}, None
 
 
 def check_cycles(back):
     assert back["list"][:2] == [1, 2] and back["list"][2] is back["list"]
     assert isinstance(back["tuple"], tuple) and back["tuple"][0][0] is back["tuple"]
+
+
+def check_draws(state, back):
+    assert state.dtype == torch.uint8 and state.shape == (5056,)
+    draws = []
+    for each in (state, back):
+        torch.set_rng_state(each)
+        draws.append((torch.rand(5), torch.randn(5), torch.randperm(9)))
+    assert all(torch.equal(a, b) for a, b in zip(*draws)), "the draws differ"
 
 
 def main():
@@ -207,6 +218,8 @@ def main():
                 compare(vars(expected), vars(back), "value", {}, {})
                 return
             compare(expected, back, "value", {}, {})
+            if name == "random state":
+                check_draws(value["torch"], back["torch"])
             if restricted and MODERN:
                 compare(expected, torch.load(target, map_location="cpu", weights_only=True), "weights_only", {}, {})
         check(f"{name} ({'stream' if stream else 'zip'} format)", body)
