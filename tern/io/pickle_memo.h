@@ -5,7 +5,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "tern/io/value.h"
@@ -54,10 +53,6 @@ class PickleMemo {
   }
   /// MEMOIZE's number: how many places are taken.
   uint32_t next() const { return static_cast<uint32_t>(size_); }
-  void move_all_to(std::vector<Value>& list) {
-    for (Slot& slot : dense_) list.push_back(std::move(slot.value));
-    for (auto& [index, value] : sparse_) list.push_back(std::move(value));
-  }
 
  private:
   struct Slot {

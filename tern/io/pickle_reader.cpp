@@ -6,6 +6,7 @@
 #include <bit>
 #include <charconv>
 #include <unordered_map>
+#include <utility>
 
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
@@ -63,11 +64,8 @@ class Machine {
 
   /// Frees what is not part of the result, cycles too.
   void break_other_cycles() noexcept {
-    if (!may_have_cycles_) return;
-    may_have_cycles_ = false;
-    std::vector<Value> rest = std::move(stack_);
-    memo_.move_all_to(rest);
-    Value::list(std::move(rest)).break_cycles(SIZE_MAX);
+    if (shared_.empty()) return;
+    Value::list(std::exchange(shared_, {})).break_cycles(SIZE_MAX);
   }
 
   // ---- bytes
@@ -106,13 +104,16 @@ class Machine {
     charge(sizeof(Value));
     stack_.push_back(std::move(value));
   }
-  /// A value that is somewhere else too: only with such values can containers form a cycle.
-  void push_shared(Value value) {
-    ValueKind kind = value.kind();
-    may_have_cycles_ = may_have_cycles_ || kind == ValueKind::List || kind == ValueKind::Tuple ||
-                       kind == ValueKind::Dict || kind == ValueKind::Set || kind == ValueKind::FrozenSet ||
-                       kind == ValueKind::Object;
-    push(std::move(value));
+  /// A value that is somewhere else too. Every cycle of containers goes through one of these, wherever the
+  /// pickle puts it afterwards.
+  void push_shared(const Value& value) {
+    const ValueKind kind = value.kind();
+    if (kind == ValueKind::List || kind == ValueKind::Tuple || kind == ValueKind::Dict ||
+        kind == ValueKind::Set || kind == ValueKind::FrozenSet || kind == ValueKind::Object) {
+      charge(sizeof(Value));
+      shared_.push_back(value);
+    }
+    push(value);
   }
   /// A value that owns memory beside the stack.
   void push_node(Value value, size_t bytes) {
@@ -396,7 +397,7 @@ class Machine {
           pop_to_mark();
           break;
         case '2':
-          push(Value(top()));
+          push_shared(Value(top()));
           break;
 
         case 'N':
@@ -649,7 +650,7 @@ class Machine {
   PickleHost& host_;
   const PickleOptions& options_;
   size_t memory_left_;
-  bool may_have_cycles_ = false;
+  std::vector<Value> shared_;  ///< containers that were pushed a second time
   bool cut_short_ = false;
   std::vector<Value> stack_;
   std::vector<size_t> marks_;
