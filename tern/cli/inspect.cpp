@@ -41,7 +41,7 @@ std::optional<io::NumberSummary> numbers_of(const TensorEntry& entry) {
   if (entry.kind == io::TensorKind::Sparse) return io::summarize_sparse(entry);
   if (!io::has_numbers(entry.tensor)) return std::nullopt;
   return with_context(fmt::format("tensor '{}'", entry.path),
-                      [&] { return io::summarize_numbers(entry.tensor); });
+                      [&] { return io::summarize_numbers(entry.tensor, /*drop_pages=*/true); });
 }
 
 bool is_complex_name(const std::string& dtype) { return dtype.starts_with("complex"); }
@@ -270,7 +270,7 @@ int run(const InspectOptions& options) {
     print_pickle(options);
     std::fflush(stdout);
   }
-  const Summary summary = io::summarize_file(options.file, {.values = options.values});
+  const Summary summary = io::summarize_file(options.file, {.values = options.values, .mmap = true});
   if (options.json)
     fmt::print("{}", json_text(options.values ? values_json(summary) : summary_json(summary)));
   else if (!options.pickle)

@@ -1,6 +1,7 @@
 // `tern verify`: whether a checkpoint is whole: structure, checksums, numbers that are none.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "tern/base/check.h"
@@ -36,14 +37,17 @@ struct Findings {
 
 /// Every entry of an archive, those too that no tensor refers to.
 void check_archive(const std::string& path, Findings& findings) {
+  if (std::filesystem::is_directory(path)) return;  // of shards
   const std::shared_ptr<const io::ByteSource> source = io::open_file(path);
   if (io::sniff_format(*source) != io::FileFormat::Zip) return;
   const io::ZipReader zip(source);
   for (const io::ZipEntry& entry : zip.entries()) {
     ++findings.entries;
     findings.without_crc += entry.crc == 0 && entry.size > 0;
-    // Storages were read before; what is left is small, or nobody's.
-    if (entry.size <= kPieceBytes) zip.read(entry, kPieceBytes);
+    if (entry.stored())
+      zip.check_crc(entry);
+    else if (entry.size <= kPieceBytes)  // storages were read before; what is left is small, or nobody's
+      zip.read(entry, kPieceBytes);
   }
 }
 
@@ -54,8 +58,9 @@ void check_numbers(const io::Summary& summary, Findings& findings) {
     int64_t nans = 0, infinities = 0;
     for (const Tensor& tensor : tensors) {
       if (!io::has_numbers(tensor)) continue;
-      const io::NumberSummary numbers =
-          with_context(fmt::format("tensor '{}'", entry.path), [&] { return io::summarize_numbers(tensor); });
+      const io::NumberSummary numbers = with_context(fmt::format("tensor '{}'", entry.path), [&] {
+        return io::summarize_numbers(tensor, /*drop_pages=*/true);
+      });
       nans += numbers.nans;
       infinities += numbers.infinities;
     }
@@ -71,7 +76,8 @@ void check_numbers(const io::Summary& summary, Findings& findings) {
 Findings look(const VerifyOptions& options) {
   Findings findings;
   try {
-    const io::Summary summary = io::summarize_file(options.file, {.values = true, .verify = true});
+    const io::Summary summary =
+        io::summarize_file(options.file, {.values = true, .verify = true, .mmap = true});
     findings.format = summary.format;
     findings.tensors = summary.tensors.size();
     if (summary.verdict() == io::Verdict::WouldRunCode)

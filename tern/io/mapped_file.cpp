@@ -107,6 +107,18 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) ::munmap(bytes_.data(), bytes_.size());
 }
 
+void MappedFile::drop_pages(const std::byte* begin, size_t nbytes) noexcept {
+  static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto address = reinterpret_cast<uintptr_t>(begin);
+  for (auto* record = static_cast<const Record*>(first_record.load()); record; record = record->next) {
+    const uintptr_t mapped = record->begin.load(), mapped_end = record->end.load();
+    if (mapped == 0 || address < mapped || address >= mapped_end || nbytes > mapped_end - address) continue;
+    const uintptr_t first = (address + page - 1) / page * page, last = (address + nbytes) / page * page;
+    if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+    return;
+  }
+}
+
 std::shared_ptr<MappedFile> map_for_tensors(const ByteSource& source) {
   auto mapping = source.map();
   TERN_CHECK(mapping, TypeError,

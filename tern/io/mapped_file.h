@@ -26,6 +26,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<std::byte> bytes() const noexcept { return bytes_; }
+  /// Lets the pages that lie wholly in [begin, begin + nbytes) leave memory if these bytes are of a mapping;
+  /// else does nothing. They are read from the file again when they are touched: changes to them are lost.
+  static void drop_pages(const std::byte* begin, size_t nbytes) noexcept;
 
  private:
   struct Record;

@@ -87,8 +87,10 @@ struct LoadOptions {
   /// Leave the numbers in the file until they are looked at: tensors on the CPU are parts of a private
   /// mapping of the file, which is not copied, and changes to them stay in memory. The file must not be cut
   /// short meanwhile (io/mapped_file.h). For PyTorch's zip format and safetensors. CRCs are not checked,
-  /// since nothing is read.
+  /// since nothing is read, unless verify_mapped says so.
   bool mmap = false;
+  /// With mmap, check the CRCs all the same: the file is read once, which takes time but no memory.
+  bool verify_mapped = false;
   /// Accept plain data only: a file that names any other class or function is refused. When false, unknown
   /// classes become inert objects (ValueObject). Nothing from the file is run either way.
   bool weights_only = true;

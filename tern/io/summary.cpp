@@ -2,6 +2,7 @@
 #include "tern/io/summary.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "tern/base/check.h"
@@ -10,6 +11,7 @@
 #include "tern/io/npy.h"
 #include "tern/io/safetensors.h"
 #include "tern/io/serialize.h"
+#include "tern/io/shard_index.h"
 #include "tern/io/torch_file.h"
 #include "tern/io/zip_reader.h"
 
@@ -56,13 +58,46 @@ std::string format_of(const std::filesystem::path& path, const Checkpoint& check
   }
 }
 
-/// Bytes of a file, or of the files in a folder.
-uint64_t bytes_of(const std::filesystem::path& path) {
-  if (!std::filesystem::is_directory(path)) return open_file(path)->size();
+/// The files that hold the tensors: the file itself, the shards of an index, all files of a folder. What is
+/// wrong with an index is found by reading it.
+std::vector<std::filesystem::path> files_of(std::filesystem::path path) {
+  std::vector<std::filesystem::path> files;
+  if (std::filesystem::is_directory(path)) {
+    std::vector<std::filesystem::path> indexes;
+    for (const auto& entry : std::filesystem::directory_iterator(path)) {
+      if (entry.is_regular_file()) files.push_back(entry.path());
+      if (entry.path().filename().string().ends_with(".index.json")) indexes.push_back(entry.path());
+    }
+    if (std::filesystem::exists(path / ".metadata") || indexes.size() != 1) return files;
+    path = indexes[0];
+    files.clear();
+  }
+  files.push_back(path);
+  if (sniff_format(*open_file(path)) != FileFormat::Json) return files;
+  try {
+    std::set<std::string> shards;
+    for (const auto& [name, shard] : read_shard_index(*open_file(path), LoadLimits{})) shards.insert(shard);
+    std::error_code ignored;
+    for (const std::string& shard : shards)
+      if (std::filesystem::is_regular_file(path.parent_path() / shard, ignored))
+        files.push_back(path.parent_path() / shard);
+  } catch (const CheckpointError&) {
+  }
+  return files;
+}
+
+uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
   uint64_t sum = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(path))
-    if (entry.is_regular_file()) sum += entry.file_size();
+  for (const auto& file : files) sum += std::filesystem::file_size(file);
   return sum;
+}
+
+/// Whether tensors can be parts of a mapping of these files. An index has none.
+bool are_mappable(const std::vector<std::filesystem::path>& files) {
+  return std::all_of(files.begin(), files.end(), [](const std::filesystem::path& file) {
+    const FileFormat format = sniff_format(*open_file(file));
+    return format == FileFormat::Zip || format == FileFormat::Safetensors || format == FileFormat::Json;
+  });
 }
 
 void add_places(Summary& summary, const std::vector<StoredStorage>& stored) {
@@ -108,10 +143,16 @@ std::string wrapper_of(const Value& root) {
 }
 
 void read_file(const std::filesystem::path& path, const SummaryOptions& options, Summary& summary) {
-  summary.file_bytes = bytes_of(path);
+  const std::vector<std::filesystem::path> files = files_of(path);
+  summary.file_bytes = bytes_of(files);
   const bool values = options.values || summary.file_bytes <= kReadWhole;
-  Checkpoint checkpoint = read_checkpoint(
-      path, {.map_location = "cpu", .weights_only = false, .verify = options.verify, .skip_data = !values});
+  const bool mmap = options.mmap && values && summary.file_bytes > kReadWhole && are_mappable(files);
+  Checkpoint checkpoint = read_checkpoint(path, {.map_location = "cpu",
+                                                 .mmap = mmap,
+                                                 .verify_mapped = mmap && options.verify,
+                                                 .weights_only = false,
+                                                 .verify = options.verify,
+                                                 .skip_data = !values});
   summary.format = format_of(path, checkpoint);
   if (summary.format == "safetensors") summary.metadata = read_safetensors_header(*open_file(path)).metadata;
   summary.root = std::move(checkpoint.root);

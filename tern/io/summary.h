@@ -51,6 +51,8 @@ struct Summary {
 struct SummaryOptions {
   bool values = false;  ///< read the numbers too; else tensors of files over 1 MiB have no memory
   bool verify = true;   ///< check the CRC of what is read
+  /// Leave the numbers of files over 1 MiB where they are (LoadOptions::mmap) if the format allows it.
+  bool mmap = false;
 };
 
 /// Of whatever load() reads. Throws IoError when the file cannot be read, CheckpointError when it is broken

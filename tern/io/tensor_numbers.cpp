@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tern/base/check.h"
+#include "tern/io/mapped_file.h"
 
 namespace tern::io {
 
@@ -227,8 +228,38 @@ bool is_infinite(std::complex<double> z) {
   return !is_nan(z) && (std::isinf(z.real()) || std::isinf(z.imag()));
 }
 
+/// Lets the bytes of a run leave memory behind the one that goes through it.
+class PageDropper {
+ public:
+  PageDropper(bool active, bool in_runs) : active_(active), in_runs_(active && in_runs) {}
+  void begin(const std::byte* run) noexcept { dropped_ = run; }
+  void passed(const std::byte* end) noexcept {
+    if (!in_runs_ || end < dropped_ + kDropBytes) return;
+    MappedFile::drop_pages(dropped_, static_cast<size_t>(end - dropped_));
+    dropped_ = end;
+  }
+  /// All of the tensor is gone through.
+  void finish(const Tensor& tensor) const noexcept {
+    if (!active_ || tensor.numel() == 0) return;
+    const TensorImpl& impl = tensor.impl();
+    int64_t last = 0;
+    for (size_t d = 0; d < impl.shape.size(); ++d) last += (impl.shape[d] - 1) * impl.strides[d];
+    const size_t width = itemsize(impl.dtype);
+    MappedFile::drop_pages(
+        static_cast<const std::byte*>(impl.storage->data()) + static_cast<size_t>(impl.offset) * width,
+        static_cast<size_t>(last + 1) * width);
+  }
+
+ private:
+  static constexpr ptrdiff_t kDropBytes = ptrdiff_t{8} << 20;
+  bool active_;
+  bool in_runs_;  ///< the elements of a run lie side by side; else the next run needs its pages again
+  const std::byte* dropped_ = nullptr;
+};
+
 template <class Reader>
-void summarize(const Tensor& tensor, NumberSummary& summary) {
+void summarize(const Tensor& tensor, bool drop_pages, NumberSummary& summary) {
+  PageDropper dropper(drop_pages, Runs(tensor).step() == itemsize(tensor.dtype()));
   using T = decltype(Reader::read(nullptr));
   Accumulator<T> total;
   for (Runs runs(tensor); !runs.done(); runs.advance()) {
@@ -236,6 +267,7 @@ void summarize(const Tensor& tensor, NumberSummary& summary) {
     const size_t step = runs.step();
     for (size_t i = 0; i < static_cast<size_t>(runs.length()) && summary.first.size() < 4; ++i)
       summary.first.emplace_back(Reader::read(p + i * step));
+    dropper.begin(p);
     // Sums of parts lose less than one long sum, and are added in parallel.
     const auto length = static_cast<size_t>(runs.length());
     for (size_t begin = 0; begin < length; begin += kBlock) {
@@ -250,18 +282,25 @@ void summarize(const Tensor& tensor, NumberSummary& summary) {
       } else {
         for (const auto& each : part) total.sum += each.sum;
       }
+      dropper.passed(p + end * step);
     }
   }
+  dropper.finish(tensor);
   summary.sum = total.result();
   if constexpr (std::is_same_v<T, double> || std::is_same_v<T, std::complex<double>>) {
     // Without one of them the sum is finite, or at least seldom not.
     if (std::isfinite(summary.sum.real()) && std::isfinite(summary.sum.imag())) return;
-    for (Runs runs(tensor); !runs.done(); runs.advance())
-      for (size_t i = 0; i < static_cast<size_t>(runs.length()); ++i) {
-        const std::complex<double> value = Reader::read(runs.begin() + i * runs.step());
+    for (Runs runs(tensor); !runs.done(); runs.advance()) {
+      const std::byte* p = runs.begin();
+      dropper.begin(p);
+      for (size_t i = 0; i < static_cast<size_t>(runs.length()); ++i, p += runs.step()) {
+        const std::complex<double> value = Reader::read(p);
         summary.nans += is_nan(value);
         summary.infinities += is_infinite(value);
+        if (i % kBlock == 0) dropper.passed(p);
       }
+    }
+    dropper.finish(tensor);
   }
 }
 
@@ -316,10 +355,10 @@ bool has_numbers(const Tensor& tensor) noexcept {
   return visit_reader(tensor.dtype(), []<class>() {});
 }
 
-NumberSummary summarize_numbers(const Tensor& tensor) {
+NumberSummary summarize_numbers(const Tensor& tensor, bool drop_pages) {
   check_readable(tensor);
   NumberSummary summary;
-  visit_reader(tensor.dtype(), [&]<class Reader>() { summarize<Reader>(tensor, summary); });
+  visit_reader(tensor.dtype(), [&]<class Reader>() { summarize<Reader>(tensor, drop_pages, summary); });
   return summary;
 }
 

@@ -26,8 +26,10 @@ struct NumberSummary {
 bool has_numbers(const Tensor& tensor) noexcept;
 
 /// Throws DeviceError off the CPU, DTypeError unless has_numbers, CheckpointError for a tensor that repeats
-/// few elements so often that going through them would take minutes.
-NumberSummary summarize_numbers(const Tensor& tensor);
+/// few elements so often that going through them would take minutes. With `drop_pages`, numbers in a mapped
+/// file leave memory again when they are summed (MappedFile::drop_pages): for tensors that nobody has
+/// changed.
+NumberSummary summarize_numbers(const Tensor& tensor, bool drop_pages = false);
 
 struct NumberDifference {
   double largest = 0;     ///< of |a - b|; NaN beside a number, or an infinity, counts as infinite

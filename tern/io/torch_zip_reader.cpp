@@ -220,6 +220,7 @@ class ZipHost final : public TorchHost, private ScriptStorages {
       mapped = mapped_storage(mapping_, zip_.data_offset(entry), id.nbytes, id.type->dtype, alignment);
     if (!mapped && options_.report) ++options_.report->copied;
     if (!mapped) return {};
+    if (options_.verify_mapped) zip_.check_crc(entry);
     if (options_.report) options_.report->note(options_.map_location, id.location, kCPU, id.nbytes);
     return use_storage(id, std::move(mapped));
   }

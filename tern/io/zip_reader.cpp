@@ -292,9 +292,27 @@ void ZipReader::read(const ZipEntry& entry, std::span<std::byte> out, bool verif
       fail(fmt::format("entry '{}': the compressed data is broken", entry.name.substr(0, 200)));
     if (verify_crc) crc = crc32(0, out);
   }
-  if (verify_crc && crc != entry.crc)
-    fail(fmt::format("entry '{}' is damaged: its CRC is {:08x}, it should be {:08x}",
-                     entry.name.substr(0, 200), crc, entry.crc));
+  if (verify_crc && crc != entry.crc) fail_damaged(entry, crc);
+}
+
+void ZipReader::check_crc(const ZipEntry& entry) const {
+  if (entry.crc == 0) return;
+  constexpr uint64_t kPiece = uint64_t{1} << 20;
+  uint32_t crc = 0;
+  uint64_t offset = data_offset(entry);
+  std::vector<std::byte> piece(std::min(entry.size, kPiece));
+  for (uint64_t left = entry.size; left > 0; left -= piece.size()) {
+    piece.resize(std::min(left, kPiece));
+    source_->read_at(offset, piece);
+    crc = crc32(crc, piece);
+    offset += piece.size();
+  }
+  if (crc != entry.crc) fail_damaged(entry, crc);
+}
+
+void ZipReader::fail_damaged(const ZipEntry& entry, uint32_t crc) const {
+  fail(fmt::format("entry '{}' is damaged: its CRC is {:08x}, it should be {:08x}", entry.name.substr(0, 200),
+                   crc, entry.crc));
 }
 
 std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size, bool verify_crc) const {

@@ -46,6 +46,8 @@ class ZipReader {
   /// The content as a new vector. Throws CheckpointError when it is larger than `max_size`, before anything
   /// is allocated.
   std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size, bool verify_crc = true) const;
+  /// Reads a stored entry piece by piece and checks its CRC. Throws CheckpointError.
+  void check_crc(const ZipEntry& entry) const;
   const ByteSource& source() const noexcept { return *source_; }
 
  private:
@@ -61,6 +63,7 @@ class ZipReader {
   uint64_t check_local_header(const ZipEntry& entry, const void* header) const;
   bool read_small(const ZipEntry& entry, std::span<std::byte> out) const;
   [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail_damaged(const ZipEntry& entry, uint32_t crc) const;
 
   std::shared_ptr<const ByteSource> source_;
   std::vector<ZipEntry> entries_;

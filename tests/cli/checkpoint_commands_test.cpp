@@ -10,6 +10,7 @@
 
 #include "tern/io/save.h"
 #include "tern/io/serialize.h"
+#include "tern/io/shards_writer.h"
 #include "tern/ops/creation.h"
 #include "tests/cli/program.h"
 #include "tests/support/temporary_folder.h"
@@ -84,6 +85,40 @@ TEST(Inspect, JsonWithValuesHasExactlyTheFieldsAsked) {
   EXPECT_EQ(json["tensors"][2]["first"], Json({7}));
   EXPECT_EQ(json["tensors"][3]["shape"], Json({3, 2}));
   EXPECT_EQ(json["tensors"][3]["first"], Json({1.0, 4.0, 2.0, 5.0})) << "row-major order of the tensor";
+}
+
+TEST(Inspect, ValuesOfLargeFilesTakeLittleMemory) {
+  const TemporaryFolder folder;
+  StateDict state;
+  for (int i = 0; i < 4; ++i) state.insert("w" + std::to_string(i), full({8 << 20}, 0.5));
+  save({{"epoch", 3}, {"model", state}}, folder / "a.pt", {.sync = false});
+  save_safetensors(state, folder / "a.safetensors", {}, {.sync = false});
+  std::filesystem::create_directory(folder / "shards");
+  io::save_safetensors_shards(state, folder / "shards/a.safetensors", 64 << 20);
+  std::ofstream(folder / "shards/README.md") << "# A model\n";
+  const long least = run_in(folder, {"version"}).peak_kib;
+  for (const char* name : {"a.pt", "a.safetensors", "shards", "shards/a.safetensors.index.json"}) {
+    const Outcome outcome = run_in(folder, {"inspect", name, "--json", "--values"});
+    ASSERT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_LT(outcome.peak_kib - least, 40 << 10) << name;  // of 128 MiB
+    const Json json = json_of(outcome);
+    ASSERT_EQ(json["tensors"].size(), 4u);
+    for (const Json& tensor : json["tensors"]) EXPECT_EQ(tensor["sum"], 4 << 20);
+    EXPECT_LT(run_in(folder, {"inspect", name, "--json"}).peak_kib - least, 16 << 10) << name;
+    const Outcome verified = run_in(folder, {"verify", name});
+    EXPECT_EQ(verified.code, 0) << verified.err;
+    EXPECT_LT(verified.peak_kib - least, 40 << 10) << name;
+  }
+  EXPECT_EQ(json_of(run_in(folder, {"inspect", "shards", "--json"}))["file_bytes"],
+            json_of(run_in(folder, {"inspect", "shards/a.safetensors.index.json", "--json"}))["file_bytes"]);
+
+  // Damage is found although nothing is loaded.
+  std::fstream file(folder / "a.pt", std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(40 << 20);
+  file.put('x');
+  file.close();
+  expect_error(run_in(folder, {"inspect", "a.pt", "--values"}), "/data/1' is damaged: its CRC is ");
+  expect_error(run_in(folder, {"verify", "a.pt"}), "/data/1' is damaged: its CRC is ");
 }
 
 TEST(Inspect, NumbersThatAreNoneAreText) {

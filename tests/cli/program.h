@@ -25,6 +25,7 @@ struct Outcome {
   int code = -1;    ///< exit code, or 128 + the signal that ended it
   std::string out;  ///< of a terminal, everything
   std::string err;
+  long peak_kib = 0;  ///< largest resident memory
 };
 
 struct RunOptions {
@@ -106,7 +107,9 @@ inline Outcome run_program(const std::vector<std::string>& arguments, const RunO
     }
   }
   int status = 0;
-  ::waitpid(process, &status, 0);
+  rusage used{};
+  ::wait4(process, &status, 0, &used);
+  outcome.peak_kib = used.ru_maxrss;
   ::close(out[0]);
   if (err[0] >= 0) ::close(err[0]);
   outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

@@ -11,6 +11,7 @@
 #include "tern/io/bulk_read.h"
 #include "tern/io/checksum.h"
 #include "tern/io/file.h"
+#include "tern/io/tensor_numbers.h"
 #include "tern/io/zip_writer.h"
 
 namespace tern {
@@ -209,6 +210,43 @@ TEST(Mmap, OpensWithoutReading) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 64 << 10);
 }
 
+/// Bytes of this process that lie in memory.
+size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  size_t whole = 0, resident = 0;
+  file >> whole >> resident;
+  return resident * static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+}
+
+TEST(Mmap, NumbersThatAreSummedLeaveMemory) {
+  TemporaryFolder folder;
+  std::vector<float> values(16 << 20, 0.5f);
+  values[0] = 3;
+  values.back() = std::numeric_limits<float>::quiet_NaN();
+  save({{"bad", floats(values)}, {"good", floats(std::vector<float>(4 << 20, 0.25f))}}, folder / "a.pt",
+       {.sync = false});
+  values = {};
+  const Value file = load(folder / "a.pt", {.mmap = true});
+  const Tensor bad = file["bad"].as_tensor(), good = file["good"].as_tensor();
+  const size_t before = resident_bytes();
+  for (int i = 0; i < 2; ++i) {  // they come back
+    const io::NumberSummary summary = io::summarize_numbers(bad, /*drop_pages=*/true);
+    EXPECT_EQ(summary.nans, 1);
+    EXPECT_EQ(std::get<double>(summary.first[0]), 3);
+    EXPECT_EQ(io::summarize_numbers(good, /*drop_pages=*/true).sum, std::complex<double>(1 << 20));
+    const Tensor columns = Tensor::from_storage(good.storage(), DType::Float32, {1024, 4096}, {1, 1024});
+    EXPECT_EQ(io::summarize_numbers(columns, /*drop_pages=*/true).sum, std::complex<double>(1 << 20));
+  }
+  EXPECT_LT(resident_bytes(), before + (size_t{8} << 20));
+  io::summarize_numbers(good);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_GT(resident_bytes(), before + (size_t{12} << 20));
+#endif
+  const Tensor here = floats(std::vector<float>(4 << 20, 0.25f));  // no mapping: nothing is dropped
+  EXPECT_EQ(io::summarize_numbers(here, /*drop_pages=*/true).sum, std::complex<double>(1 << 20));
+  EXPECT_EQ(elements<float>(here), std::vector<float>(4 << 20, 0.25f));
+}
+
 TEST(Safetensors, TakesTheOptionsOfLoad) {
   TemporaryFolder folder;
   const auto path = folder / "a.safetensors";
@@ -307,7 +345,12 @@ TEST(Verify, DamageIsFoundAnywhere) {
                 HasSubstr("/data/0' is damaged"));
     EXPECT_NO_THROW(load(folder / "b.pt", {.map_location = "cpu", .verify = false}));
     EXPECT_NO_THROW(load(folder / "b.pt", {.map_location = "cpu", .mmap = true}));
+    EXPECT_THAT(error_of<CheckpointError>([&] {
+                  load(folder / "b.pt", {.map_location = "cpu", .mmap = true, .verify_mapped = true});
+                }),
+                HasSubstr("/data/0' is damaged: its CRC is "));
   }
+  EXPECT_NO_THROW(load(folder / "a.pt", {.map_location = "cpu", .mmap = true, .verify_mapped = true}));
 }
 
 TEST(AutoLocation, ToTheCpuWhereThereIsNoGpu) {
