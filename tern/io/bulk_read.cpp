@@ -13,6 +13,7 @@
 #include "tern/core/memory.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/checksum.h"
+#include "tern/io/fresh_pages.h"
 
 namespace tern::io {
 
@@ -20,6 +21,8 @@ namespace {
 
 /// What is read and then summed at once: it stays in the processor's cache.
 constexpr size_t kBlockBytes = size_t{256} << 10;
+/// What gets its pages at once; a multiple of the above.
+constexpr size_t kPagesBytes = size_t{2} << 20;
 /// Copies to a GPU are of this size.
 constexpr size_t kStagingBytes = size_t{2} << 20;
 /// A large run is shared by threads in pieces; a multiple of both.
@@ -124,6 +127,7 @@ class BulkReader {
       if (!direct) buffer.resize(std::max<size_t>(buffer.size(), count));
       std::span<std::byte> bytes = direct ? std::span(static_cast<std::byte*>(storage.data()) + place, count)
                                           : std::span(buffer).first(count);
+      if (direct && place % kPagesBytes == 0) fresh_pages_.provide(pages_from(storage, place));
       for (size_t done = 0; done < count; done += kBlockBytes) {
         std::span<std::byte> block = bytes.subspan(done, std::min<size_t>(kBlockBytes, count - done));
         source_.read_at(at + done, block);
@@ -135,6 +139,10 @@ class BulkReader {
       }
       at += count;
     }
+  }
+
+  static std::span<std::byte> pages_from(StorageImpl& storage, size_t place) {
+    return {static_cast<std::byte*>(storage.data()) + place, std::min(kPagesBytes, storage.nbytes() - place)};
   }
 
   void copy(StorageImpl& storage, size_t offset, std::span<const std::byte> bytes) {
@@ -166,6 +174,7 @@ class BulkReader {
   const std::function<std::string(size_t)>& describe_;
   std::vector<Unit> units_;
   std::mutex copying_;
+  FreshPages fresh_pages_;
 };
 
 }  // namespace
