@@ -137,14 +137,18 @@ def objects():
     shared_list = [7, 8]
     dtypes = [torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64, torch.float16, torch.bfloat16,
               torch.float32, torch.float64, torch.complex64, torch.complex128]
-    if MODERN:
-        dtypes += [getattr(torch, name) for name in ("uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e5m2")
-                   if hasattr(torch, name)]
-    every = {str(dtype): (torch.arange(6).reshape(2, 3) * 1.0).to(torch.float32).to(dtype) for dtype in dtypes}
+    as_dtype = lambda dtype: (torch.arange(6).reshape(2, 3) * 1.0).to(torch.float32).to(dtype)
+    every = {str(dtype): as_dtype(dtype) for dtype in dtypes}
+    newest = {name: as_dtype(getattr(torch, name)) for name in (
+        "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "complex32")
+              if MODERN and hasattr(torch, name)}
+    if hasattr(torch, "float4_e2m1fn_x2"):
+        newest["float4"] = torch.arange(6, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
     yield "tensor", torch.randn(5, 7), True
     yield "scalar", torch.tensor(3.5, dtype=torch.float64), True
     yield "empty", {"e": torch.zeros(0, 3), "f": torch.zeros(0), "g": torch.zeros(2, 0, 4, dtype=torch.int64)}, True
     yield "dtypes", every, True
+    yield "newest dtypes", newest, True
     yield "views", [base, base[10:20], base.view(10, 10).t(), base[::3], base[0].expand(4, 5), base[50]], True
     yield "tied", {"a": tied, "b": tied, "c": tied.t(), "nested": {"again": tied[1:]}}, True
     yield "requires_grad", {"w": torch.randn(2, requires_grad=True), "v": torch.randn(2)}, True
