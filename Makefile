@@ -2,7 +2,7 @@
 # The build itself is CMake's: see CMakePresets.json for the presets and `make help` for the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench docs format format-check check-includes install clean
+.PHONY: help setup build demo test bench bench-checkpoints docs format format-check check-includes install clean
 
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
@@ -11,7 +11,7 @@ BENCH_ARGS ?=
 
 help:  ## Print this list
 	@grep -E '^[a-z-]+:.*  ## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*  ## (.*)/  make \1|\2/' | \
-	  awk -F'|' '{printf "%-22s%s\n", $$1, $$2}'
+	  awk -F'|' '{printf "%-26s%s\n", $$1, $$2}'
 
 setup:  ## Install the Debian packages that the product needs and this machine lacks
 	@scripts/setup
@@ -35,6 +35,13 @@ bench:  ## Compare with libtorch and PyTorch; figures go to docs/benchmarks.md a
 	cmake --build --preset release --target tern_peer
 	python=$$(scripts/bench_env) && bench/compare.py --tern build/bin/tern_peer --python "$$python" \
 	  --json docs/benchmarks.json --markdown docs/benchmarks.md $(BENCH_ARGS)
+
+bench-checkpoints:  ## The same for checkpoints; figures go to docs/checkpoint-benchmarks.md and .json (BENCH_ARGS: see bench/checkpoints.py --help)
+	@scripts/setup --test
+	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
+	cmake --build --preset release --target checkpoint_peer tern_cli copy_tool module_tool resume_tool logits_tool
+	python=$$(scripts/bench_env) && bench/checkpoints.py --bin build/bin --python "$$python" \
+	  --json docs/checkpoint-benchmarks.json --markdown docs/checkpoint-benchmarks.md $(BENCH_ARGS)
 
 docs:  ## Build the reference with Doxygen into build/docs/html
 	@scripts/setup --docs
