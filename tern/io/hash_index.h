@@ -8,8 +8,8 @@
 
 namespace tern::io {
 
-/// Positions by the hash of what lies there; who asks compares the keys themselves. One flat table with
-/// linear probing: a lookup is one visit to memory, and the table has no node to allocate.
+/// Positions, fewer than 2^31, by the hash of what lies there; who asks compares the keys themselves. One flat
+/// table with linear probing: a lookup is one visit to memory, and the table has no node to allocate.
 class HashIndex {
  public:
   static constexpr size_t kNone = SIZE_MAX;
@@ -28,7 +28,7 @@ class HashIndex {
   template <class Same>
   size_t find(size_t hash, Same&& same) const {
     if (slots_.empty()) return kNone;
-    const uint64_t mixed = mix(hash);
+    const uint32_t mixed = mix(hash);
     for (size_t at = mixed >> shift_; slots_[at].position != kFree; at = (at + 1) & (slots_.size() - 1))
       if (slots_[at].mixed == mixed && same(slots_[at].position)) return slots_[at].position;
     return kNone;
@@ -37,19 +37,21 @@ class HashIndex {
   /// Adds a position that is not there yet.
   void insert(size_t hash, size_t position) {
     reserve(size_ + 1);
-    place({mix(hash), position});
+    place({mix(hash), static_cast<uint32_t>(position)});
     ++size_;
   }
 
  private:
-  static constexpr size_t kFree = SIZE_MAX;
+  static constexpr uint32_t kFree = UINT32_MAX;
   struct Slot {
-    uint64_t mixed = 0;
-    size_t position = kFree;
+    uint32_t mixed = 0;
+    uint32_t position = kFree;
   };
 
   /// Spreads hashes that are plain numbers over the upper bits, which choose the slot.
-  static uint64_t mix(uint64_t hash) noexcept { return (hash ^ hash >> 32) * 0x9e3779b97f4a7c15; }
+  static uint32_t mix(uint64_t hash) noexcept {
+    return static_cast<uint32_t>((hash ^ hash >> 32) * 0x9e3779b97f4a7c15 >> 32);
+  }
 
   void place(const Slot& slot) {
     size_t at = slot.mixed >> shift_;
@@ -61,14 +63,14 @@ class HashIndex {
     while ((size_t{1} << bits) < 2 * count) ++bits;
     std::vector<Slot> old(size_t{1} << bits);
     old.swap(slots_);
-    shift_ = 64 - bits;
+    shift_ = 32 - bits;
     for (const Slot& slot : old)
       if (slot.position != kFree) place(slot);
   }
 
   std::vector<Slot> slots_;
   size_t size_ = 0;
-  int shift_ = 64;
+  int shift_ = 32;
 };
 
 }  // namespace tern::io

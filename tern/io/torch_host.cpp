@@ -19,7 +19,7 @@ Value TorchHost::load_nested(const std::string& bytes) {
   auto source = view_memory(std::as_bytes(std::span(bytes.data(), bytes.size())));
   return with_context("a checkpoint inside the checkpoint", [&] {
     Checkpoint inner = read_torch_file(source, options_, depth_ + 1);
-    for (StoredStorage& stored : inner.storages) stored_.push_back(std::move(stored));
+    for (StoredStorage& stored : inner.storages) nested_.storages.push_back(std::move(stored));
     for (size_t i = 0; i < inner.globals.size(); ++i) {
       nested_.globals.push_back(std::move(inner.globals[i]));
       nested_.global_bytes.push_back(inner.global_bytes[i]);
@@ -32,13 +32,8 @@ Value TorchHost::load_nested(const std::string& bytes) {
 Storage TorchHost::make_storage(const StorageId& id) {
   Device device = device_for(id.location);
   if (options_.report) options_.report->note(options_.map_location, id.location, device, id.nbytes);
-  return use_storage(id, options_.skip_data ? storage_from_blob(nullptr, id.nbytes, [] {})
-                                            : allocate_storage(id.nbytes, device));
-}
-
-Storage TorchHost::use_storage(const StorageId& id, Storage storage) {
-  stored_.push_back({storage, id.key, id.type->name, id.location});
-  return storage;
+  return options_.skip_data ? storage_from_blob(nullptr, id.nbytes, [] {})
+                            : allocate_storage(id.nbytes, device);
 }
 
 Checkpoint TorchHost::finish(PickleResult&& result, std::string version) {
@@ -54,7 +49,11 @@ Checkpoint TorchHost::finish(PickleResult&& result, std::string version) {
     checkpoint.globals.push_back(std::move(nested_.globals[i]));
     checkpoint.global_bytes.push_back(nested_.global_bytes[i]);
   }
-  checkpoint.storages = std::move(stored_);
+  checkpoint.storages.reserve(storages_.size() + nested_.storages.size());
+  for (Known& known : storages_)
+    checkpoint.storages.push_back({known.storage.as_storage().storage, std::move(known.key), known.type->name,
+                                   *known.location});
+  for (StoredStorage& stored : nested_.storages) checkpoint.storages.push_back(std::move(stored));
   return checkpoint;
 }
 
@@ -93,7 +92,7 @@ Value TorchHost::storage_for(const StorageId& id, const std::function<Storage()>
   if (found == HashIndex::kNone) {
     Value storage = StorageValue{make(), id.type->dtype, id.numel};
     storage_index_.insert(hash, storages_.size());
-    storages_.push_back({id.key, id.type, storage});
+    storages_.push_back({id.key, id.type, &*locations_.insert(id.location).first, storage});
     return storage;
   }
   const StorageValue& known = storages_[found].storage.as_storage();

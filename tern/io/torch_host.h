@@ -5,6 +5,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "tern/io/hash_index.h"
@@ -45,12 +46,9 @@ class TorchHost : public PickleHost {
   void expect_storages(size_t count) {
     storages_.reserve(count);
     storage_index_.reserve(count);
-    stored_.reserve(count);
   }
   /// Memory for a storage on the device that the options choose; with skip_data none.
   Storage make_storage(const StorageId& id);
-  /// The same around memory that is there: `storage`, on the CPU.
-  Storage use_storage(const StorageId& id, Storage storage);
   /// What was read, with the storages and names of checkpoints inside it.
   Checkpoint finish(PickleResult&& result, std::string version);
   /// For a second attempt at the same pickle.
@@ -58,7 +56,6 @@ class TorchHost : public PickleHost {
     storages_.clear();
     storage_index_.clear();
     checks_.clear();
-    stored_.clear();
     nested_ = {};
   }
   /// To be called when all storages have their bytes.
@@ -70,13 +67,14 @@ class TorchHost : public PickleHost {
   struct Known {
     std::string key;
     const GlobalRow* type;
+    const std::string* location;  ///< one of locations_
     Value storage;
   };
   int depth_;
   std::vector<Known> storages_;
   HashIndex storage_index_;  ///< by key
-  std::vector<StoredStorage> stored_;
-  Checkpoint nested_;  ///< names of checkpoints inside this one
+  std::unordered_set<std::string> locations_;
+  Checkpoint nested_;  ///< names and storages of checkpoints inside this one
   std::vector<std::function<void()>> checks_;
 };
 

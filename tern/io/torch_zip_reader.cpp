@@ -222,7 +222,7 @@ class ZipHost final : public TorchHost, private ScriptStorages {
     if (!mapped) return {};
     if (options_.verify_mapped) zip_.check_crc(entry);
     if (options_.report) options_.report->note(options_.map_location, id.location, kCPU, id.nbytes);
-    return use_storage(id, std::move(mapped));
+    return mapped;
   }
 
   /// Every storage gets its bytes.
