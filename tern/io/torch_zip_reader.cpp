@@ -81,9 +81,10 @@ class ZipHost final : public TorchHost, private ScriptStorages {
   }
 
  private:
+  /// A storage that awaits its bytes. There may be very many.
   struct Pending {
-    const ZipEntry* entry;
     Storage storage;
+    uint32_t entry;  ///< position among the archive's
     DType dtype;
   };
 
@@ -203,7 +204,8 @@ class ZipHost final : public TorchHost, private ScriptStorages {
     budget_.take_tensor(id.nbytes);
     if (Storage mapped = map_storage(id, *entry)) return mapped;
     Storage storage = make_storage(id);
-    pending_.push_back({entry, storage, id.type->dtype});
+    auto position = static_cast<uint32_t>(entry - zip_.entries().data());
+    pending_.push_back({storage, position, id.type->dtype});
     return storage;
   }
 
@@ -225,37 +227,39 @@ class ZipHost final : public TorchHost, private ScriptStorages {
     return mapped;
   }
 
+  const ZipEntry& entry_of(const Pending& pending) const { return zip_.entries()[pending.entry]; }
+
   /// Every storage gets its bytes.
   void read_storages() {
-    std::sort(pending_.begin(), pending_.end(), [](const Pending& a, const Pending& b) {
-      return a.entry->header_offset < b.entry->header_offset;
+    std::sort(pending_.begin(), pending_.end(), [&](const Pending& a, const Pending& b) {
+      return entry_of(a).header_offset < entry_of(b).header_offset;
     });
     std::vector<const ZipEntry*> entries;
-    for (const Pending& pending : pending_) entries.push_back(pending.entry);
+    for (const Pending& pending : pending_) entries.push_back(&entry_of(pending));
     const std::vector<uint64_t> offsets = zip_.data_offsets(entries);
     std::vector<ReadJob> jobs;
     std::vector<size_t> job_entries;
     for (size_t i = 0; i < pending_.size(); ++i) {
       const Pending& pending = pending_[i];
-      if (!pending.entry->stored()) {
+      const ZipEntry& entry = entry_of(pending);
+      if (!entry.stored()) {
         unpack_storage(pending);
         continue;
       }
       std::optional<uint32_t> crc;
-      if (options_.verify && pending.entry->crc != 0) crc = pending.entry->crc;
-      jobs.push_back(
-          {offsets[i], pending.entry->size, pending.storage.get(), pending.dtype, big_endian_, crc});
+      if (options_.verify && entry.crc != 0) crc = entry.crc;
+      jobs.push_back({offsets[i], entry.size, pending.storage.get(), pending.dtype, big_endian_, crc});
       job_entries.push_back(i);
     }
     fill_storages(zip_.source(), jobs, [&](size_t job) {
-      return fmt::format("entry '{}'", pending_[job_entries[job]].entry->name.substr(0, 200));
+      return fmt::format("entry '{}'", entry_of(pending_[job_entries[job]]).name.substr(0, 200));
     });
   }
 
   void unpack_storage(const Pending& pending) {
     StorageImpl& storage = *pending.storage;
-    std::vector<std::byte> unpacked(pending.entry->size);
-    zip_.read(*pending.entry, unpacked, options_.verify);
+    std::vector<std::byte> unpacked(entry_of(pending).size);
+    zip_.read(entry_of(pending), unpacked, options_.verify);
     std::span<std::byte> bytes = std::span(unpacked).first(storage.nbytes());
     to_memory_form(bytes, pending.dtype, big_endian_);
     copy_from_host(storage, 0, bytes.data(), bytes.size());
