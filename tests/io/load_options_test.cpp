@@ -28,7 +28,7 @@ bool has_gpus() {
 std::string plain_zip(const std::vector<std::pair<std::string, std::string>>& entries) {
   std::string out, directory;
   auto number = [](std::string& to, uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) to += static_cast<char>(value >> (8 * i));
+    for (; bytes > 0; --bytes, value >>= 8) to += static_cast<char>(value);
   };
   for (const auto& [name, content] : entries) {
     const size_t offset = out.size();

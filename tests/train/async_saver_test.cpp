@@ -43,7 +43,7 @@ TEST(AsyncSaver, WritesTheStateOfTheCall) {
 
 TEST(AsyncSaver, UnchangedPartsAreCopiedOnce) {
   TemporaryFolder folder;
-  Tensor frozen = zeros({4}), learned = zeros({4});
+  Tensor frozen = zeros({4}, {.device = kCPU}), learned = zeros({4});
   AsyncSaver saver;
   saver.save({{"frozen", frozen}, {"learned", learned}}, folder / "a.pt");
   saver.wait();
