@@ -213,8 +213,7 @@ def versions(options):
 
 # Why a bar is missed, for the page: words that the case's name holds, and the sentence.
 REASONS = [
-    (["load", "cold"], "Both wait for the disk, and Tern's threads read pieces in turn, which a disk may answer more slowly than one "
-                       "thread that reads in order."),
+    (["load", "cold"], "The time goes to the disk and to fresh memory, of the page cache and of the tensors, on both sides."),
     (["load", "warm"], "First loads pay for fresh memory, the same on both sides; later ones copy from the page cache as fast as memory goes."),
     (["save", "disk"], "Both wait for the disk; Tern's first two saves pay for fresh pages too, since the new file is written beside the old "
                        "one, where PyTorch overwrites it."),
