@@ -126,6 +126,7 @@ def measure(case, sides, options):
     try:
         if case.mode != "save":
             run([*sides["torch"], "save", *contents, "1"])
+        file_mib = path.stat().st_size / (1 << 20) if case.mode == "load" else 0
         for turn in range(rounds):
             for side in list(sides)[:: 1 if turn % 2 else -1]:
                 say(".", end="")
@@ -147,8 +148,8 @@ def measure(case, sides, options):
     assert len(entries) == 1, f"the sides find {entries} entries"
 
     row = {"what": case.name, "bar": case.bar, "runs": runs}
-    if case.mode == "load" and case.kind == "large":
-        row["memory_bar_mib"] = case.count + 64
+    if case.mode == "load":
+        row["memory_bar_mib"] = file_mib + 64
     for side, results in runs.items():
         row[f"{side}_peak_mib"] = max(each["peak_mib"] for each in results)
     for when, part in (("first", slice(1)), ("later", slice(1, None))):
