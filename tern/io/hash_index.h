@@ -8,8 +8,8 @@
 
 namespace tern::io {
 
-/// Positions, fewer than 2^31, by the hash of what lies there; who asks compares the keys themselves. One flat
-/// table with linear probing: a lookup is one visit to memory, and the table has no node to allocate.
+/// Positions, fewer than 2^31, by the hash of what lies there; who asks compares the keys themselves. One
+/// flat table with linear probing: a lookup is one visit to memory, and the table has no node to allocate.
 class HashIndex {
  public:
   static constexpr size_t kNone = SIZE_MAX;

@@ -51,8 +51,8 @@ Checkpoint TorchHost::finish(PickleResult&& result, std::string version) {
   }
   checkpoint.storages.reserve(storages_.size() + nested_.storages.size());
   for (Known& known : storages_)
-    checkpoint.storages.push_back({known.storage.as_storage().storage, std::move(known.key), known.type->name,
-                                   *known.location});
+    checkpoint.storages.push_back(
+        {known.storage.as_storage().storage, std::move(known.key), known.type->name, *known.location});
   for (StoredStorage& stored : nested_.storages) checkpoint.storages.push_back(std::move(stored));
   return checkpoint;
 }
