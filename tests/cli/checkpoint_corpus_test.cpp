@@ -4,14 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cmath>
-#include <complex>
-#include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "tests/cli/program.h"
+#include "tests/support/checkpoint_corpus.h"
 
 namespace tern::cli {
 namespace {
@@ -19,51 +15,8 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-fs::path checkpoints() {
-  const char* shared = std::getenv("TERN_SHARED_DIR");
-  return shared ? fs::path(shared) / "checkpoints" : fs::path();
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-/// Two files name an integer of 615 digits and half of a surrogate pair, which the JSON reader refuses.
-std::string readable_json(const std::string& text) {
-  std::string result;
-  for (size_t i = 0; i < text.size();) {
-    const size_t digits = text.find_first_not_of("0123456789", i) - i;
-    if (digits > 300) {
-      result += '0';
-      i += digits;
-    } else if (text.compare(i, 3, "\\ud") == 0) {
-      result += '?';
-      i += 6;
-    } else {
-      result += text[i++];
-    }
-  }
-  return result;
-}
-
-double real_of(const Json& json) {
-  if (json.is_boolean()) return json.get<bool>();
-  if (!json.is_string()) return json.get<double>();
-  const std::string text = json;
-  return text == "nan" ? NAN : text == "inf" ? INFINITY : -INFINITY;
-}
-std::complex<double> number_of(const Json& json) {
-  if (json.is_array()) return {real_of(json[0]), real_of(json[1])};
-  return real_of(json);
-}
-bool close(double a, double b, double tolerance) {
-  if (std::isnan(b)) return std::isnan(a);
-  return a == b || std::fabs(a - b) <= tolerance;
-}
 bool close(const Json& a, const Json& b, double tolerance) {
-  const auto x = number_of(a), y = number_of(b);
-  return close(x.real(), y.real(), tolerance) && close(x.imag(), y.imag(), tolerance);
+  return tern::close(number_of(a), number_of(b), tolerance);
 }
 
 /// Checks the tensors that `tern inspect --json --values` prints; returns how many.
@@ -100,10 +53,10 @@ size_t compare(const Json& printed, const Json& expected) {
 }
 
 TEST(CheckpointCorpus, InspectGivesWhatIsExpected) {
-  if (!fs::exists(checkpoints())) GTEST_SKIP() << "TERN_SHARED_DIR does not name a folder with checkpoints/";
+  TERN_NEED_CHECKPOINTS();
   size_t files = 0, tensors = 0;
   for (const char* folder : {"made", "real"})
-    for (const auto& entry : fs::directory_iterator(checkpoints() / folder)) {
+    for (const auto& entry : fs::directory_iterator(shared_checkpoints() / folder)) {
       if (!entry.path().string().ends_with(".expected.json")) continue;
       fs::path file = entry.path();
       file.replace_extension().replace_extension();
@@ -112,15 +65,15 @@ TEST(CheckpointCorpus, InspectGivesWhatIsExpected) {
       EXPECT_EQ(outcome.code, 0) << outcome.err;
       if (outcome.code != 0) continue;
       ++files;
-      tensors += compare(Json::parse(outcome.out), Json::parse(readable_json(read_text(entry.path()))));
+      tensors += compare(Json::parse(outcome.out), read_expected(entry.path()));
     }
   EXPECT_GT(files, 150u);
   EXPECT_GT(tensors, 2000u);
   // The same tensors from shards, whichever file or folder is given.
-  const Json sharded = Json::parse(read_text(checkpoints() / "made/sharded/expected.json"));
+  const Json sharded = read_expected(shared_checkpoints() / "made/sharded/expected.json");
   for (const char* index : {"model.safetensors.index.json", "pytorch_model.bin.index.json"}) {
-    const Outcome outcome =
-        run_program({"inspect", (checkpoints() / "made/sharded" / index).string(), "--json", "--values"});
+    const Outcome outcome = run_program(
+        {"inspect", (shared_checkpoints() / "made/sharded" / index).string(), "--json", "--values"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     for (const Json& tensor : sharded["tensors"]) {
       const Json printed = Json::parse(outcome.out);
@@ -140,34 +93,25 @@ void expect_one_line(const Outcome& outcome) {
 }
 
 TEST(CheckpointCorpus, BadFilesGetOneLineInTime) {
-  if (!fs::exists(checkpoints())) GTEST_SKIP() << "TERN_SHARED_DIR does not name a folder with checkpoints/";
-  std::istringstream manifest(read_text(checkpoints() / "bad/MANIFEST.tsv"));
-  std::string line;
-  std::getline(manifest, line);
-  size_t files = 0;
-  while (std::getline(manifest, line)) {
-    std::vector<std::string> fields;
-    std::istringstream columns(line);
-    for (std::string field; std::getline(columns, field, '\t');) fields.push_back(field);
-    const fs::path path = checkpoints() / "bad" / fields[0];
-    if (!fs::is_regular_file(path)) continue;
-    ++files;
-    SCOPED_TRACE(fields[0] + ": " + fields[2]);
+  TERN_NEED_CHECKPOINTS();
+  const std::vector<BadCheckpoint> files = bad_checkpoints();
+  EXPECT_GT(files.size(), 200u);
+  for (const auto& [path, what, verdict, remark] : files) {
+    SCOPED_TRACE(what);
     const auto begin = std::chrono::steady_clock::now();
     const Outcome outcome = run_program({"inspect", path.string()});
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(2));
-    if (outcome.code == 0 && fields[3] == "EITHER")
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, kMaxAnswerTime);
+    if (outcome.code == 0 && verdict == "EITHER")
       EXPECT_EQ(outcome.err, "");
     else
       expect_one_line(outcome);
   }
-  EXPECT_GT(files, 200u);
   EXPECT_FALSE(fs::exists("/tmp/PWNED"));
 }
 
 TEST(CheckpointCorpus, FilesOfScannersAreRefused) {
-  if (!fs::exists(checkpoints())) GTEST_SKIP() << "TERN_SHARED_DIR does not name a folder with checkpoints/";
-  for (const auto& entry : fs::directory_iterator(checkpoints() / "real")) {
+  TERN_NEED_CHECKPOINTS();
+  for (const auto& entry : fs::directory_iterator(shared_checkpoints() / "real")) {
     if (!entry.path().filename().string().starts_with("mal_")) continue;
     SCOPED_TRACE(entry.path().filename().string());
     expect_one_line(run_program({"inspect", entry.path().string()}));
