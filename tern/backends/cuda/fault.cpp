@@ -17,16 +17,16 @@ void deliver(Fault& fault) {
       TERN_THROW(IndexError, "{}: index {} is out of bounds for dimension {} with size {}", op, found.value,
                  found.dim, found.size);
     case FaultKind::TargetClass:
-      TERN_THROW(IndexError, "{}: target {} is out of bounds: there are {} classes, numbered from 0", op,
-                 found.value, found.size);
+      TERN_THROW(IndexError, "{}: Target {} is out of bounds. There are {} classes, and ignore_index is {}",
+                 op, found.value, found.size, found.dim);
     case FaultKind::ZeroDivisor:
       TERN_THROW(ValueError,
                  "{}: ZeroDivisionError: an integer divisor is 0: use floats, or clamp the divisor", op);
     case FaultKind::NotProbability:
-      TERN_THROW(ValueError,
-                 "{}: the input must be in [0, 1]: apply sigmoid, or use the loss that takes logits", op);
-    case FaultKind::PoolIndex:
-      TERN_THROW(IndexError, "{}: index {} is outside a plane of {} elements", op, found.value, found.size);
+      TERN_THROW(
+          ValueError,
+          "binary_cross_entropy: all elements of input should be between 0 and 1: apply sigmoid, or use "
+          "binary_cross_entropy_with_logits");
   }
 }
 

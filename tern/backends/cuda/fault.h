@@ -12,10 +12,9 @@ namespace tern::cuda_backend {
 enum class FaultKind : int32_t {
   None,
   Index,           ///< `value` is outside dimension `dim` of size `size`
-  TargetClass,     ///< a target of cross entropy outside `size` classes
+  TargetClass,     ///< target `value` is none of `size` classes; `dim` is ignore_index
   ZeroDivisor,     ///< an integer divisor is 0
   NotProbability,  ///< an input of binary cross entropy outside [0, 1]
-  PoolIndex,       ///< an index of max pooling outside its plane
 };
 
 /// The mailbox. A kernel writes the first fault that it finds; the host reads after a wait.

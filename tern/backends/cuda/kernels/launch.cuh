@@ -10,6 +10,7 @@
 
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/device.h"
+#include "tern/core/dtype.h"
 #include "tern/kernels/strides.h"
 
 namespace tern::cuda_backend {

@@ -35,7 +35,6 @@ void run(const LaunchContext& context, const WhereArgs& args) {
 }  // namespace
 
 void where(const LaunchContext& context, const WhereArgs& args) {
-  if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
   switch (itemsize(args.dtype)) {
     case 1:
       return run<uint8_t>(context, args);
@@ -43,8 +42,10 @@ void where(const LaunchContext& context, const WhereArgs& args) {
       return run<uint16_t>(context, args);
     case 4:
       return run<uint32_t>(context, args);
-    default:
+    case 8:
       return run<uint64_t>(context, args);
+    default:
+      throw_not_computable(args.dtype);
   }
 }
 
