@@ -138,7 +138,8 @@ int64_t alignment(const void* data) {
 
 class Plan {
  public:
-  Plan(cublasLtHandle_t handle, const Problem& p) {
+  /// Delegates, so that what was made goes again when something fails.
+  Plan(cublasLtHandle_t handle, const Problem& p) : Plan() {
     const auto dtype = static_cast<DType>(p.dtype);
     const cudaDataType_t type = data_type(dtype);
     const bool wide = dtype == DType::Float64;
@@ -197,6 +198,7 @@ class Plan {
   }
 
  private:
+  Plan() = default;
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     TERN_LT_CALL(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value));
