@@ -5,7 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "tern/backends/cuda/check.h"
@@ -27,18 +27,12 @@ inline unsigned blocks(int64_t count) {
 }
 
 /// Starts a kernel on the stream of the launch, whose GPU is the current one. An empty grid does nothing.
-template <class... P, class... A>
+template <class... P>
 void start(const LaunchContext& context, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...),
-           A&&... args) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  std::tuple<std::remove_const_t<P>...> values(std::forward<A>(args)...);
-  std::apply(
-      [&](auto&... value) {
-        void* pointers[] = {const_cast<void*>(static_cast<const void*>(&value))...};
-        TERN_CUDA_CALL(cudaLaunchKernel(reinterpret_cast<const void*>(kernel), grid, block, pointers, shared,
-                                        stream_of(context.stream).handle()));
-      },
-      values);
+           const std::type_identity_t<P>&... args) {
+  const void* pointers[] = {&args...};
+  start_kernel(context, reinterpret_cast<const void*>(kernel), grid, block, shared,
+               const_cast<void**>(pointers));
 }
 
 /// Elements that one kernel can number with 31 bits.

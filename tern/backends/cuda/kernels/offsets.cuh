@@ -36,9 +36,9 @@ struct Offsets {
   __device__ __forceinline__ void at(uint32_t index, int64_t (&offsets)[N]) const {
 #pragma unroll
     for (int i = 0; i < N; ++i) offsets[i] = 0;
-#pragma unroll
-    for (int d = kMaxDims - 1; d > 0; --d) {
-      if (d >= ndim) continue;
+      // A loop as it stands: unrolled eight times it would make up most of every kernel.
+#pragma unroll 1
+    for (int d = ndim - 1; d > 0; --d) {
       const uint32_t rest = sizes[d].divide(index), place = index - rest * sizes[d].divisor;
 #pragma unroll
       for (int i = 0; i < N; ++i) offsets[i] += place * strides[i][d];

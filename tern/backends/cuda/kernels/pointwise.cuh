@@ -9,8 +9,11 @@
 
 namespace tern::cuda_backend {
 
-/// Elements of a thread where they are not packed.
+/// Elements of a thread where they are not packed, and how many of them at once: integers, whose loads choose
+/// among many types, are taken one by one to keep kernels small.
 inline constexpr int kPerThread = 4;
+template <class C>
+inline constexpr int kAtOnce = std::is_integral_v<C> ? 1 : 2;
 
 /// A functor's result as an element of the output: bool where it says bool.
 template <class Out, class R>
@@ -46,7 +49,7 @@ __global__ void map1_flat(Out* out, const T* in, int64_t n, F f) {
 template <class C, class F>
 __global__ void map1_any(DType dtype, void* out, const void* in, uint32_t n, Offsets<2> offsets, F f) {
   const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
-#pragma unroll
+#pragma unroll kAtOnce < C>
   for (int k = 0; k < kPerThread; ++k) {
     const uint32_t i = first + k * kBlock;
     if (i >= n) return;
@@ -80,7 +83,7 @@ template <class C, class F>
 __global__ void map2_any(DType dtype, void* out, const void* a, const void* b, C scalar, uint32_t n,
                          Offsets<3> offsets, F f) {
   const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
-#pragma unroll
+#pragma unroll kAtOnce < C>
   for (int k = 0; k < kPerThread; ++k) {
     const uint32_t i = first + k * kBlock;
     if (i >= n) return;
@@ -100,15 +103,21 @@ bool is_flat(const Geometry<N>& g, const void* const (&operands)[N]) {
   return true;
 }
 
+/// Elements of eight bytes need no packing to be moved in whole lines.
+template <class T>
+inline constexpr bool kPacked = sizeof(T) <= 4;
+
 template <class Out, class T, class F>
 void map1(const LaunchContext& context, const UnaryArgs& args, F f) {
   auto* out = static_cast<Out*>(args.out);
   const auto* in = static_cast<const T*>(args.in);
-  constexpr int kN = kPack<T>;
-  if (is_flat<2>(args.geometry, {out, in}) && is_aligned(out, sizeof(Pack<Out, kN>)) &&
-      is_aligned(in, sizeof(Pack<T, kN>)))
-    return start(context, blocks(ceil_div(args.geometry.numel, kBlock * kN)), kBlock, 0, map1_flat<Out, T, F>,
-                 out, in, args.geometry.numel, f);
+  if constexpr (kPacked<T>) {
+    constexpr int kN = kPack<T>;
+    if (is_flat<2>(args.geometry, {out, in}) && is_aligned(out, sizeof(Pack<Out, kN>)) &&
+        is_aligned(in, sizeof(Pack<T, kN>)))
+      return start(context, blocks(ceil_div(args.geometry.numel, kBlock * kN)), kBlock, 0,
+                   map1_flat<Out, T, F>, out, in, args.geometry.numel, f);
+  }
   for_pieces(args.geometry, [&](const Geometry<2>& g, const int64_t(&by)[2]) {
     start(context, blocks(ceil_div(g.numel, kBlock * kPerThread)), kBlock, 0, map1_any<Compute<T>, F>,
           args.dtype, moved(out, by[0]), moved(in, by[1]), static_cast<uint32_t>(g.numel), Offsets<2>(g), f);
@@ -121,11 +130,13 @@ void map2(const LaunchContext& context, const BinaryArgs& args, F f) {
   const auto* a = static_cast<const T*>(args.a);
   const auto* b = static_cast<const T*>(args.b);
   const auto scalar = functors::from_param<Compute<T>>(args.scalar);
-  constexpr int kN = kPack<T>;
-  if (is_flat<3>(args.geometry, {out, a, b}) && is_aligned(out, sizeof(Pack<Out, kN>)) &&
-      is_aligned(a, sizeof(Pack<T, kN>)) && is_aligned(b, sizeof(Pack<T, kN>)))
-    return start(context, blocks(ceil_div(args.geometry.numel, kBlock * kN)), kBlock, 0, map2_flat<Out, T, F>,
-                 out, a, b, scalar, args.geometry.numel, f);
+  if constexpr (kPacked<T>) {
+    constexpr int kN = kPack<T>;
+    if (is_flat<3>(args.geometry, {out, a, b}) && is_aligned(out, sizeof(Pack<Out, kN>)) &&
+        is_aligned(a, sizeof(Pack<T, kN>)) && is_aligned(b, sizeof(Pack<T, kN>)))
+      return start(context, blocks(ceil_div(args.geometry.numel, kBlock * kN)), kBlock, 0,
+                   map2_flat<Out, T, F>, out, a, b, scalar, args.geometry.numel, f);
+  }
   for_pieces(args.geometry, [&](const Geometry<3>& g, const int64_t(&by)[3]) {
     start(context, blocks(ceil_div(g.numel, kBlock * kPerThread)), kBlock, 0, map2_any<Compute<T>, F>,
           args.dtype, moved(out, by[0]), moved(a, by[1]), moved(b, by[2]), scalar,
