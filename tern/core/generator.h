@@ -12,7 +12,7 @@ namespace tern {
 /// Four random 32-bit words for a key (the seed) and a 128-bit counter, of which the low 64 bits are
 /// `counter` and the high ones `stream`.
 [[gnu::always_inline]] constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter,
-                                                             uint64_t stream = 0) {
+                                                                uint64_t stream = 0) {
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
   uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
