@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <sstream>
 
 #include "tern/device/cuda.h"
 #include "tern/device/registry.h"
@@ -37,8 +37,9 @@ TEST(CudaPlugin, HasEveryKernel) {
 
 TEST(CudaPlugin, CarriesItsVersion) {
   std::ifstream file(TERN_CUDA_PLUGIN_FILE, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_NE(bytes.find("TERN_PLUGIN_VERSION=" TERN_VERSION), bytes.npos);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  EXPECT_NE(bytes.view().find("TERN_PLUGIN_VERSION=" TERN_VERSION), std::string_view::npos);
 }
 
 TEST(CudaPlugin, OpensNothingOfTheDriverByItself) {
