@@ -13,14 +13,15 @@ if(CMAKE_CXX_FLAGS_RELEASE STREQUAL "-O3 -DNDEBUG")
 endif()
 
 add_library(tern_warnings INTERFACE)
-target_compile_options(tern_warnings INTERFACE -Wall -Wextra -Wshadow -Wpedantic $<$<BOOL:${TERN_WERROR}>:-Werror>)
+target_compile_options(tern_warnings INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wshadow -Wpedantic $<$<BOOL:${TERN_WERROR}>:-Werror>>)
 
 # Functions exported from a shared library may be replaced from outside only if the compiler must assume so;
 # nobody replaces ours, so calls inside the library are inlined and bound directly.
 include(CheckCXXCompilerFlag)
 check_cxx_compiler_flag(-fno-semantic-interposition TERN_HAVE_NO_SEMANTIC_INTERPOSITION)
 if(TERN_HAVE_NO_SEMANTIC_INTERPOSITION)
-  add_compile_options(-fno-semantic-interposition)
+  add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
 endif()
 
 if(TERN_SANITIZE)

@@ -1,8 +1,12 @@
-# What `cmake --install` puts in place: the library, its headers, the program, and a CMake package for outside projects.
+# What `cmake --install` puts in place: the library, the CUDA plugin beside it where it is built, the headers, the program, and a
+# CMake package for outside projects.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tern EXPORT ternTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(TARGET tern_cuda)
+  install(TARGETS tern_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tern/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern
         FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "backends" EXCLUDE)
 if(TARGET tern_cli)

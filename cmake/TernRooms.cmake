@@ -1,12 +1,19 @@
 # tern_room(): declares one room of the library as a CMake target that sees only what it may see.
 # The list of rooms stands in tern/CMakeLists.txt; scripts/check_includes enforces the same rule on #include lines.
 
-# tern_room(<room> [SEES <room>...] [USES <third-party target>...])
+# tern_room(<room> [SEES <room>...] [USES <third-party target>...] [PLUGIN <name>])
 # Creates `tern_<room>` (slashes become underscores) from every .cpp below tern/<room>/: an OBJECT library, or an
 # INTERFACE library while the room has headers only. USES is not handed on to the rooms that see this one, but
-# reaches the final link and, through the property TERN_USES, the tests of the room.
+# reaches the final link and, through the property TERN_USES, the tests of the room. A room with PLUGIN is no part of the
+# library: it becomes the module lib<name>.so (TernCuda.cmake) where the CUDA backend is built, else nothing.
 function(tern_room room)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SEES;USES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PLUGIN" "SEES;USES")
+  if(arg_PLUGIN)
+    if(NOT TERN_CUDA_OFF_REASON)
+      tern_plugin(${arg_PLUGIN} "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
+    endif()
+    return()
+  endif()
   string(REPLACE "/" "_" name "tern_${room}")
   if(room STREQUAL "backends/cpu")
     file(GLOB sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cpp")

@@ -14,6 +14,7 @@
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
 #include "tern/cli/usage.h"
+#include "tern/device/plugin.h"
 #include "tern/device/registry.h"
 #include "tern/train/terminal.h"
 
@@ -129,6 +130,7 @@ int examine(const DoctorOptions& given) {
   if (real) {
     examination.readings = nvml_monitor()->read();
     examination.program = program_gpus(about_program);
+    examination.absence = plugin_status().reason;
   }
   std::vector<Finding> findings = diagnose(examination);
   findings.insert(findings.end(), about_program.begin(), about_program.end());

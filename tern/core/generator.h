@@ -11,8 +11,8 @@ namespace tern {
 
 /// Four random 32-bit words for a key (the seed) and a 128-bit counter, of which the low 64 bits are
 /// `counter` and the high ones `stream`.
-[[gnu::always_inline]] inline std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter,
-                                                             uint64_t stream = 0) {
+[[gnu::always_inline]] constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter,
+                                                                uint64_t stream = 0) {
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
   uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
@@ -32,11 +32,11 @@ namespace tern {
 }
 
 /// Uniform in [0, 1) with 24 random bits.
-[[gnu::always_inline]] inline float uniform_float(uint32_t bits) {
+[[gnu::always_inline]] constexpr float uniform_float(uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24f;
 }
 /// Uniform in [0, 1) with 53 random bits.
-[[gnu::always_inline]] inline double uniform_double(uint32_t high, uint32_t low) {
+[[gnu::always_inline]] constexpr double uniform_double(uint32_t high, uint32_t low) {
   return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
 }
 

@@ -11,6 +11,7 @@ namespace tern {
 namespace {
 
 std::array<std::atomic<Memory*>, kNumDeviceTypes> memories{};
+constinit std::atomic<const MemoryLoader*> memory_loader{nullptr};
 constinit thread_local Device default_device = kCPU;
 
 Memory& memory_of(Device device) {
@@ -18,8 +19,8 @@ Memory& memory_of(Device device) {
   TERN_CHECK(
       memory != nullptr, DeviceError,
       "device {} is not available: no backend for it is loaded: use the cpu, or try_gpu(), which falls "
-      "back to it",
-      device.str());
+      "back to it{}",
+      device.str(), absence_note(device.type));
   return *memory;
 }
 
@@ -29,8 +30,26 @@ void register_memory(DeviceType type, Memory* memory) {
   memories[static_cast<size_t>(type)].store(memory, std::memory_order_release);
 }
 
-Memory* find_memory(DeviceType type) noexcept {
+Memory* registered_memory(DeviceType type) noexcept {
   return memories[static_cast<size_t>(type)].load(std::memory_order_acquire);
+}
+
+Memory* find_memory(DeviceType type) noexcept {
+  if (Memory* there = registered_memory(type)) return there;
+  const MemoryLoader* loader = memory_loader.load(std::memory_order_acquire);
+  if (loader == nullptr) return nullptr;
+  loader->load(type);
+  return registered_memory(type);
+}
+
+void set_memory_loader(const MemoryLoader* loader) noexcept {
+  memory_loader.store(loader, std::memory_order_release);
+}
+
+std::string absence_note(DeviceType type) {
+  const MemoryLoader* loader = memory_loader.load(std::memory_order_acquire);
+  const std::string reason = loader ? loader->why_absent(type) : std::string();
+  return reason.empty() ? reason : " (" + reason + ")";
 }
 
 Device resolve_device(Device device) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 #include "tern/core/storage.h"
 
@@ -27,8 +28,23 @@ class Memory {
 /// Makes `memory` (which must live to the end of the process) serve devices of this type.
 void register_memory(DeviceType type, Memory* memory);
 
-/// The memory of a kind of device, or null when no backend for it is there.
+/// The memory of a kind of device, or null when no backend for it is there. The first question for GPUs may
+/// bring their backend (MemoryLoader).
 Memory* find_memory(DeviceType type) noexcept;
+
+/// The same, but brings nothing.
+Memory* registered_memory(DeviceType type) noexcept;
+
+/// Brings the memory of a kind of device when it is asked for and nobody has registered one.
+struct MemoryLoader {
+  void (*load)(DeviceType type) noexcept;      ///< calls register_memory if it can; called every time
+  std::string (*why_absent)(DeviceType type);  ///< for errors: why it could not; may be empty
+};
+/// Puts a loader in place, which must live to the end of the process.
+void set_memory_loader(const MemoryLoader* loader) noexcept;
+
+/// " (reason)" for errors about a kind of device that is not there, or nothing where no reason is known.
+std::string absence_note(DeviceType type);
 
 /// `cuda` becomes `cuda:<current>`; checks that the device exists. Throws DeviceError.
 Device resolve_device(Device device);

@@ -2,6 +2,7 @@
 #include "tern/device/cuda.h"
 
 #include "tern/base/check.h"
+#include "tern/device/plugin.h"
 #include "tern/device/registry.h"
 
 namespace tern::cuda {
@@ -32,6 +33,12 @@ std::string size_text(uint64_t nbytes) {
 }  // namespace
 
 bool is_available() { return device_count() > 0; }
+
+std::string unavailable_reason() {
+  if (is_available()) return "";
+  const Memory* simulation = registered_memory(DeviceType::CUDA);
+  return simulation ? "the simulation has no GPUs" : plugin_status().reason;
+}
 
 int device_count() {
   Memory* memory = find_memory(DeviceType::CUDA);

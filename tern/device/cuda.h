@@ -27,8 +27,12 @@ struct Stream : tern::Stream {
   explicit Stream(Device where) : tern::Stream(new_stream(where)) {}
 };
 
-/// True when the program sees a GPU, real or simulated.
+/// True when the program sees a GPU, real or simulated. The first call looks for real ones, which takes a
+/// moment where there are some.
 bool is_available();
+/// Why is_available() is false, in one sentence: no driver, no GPU, a plugin that is missing or of another
+/// version. Empty when it is true.
+std::string unavailable_reason();
 int device_count();
 /// The number of the GPU that `cuda` means in the calling thread.
 int current_device();

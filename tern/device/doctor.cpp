@@ -109,10 +109,11 @@ void examine_program(const Chart& chart) {
   if (!names.empty()) {
     chart.add(Severity::kOk, "program", "the devices of this program", "it has " + and_list(names));
   } else if (!has_problem(chart.findings)) {
-    chart.add(
-        Severity::kProblem, "program", "the devices of this program",
-        "it has no real GPU, although driver, libraries and plugin are in order: the plugin was not loaded",
-        "Start the program anew; if that does not help, build Tern and its plugin from one source.");
+    chart.add(Severity::kProblem, "program", "the devices of this program",
+              "it has no real GPU, although driver, libraries and plugin are in order: " +
+                  (chart.absence.empty() ? std::string("the plugin was not loaded")
+                                         : printable(chart.absence, 600)),
+              "Start the program anew; if that does not help, build Tern and its plugin from one source.");
   }
 }
 
@@ -154,8 +155,8 @@ bool gpu_expected(const Examination& examination) {
 
 std::vector<Finding> diagnose(const Examination& examination) {
   std::vector<Finding> findings;
-  const detail::Chart chart{examination.machine, examination.readings, examination.program,
-                            gpu_expected(examination), findings};
+  const detail::Chart chart{examination.machine, examination.readings,      examination.program,
+                            examination.absence, gpu_expected(examination), findings};
   using Topic = void (*)(const detail::Chart&);
   const Topic topics[] = {
       detail::examine_place,      detail::examine_displays,

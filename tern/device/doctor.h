@@ -42,6 +42,8 @@ struct Examination {
   GpuReadings readings = {};
   /// In the order of cuda:0, cuda:1; nothing where the machine is not the one that this program runs on.
   std::optional<std::vector<ProgramGpu>> program = {};
+  /// Why the program has no real GPU, as the CUDA plugin's loader said it; may be empty.
+  std::string absence = {};
 };
 
 /// True when something shows that an NVIDIA GPU is here, though perhaps not usable.

@@ -17,6 +17,7 @@ struct Chart {
   const Machine& machine;
   const GpuReadings& readings;
   const std::optional<std::vector<ProgramGpu>>& program;
+  const std::string& absence;
   bool expected;  ///< gpu_expected()
   std::vector<Finding>& findings;
 

@@ -77,11 +77,12 @@ inline void launch(Stream stream, Kernel<Args> kernel, const std::type_identity_
   static_assert(std::is_trivially_copyable_v<Args>, "kernel arguments are plain structs");
   Backend& backend = *detail::backends[static_cast<int>(stream.device.type)].load(std::memory_order_acquire);
   bool observed = detail::launch_observer.load(std::memory_order_relaxed) != nullptr;
-  if (backend.runs_at_once() && !observed) [[likely]]
+  if (backend.runs_at_once() && !observed) [[likely]] {
     backend.kernels()[kernel.id](LaunchContext{stream}, &args);
-  else
-    detail::launch_slowly(backend, stream,
-                          {kernel.id, kernel.name, &args, sizeof args, detail::host_array_of(args)});
+  } else {
+    const Launch queued{kernel.id, kernel.name, &args, sizeof args, detail::host_array_of(args)};
+    detail::launch_slowly(backend, stream, queued);
+  }
 }
 
 }  // namespace tern

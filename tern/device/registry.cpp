@@ -4,6 +4,7 @@
 #include "tern/base/check.h"
 #include "tern/device/cuda.h"
 #include "tern/device/launch.h"
+#include "tern/device/plugin.h"
 #include "tern/device/simulation.h"
 
 namespace tern {
@@ -16,6 +17,7 @@ struct RegisterAtStart {
   RegisterAtStart() {
     register_cpu_backend();
     register_sim_backend_from_environment();
+    load_plugin_when_asked();
   }
 } register_at_start;
 }  // namespace
@@ -32,10 +34,15 @@ void unregister_backend(DeviceType type) {
 }
 
 Backend& backend_of(DeviceType type) {
-  Backend* backend = detail::backends[static_cast<int>(type)].load(std::memory_order_acquire);
+  const auto& slot = detail::backends[static_cast<int>(type)];
+  Backend* backend = slot.load(std::memory_order_acquire);
+  if (backend == nullptr) [[unlikely]] {
+    find_memory(type);
+    backend = slot.load(std::memory_order_acquire);
+  }
   TERN_CHECK(backend != nullptr, DeviceError,
-             "device {} is not available: no backend for it is loaded: use the cpu",
-             Device(type, type == DeviceType::CPU ? 0 : -1).str());
+             "device {} is not available: no backend for it is loaded: use the cpu{}",
+             Device(type, type == DeviceType::CPU ? 0 : -1).str(), absence_note(type));
   return *backend;
 }
 

@@ -43,7 +43,10 @@ TEST(Registry, WithoutAGpu) {
     backend_of(DeviceType::CUDA);
     ADD_FAILURE() << "no error was thrown";
   } catch (const DeviceError& error) {
-    EXPECT_STREQ(error.what(), "device cuda is not available: no backend for it is loaded: use the cpu");
+    // Where there is a plugin, its reason follows.
+    EXPECT_EQ(std::string(error.what())
+                  .find("device cuda is not available: no backend for it is loaded: use the cpu"),
+              0u);
   }
   EXPECT_THROW(synchronize("cuda:0"), DeviceError);
 }

@@ -264,14 +264,14 @@ std::vector<std::unique_ptr<SimBackend>>& simulations() {
 }
 
 SimBackend* current_simulation() {
-  auto* found = find_memory(DeviceType::CUDA);
+  auto* found = registered_memory(DeviceType::CUDA);
   for (const auto& simulation : simulations())
     if (simulation.get() == found) return simulation.get();
   return nullptr;
 }
 
 void put_in_place(const SimulationOptions& options, std::string complaint = {}) {
-  Memory* cpu = find_memory(DeviceType::CPU);
+  Memory* cpu = registered_memory(DeviceType::CPU);
   if (cpu == nullptr) return;  // the first use of anything says that there is no CPU backend
   if (simulations().empty())
     std::atexit([] {
@@ -306,7 +306,7 @@ void simulate_gpus(const SimulationOptions& options) {
     present->retire();
   }
   TERN_CHECK(
-      find_memory(DeviceType::CUDA) == nullptr, DeviceError,
+      registered_memory(DeviceType::CUDA) == nullptr, DeviceError,
       "simulate_gpus: this process has real GPUs: use those, or hide them with CUDA_VISIBLE_DEVICES=''");
   if (options.gpus > 0) sim::put_in_place(options);
 }

@@ -1,0 +1,54 @@
+// Opening of cuDNN, and its descriptors.
+#include "tern/backends/cuda/cudnn.h"
+
+#include "tern/backends/cuda/check.h"
+#include "tern/backends/cuda/library.h"
+#include "tern/base/error.h"
+
+namespace tern::cuda_backend {
+
+#define TERN_TEXT_OF(x) #x
+#define TERN_TEXT(x) TERN_TEXT_OF(x)
+
+const Cudnn* cudnn() {
+  static const Cudnn* const functions = []() -> const Cudnn* {
+    static Cudnn found{};
+    try {
+      static const Library library("cuDNN", "convolutions", {"libcudnn.so." TERN_TEXT(CUDNN_MAJOR)});
+#define TERN_FIND(name) found.name = reinterpret_cast<decltype(found.name)>(library.symbol(#name));
+      TERN_CUDNN_FUNCTIONS(TERN_FIND)
+#undef TERN_FIND
+    } catch (const DeviceError&) {
+      return nullptr;
+    }
+    return &found;
+  }();
+  return functions;
+}
+
+void check_cudnn(cudnnStatus_t status, const char* call) {
+  if (status != CUDNN_STATUS_SUCCESS) [[unlikely]]
+    throw_library_error("cuDNN", call, cudnn()->cudnnGetErrorString(status));
+}
+
+Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
+  check_cudnn(cudnn()->cudnnBackendCreateDescriptor(type, &made_), "cudnnBackendCreateDescriptor");
+}
+
+Descriptor::~Descriptor() {
+  if (made_ != nullptr) cudnn()->cudnnBackendDestroyDescriptor(made_);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                     const void* values) {
+  check_cudnn(cudnn()->cudnnBackendSetAttribute(made_, name, type, count, values),
+              "cudnnBackendSetAttribute");
+}
+
+void Descriptor::finish() { check_cudnn(cudnn()->cudnnBackendFinalize(made_), "cudnnBackendFinalize"); }
+
+bool Descriptor::try_finish() noexcept {
+  return cudnn()->cudnnBackendFinalize(made_) == CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace tern::cuda_backend

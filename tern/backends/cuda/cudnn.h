@@ -1,0 +1,70 @@
+// cuDNN's graph API, opened when it is first needed: its functions and a thin owner of its descriptors.
+#pragma once
+
+#include <cudnn_graph.h>
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+namespace tern::cuda_backend {
+
+#define TERN_CUDNN_FUNCTIONS(X)    \
+  X(cudnnCreate)                   \
+  X(cudnnSetStream)                \
+  X(cudnnGetErrorString)           \
+  X(cudnnBackendCreateDescriptor)  \
+  X(cudnnBackendDestroyDescriptor) \
+  X(cudnnBackendFinalize)          \
+  X(cudnnBackendSetAttribute)      \
+  X(cudnnBackendGetAttribute)      \
+  X(cudnnBackendExecute)
+
+/// cuDNN's functions under their own names.
+struct Cudnn {
+#define TERN_MEMBER(name) decltype(&::name) name;
+  TERN_CUDNN_FUNCTIONS(TERN_MEMBER)
+#undef TERN_MEMBER
+};
+
+/// Opened with the first call; null where it is missing or of another version.
+const Cudnn* cudnn();
+
+/// Throws DeviceError unless cuDNN gave success.
+void check_cudnn(cudnnStatus_t status, const char* call);
+
+/// A backend descriptor. Setters and finish() throw DeviceError; try_finish() does not.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(cudnnBackendDescriptorType_t type);
+  Descriptor(Descriptor&& other) noexcept : made_(std::exchange(other.made_, nullptr)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(made_, other.made_);
+    return *this;
+  }
+  ~Descriptor();
+
+  cudnnBackendDescriptor_t get() const noexcept { return made_; }
+
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+           const void* values);
+  void set(cudnnBackendAttributeName_t name, int64_t value) { set(name, CUDNN_TYPE_INT64, 1, &value); }
+  void set(cudnnBackendAttributeName_t name, const std::vector<int64_t>& values) {
+    set(name, CUDNN_TYPE_INT64, static_cast<int64_t>(values.size()), values.data());
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+    set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+  }
+  void set(cudnnBackendAttributeName_t name, cudnnHandle_t value) { set(name, CUDNN_TYPE_HANDLE, 1, &value); }
+  void set(cudnnBackendAttributeName_t name, const Descriptor& value) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.made_);
+  }
+  void finish();
+  bool try_finish() noexcept;
+
+ private:
+  cudnnBackendDescriptor_t made_ = nullptr;
+};
+
+}  // namespace tern::cuda_backend

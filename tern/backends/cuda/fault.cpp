@@ -1,0 +1,33 @@
+// The errors that faults become: the words of the CPU's kernels.
+#include "tern/backends/cuda/fault.h"
+
+#include <utility>
+
+#include "tern/base/check.h"
+
+namespace tern::cuda_backend {
+
+void deliver(Fault& fault) {
+  const Fault found = std::exchange(fault, Fault{});
+  const char* op = found.op ? found.op : "kernel";
+  switch (static_cast<FaultKind>(found.kind)) {
+    case FaultKind::None:
+      return;
+    case FaultKind::Index:
+      TERN_THROW(IndexError, "{}: index {} is out of bounds for dimension {} with size {}", op, found.value,
+                 found.dim, found.size);
+    case FaultKind::TargetClass:
+      TERN_THROW(IndexError, "{}: Target {} is out of bounds. There are {} classes, and ignore_index is {}",
+                 op, found.value, found.size, found.dim);
+    case FaultKind::ZeroDivisor:
+      TERN_THROW(ValueError,
+                 "{}: ZeroDivisionError: an integer divisor is 0: use floats, or clamp the divisor", op);
+    case FaultKind::NotProbability:
+      TERN_THROW(
+          ValueError,
+          "binary_cross_entropy: all elements of input should be between 0 and 1: apply sigmoid, or use "
+          "binary_cross_entropy_with_logits");
+  }
+}
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,42 @@
+// Faults: what a kernel finds wrong with its data (an index out of range, a zero divisor). It tells the host
+// through a mailbox of its stream in pinned memory, goes on without touching memory that is not its own, and
+// the host throws at the next wait. Unlike an assertion on the device this leaves the GPU usable.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace tern::cuda_backend {
+
+enum class FaultKind : int32_t {
+  None,
+  Index,           ///< `value` is outside dimension `dim` of size `size`
+  TargetClass,     ///< target `value` is none of `size` classes; `dim` is ignore_index
+  ZeroDivisor,     ///< an integer divisor is 0
+  NotProbability,  ///< an input of binary cross entropy outside [0, 1]
+};
+
+/// The mailbox. A kernel writes the first fault that it finds; the host reads after a wait.
+struct Fault {
+  int kind;        ///< FaultKind
+  const char* op;  ///< a literal of the host's, never read on the device
+  int64_t value, size, dim;
+};
+
+#if defined(__CUDACC__)
+__device__ inline void report(Fault* fault, FaultKind kind, const char* op, int64_t value = 0,
+                              int64_t size = 0, int64_t dim = 0) {
+  if (atomicCAS_system(&fault->kind, 0, static_cast<int>(kind)) != 0) return;
+  fault->op = op;
+  fault->value = value;
+  fault->size = size;
+  fault->dim = dim;
+}
+#endif
+
+/// Throws what the mailbox says and empties it; nothing where it is empty. All work that may write to it is
+/// done.
+void deliver(Fault& fault);
+
+}  // namespace tern::cuda_backend

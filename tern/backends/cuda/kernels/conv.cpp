@@ -1,0 +1,53 @@
+// The convolution kernels: cuDNN where it has a plan, else plain kernels.
+#include "tern/backends/cuda/kernels/conv.h"
+
+#include <optional>
+#include <string>
+
+#include "tern/base/check.h"
+#include "tern/base/env.h"
+
+namespace tern::cuda_backend {
+namespace {
+
+/// TERN_CUDA_CONV=plain leaves cuDNN alone, to find out who is wrong.
+bool wants_cudnn() {
+  static const bool wanted = [] {
+    const std::optional<std::string> text = env_text("TERN_CUDA_CONV");
+    TERN_CHECK(!text || *text == "cudnn" || *text == "plain", ValueError,
+               "environment variable TERN_CUDA_CONV: expected cudnn or plain, got '{}'", *text);
+    return text != "plain";
+  }();
+  return wanted;
+}
+
+template <class Args>
+bool by_cudnn(const LaunchContext& context, const Args& args) {
+  return wants_cudnn() && conv_by_cudnn(context, args);
+}
+
+}  // namespace
+
+void conv2d(const LaunchContext& context, const Conv2dArgs& args) {
+  const Conv2dShape& s = args.shape;
+  if (s.batch == 0 || s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0) return;
+  if (s.in_channels == 0 || !by_cudnn(context, args)) return conv_plain(context, args);
+  if (args.bias != nullptr || args.activation != Activation::None) add_bias(context, args);
+}
+
+void conv2d_backward_input(const LaunchContext& context, const Conv2dBackwardInputArgs& args) {
+  const Conv2dShape& s = args.shape;
+  if (s.batch == 0 || s.in_channels == 0 || s.in_h == 0 || s.in_w == 0) return;
+  if (s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0 || !by_cudnn(context, args))
+    conv_plain(context, args);
+}
+
+void conv2d_backward_weight(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
+  const Conv2dShape& s = args.shape;
+  if (s.out_channels == 0) return;
+  const bool empty = s.batch == 0 || s.in_channels == 0 || s.out_h <= 0 || s.out_w <= 0;
+  if (args.grad_weight != nullptr && (empty || !by_cudnn(context, args))) conv_plain(context, args);
+  if (args.grad_bias != nullptr) sum_bias(context, args);
+}
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,285 @@
+// Convolutions by cuDNN's graph API: a graph of one operation, the first engine of the heuristic that takes
+// it, and a plan that is kept for the shape. Engines that may give another result next time, that round
+// float32 to fewer bits, or that convert inputs down are passed over.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "tern/backends/cuda/check.h"
+#include "tern/backends/cuda/cudnn.h"
+#include "tern/backends/cuda/device.h"
+#include "tern/backends/cuda/kernels/conv.h"
+#include "tern/device/plugin.h"
+
+namespace tern::cuda_backend {
+namespace {
+
+enum class Pass : int64_t { Forward, BackwardInput, BackwardWeight };
+
+/// What a plan depends on.
+struct Problem {
+  Conv2dShape shape;
+  Pass pass;
+  int64_t gpu, dtype, image_align, weight_align, out_align;
+
+  bool operator==(const Problem& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
+};
+static_assert(sizeof(Problem) == 22 * sizeof(int64_t), "compared as bytes");
+
+struct Hash {
+  size_t operator()(const Problem& problem) const {
+    int64_t words[sizeof(Problem) / sizeof(int64_t)];
+    std::memcpy(words, &problem, sizeof problem);
+    uint64_t hash = kEmptyFingerprint;
+    for (int64_t word : words) hash = (hash ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u;
+    return static_cast<size_t>(hash ^ hash >> 32);
+  }
+};
+
+cudnnDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return CUDNN_DATA_HALF;
+    case DType::BFloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case DType::Float64:
+      return CUDNN_DATA_DOUBLE;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
+/// The numbers by which a graph calls its tensors: the input's image, the weight, the output's image.
+enum Tensor : int64_t { kImage = 1, kWeight = 2, kOut = 3 };
+
+Descriptor tensor(Tensor id, cudnnDataType_t type, const std::array<int64_t, 4>& sizes, int64_t align) {
+  Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  const std::vector<int64_t> strides = {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
+  made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
+  made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::vector<int64_t>(sizes.begin(), sizes.end()));
+  made.set(CUDNN_ATTR_TENSOR_STRIDES, strides);
+  made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, static_cast<int64_t>(id));
+  made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, align);
+  made.finish();
+  return made;
+}
+
+class Plan {
+ public:
+  Plan(cudnnHandle_t handle, const Problem& problem) {
+    const Conv2dShape& s = problem.shape;
+    const auto dtype = static_cast<DType>(problem.dtype);
+    const cudnnDataType_t type = data_type(dtype);
+    const cudnnDataType_t compute = dtype == DType::Float64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+    const Descriptor image =
+        tensor(kImage, type, {s.batch, s.in_channels, s.in_h, s.in_w}, problem.image_align);
+    const Descriptor weight =
+        tensor(kWeight, type, {s.out_channels, s.in_channels / s.groups, s.kernel_h, s.kernel_w},
+               problem.weight_align);
+    const Descriptor out = tensor(kOut, type, {s.batch, s.out_channels, s.out_h, s.out_w}, problem.out_align);
+
+    Descriptor convolution(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+    const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+    convolution.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, compute);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+    convolution.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::vector<int64_t>{s.stride_h, s.stride_w});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::vector<int64_t>{s.dilation_h, s.dilation_w});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::vector<int64_t>{s.padding_h, s.padding_w});
+    convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::vector<int64_t>{s.padding_h, s.padding_w});
+    convolution.finish();
+
+    Descriptor operation = operation_of(problem.pass, convolution, image, weight, out, compute);
+    Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
+    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+    if (!graph.try_finish()) return;
+    for (cudnnBackendHeurMode_t heuristic : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
+      if (choose(handle, graph, heuristic, dtype)) return;
+  }
+
+  /// False when no engine takes the problem.
+  bool usable() const noexcept { return plan_.get() != nullptr; }
+
+  void run(const LaunchContext& context, cudnnHandle_t handle, const void* image, const void* weight,
+           const void* out) const {
+    Storage scratch;
+    if (workspace_ > 0) scratch = workspace(context, static_cast<size_t>(workspace_));
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    const std::array<const void*, 3> pointers = {image, weight, out};
+    const std::array<int64_t, 3> ids = {kImage, kWeight, kOut};
+    const void* scratch_data = scratch ? scratch->data() : nullptr;
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch_data);
+    pack.finish();
+    check_cudnn(cudnn()->cudnnSetStream(handle, stream_of(context.stream).handle()), "cudnnSetStream");
+    check_cudnn(cudnn()->cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+  }
+
+ private:
+  static Descriptor operation_of(Pass pass, const Descriptor& convolution, const Descriptor& image,
+                                 const Descriptor& weight, const Descriptor& out, cudnnDataType_t compute) {
+    struct Names {
+      cudnnBackendDescriptorType_t type;
+      cudnnBackendAttributeName_t convolution, image, weight, out, alpha, beta;
+    };
+    constexpr Names kNames[] = {
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+        {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+         CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+    };
+    const Names& names = kNames[static_cast<int64_t>(pass)];
+    Descriptor operation(names.type);
+    operation.set(names.convolution, convolution);
+    operation.set(names.image, image);
+    operation.set(names.weight, weight);
+    operation.set(names.out, out);
+    if (compute == CUDNN_DATA_DOUBLE) {
+      const double one = 1, zero = 0;
+      operation.set(names.alpha, CUDNN_TYPE_DOUBLE, 1, &one);
+      operation.set(names.beta, CUDNN_TYPE_DOUBLE, 1, &zero);
+    } else {
+      const float one = 1, zero = 0;
+      operation.set(names.alpha, CUDNN_TYPE_FLOAT, 1, &one);
+      operation.set(names.beta, CUDNN_TYPE_FLOAT, 1, &zero);
+    }
+    operation.finish();
+    return operation;
+  }
+
+  /// Makes the plan of the first engine that will do; false when there is none.
+  bool choose(cudnnHandle_t handle, const Descriptor& graph, cudnnBackendHeurMode_t mode, DType dtype) {
+    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+    heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    if (!heuristic.try_finish()) return false;
+    int64_t count = 0;
+    if (cudnn()->cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
+                                          nullptr) != CUDNN_STATUS_SUCCESS)
+      return false;
+    std::vector<Descriptor> configurations;
+    std::vector<cudnnBackendDescriptor_t> handles;
+    for (int64_t i = 0; i < count; ++i) {
+      configurations.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+      handles.push_back(configurations.back().get());
+    }
+    int64_t found = 0;
+    if (count == 0 || cudnn()->cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &found,
+                                                        handles.data()) != CUDNN_STATUS_SUCCESS)
+      return false;
+    for (size_t i = 0; i < static_cast<size_t>(std::min(found, count)); ++i) {
+      if (!is_exact(configurations[i], dtype)) continue;
+      Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
+      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configurations[i]);
+      if (!plan.try_finish()) continue;
+      int64_t one = 0, nbytes = 0;
+      if (cudnn()->cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                            CUDNN_TYPE_INT64, 1, &one, &nbytes) != CUDNN_STATUS_SUCCESS)
+        continue;
+      constexpr int64_t kMostWorkspace = int64_t{1} << 30;
+      if (nbytes > kMostWorkspace) continue;
+      plan_ = std::move(plan);
+      workspace_ = nbytes;
+      return true;
+    }
+    return false;
+  }
+
+  /// Whether an engine gives the same result every time and computes in the precision that was asked for.
+  static bool is_exact(const Descriptor& configuration, DType dtype) {
+    const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t handle = engine.get();
+    int64_t count = 0;
+    if (cudnn()->cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
+                                          &handle) != CUDNN_STATUS_SUCCESS)
+      return false;
+    std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
+    if (cudnn()->cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                          CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
+                                          notes.data()) != CUDNN_STATUS_SUCCESS)
+      return false;
+    return std::none_of(notes.begin(),
+                        notes.begin() + std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT),
+                        [&](cudnnBackendNumericalNote_t note) {
+                          return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
+                                 note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
+                                 (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && dtype == DType::Float32);
+                        });
+  }
+
+  Descriptor plan_;
+  int64_t workspace_ = 0;
+};
+
+/// The handles and plans of all GPUs. Never destroyed: CUDA may be gone before.
+struct Plans {
+  std::mutex mutex;
+  std::unordered_map<int64_t, cudnnHandle_t> handles;
+  std::unordered_map<Problem, std::unique_ptr<Plan>, Hash> plans;
+
+  static Plans& all() {
+    static auto* plans = new Plans;
+    return *plans;
+  }
+};
+
+/// The largest power of two up to 16 that divides an address, in bytes.
+int64_t alignment(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  int64_t align = 16;
+  while (address % static_cast<uintptr_t>(align) != 0) align /= 2;
+  return align;
+}
+
+bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape& shape, const void* image,
+         const void* weight, const void* out) {
+  if (cudnn() == nullptr) return false;
+  Plans& all = Plans::all();
+  const std::lock_guard lock(all.mutex);
+  const int64_t gpu = stream_of(context.stream).gpu().number();
+  cudnnHandle_t& handle = all.handles[gpu];
+  if (handle == nullptr) check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
+  const Problem problem{
+      shape, pass, gpu, static_cast<int64_t>(dtype), alignment(image), alignment(weight), alignment(out)};
+  std::unique_ptr<Plan>& plan = all.plans[problem];
+  if (!plan) plan = std::make_unique<Plan>(handle, problem);
+  if (!plan->usable()) return false;
+  plan->run(context, handle, image, weight, out);
+  return true;
+}
+
+}  // namespace
+
+bool conv_by_cudnn(const LaunchContext& context, const Conv2dArgs& args) {
+  return run(context, Pass::Forward, args.dtype, args.shape, args.input, args.weight, args.output);
+}
+
+bool conv_by_cudnn(const LaunchContext& context, const Conv2dBackwardInputArgs& args) {
+  return run(context, Pass::BackwardInput, args.dtype, args.shape, args.grad_input, args.weight,
+             args.grad_output);
+}
+
+bool conv_by_cudnn(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
+  return run(context, Pass::BackwardWeight, args.dtype, args.shape, args.input, args.grad_weight,
+             args.grad_output);
+}
+
+}  // namespace tern::cuda_backend

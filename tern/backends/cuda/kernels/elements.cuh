@@ -1,0 +1,129 @@
+// Elements on the device: compute types, vectors of 16 bytes, and loads and stores whose dtype is known at
+// run time.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "tern/core/dtype.h"
+
+namespace tern::cuda_backend {
+
+/// What an element of storage type T is computed in.
+template <class T>
+using Compute = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
+
+template <class T>
+__device__ __forceinline__ Compute<T> widen(T x) {
+  if constexpr (std::is_same_v<T, Half>)
+    return __half2float(__ushort_as_half(x.bits));
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return __uint_as_float(static_cast<uint32_t>(x.bits) << 16);
+  else
+    return x;
+}
+
+template <class T>
+__device__ __forceinline__ T narrow(Compute<T> x) {
+  if constexpr (std::is_same_v<T, Half>) {
+    T result;
+    result.bits = __half_as_ushort(__float2half_rn(x));
+    return result;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    T result;
+    result.bits = x != x ? uint16_t{0x7fc0} : __bfloat16_as_ushort(__float2bfloat16_rn(x));
+    return result;
+  } else {
+    return x;
+  }
+}
+
+/// N elements that are loaded and stored at once.
+template <class T, int N>
+struct alignas(sizeof(T) * N) Pack {
+  T at[N];
+};
+
+/// Elements of a pack: at least 16 bytes, at least four elements.
+template <class T>
+inline constexpr int kPack = sizeof(T) >= 4 ? 4 : static_cast<int>(16 / sizeof(T));
+
+/// C++'s conversion made total, as on the CPU: floats out of the range of int64 and NaN become its lowest
+/// number.
+__device__ __forceinline__ int64_t to_integer(double x) {
+  return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? static_cast<int64_t>(x) : INT64_MIN;
+}
+
+/// Element i of an array, as C (float, double or int64). `dtype` has to be of C's kind: float takes float32
+/// and the 16-bit floats, double also those and float64, int64 integers and bool.
+template <class C>
+__device__ __forceinline__ C load(DType dtype, const void* data, int64_t i) {
+  if constexpr (std::is_integral_v<C>) {
+    switch (dtype) {
+      case DType::Int64:
+        return static_cast<const int64_t*>(data)[i];
+      case DType::Int32:
+        return static_cast<const int32_t*>(data)[i];
+      case DType::Int16:
+        return static_cast<const int16_t*>(data)[i];
+      case DType::Int8:
+        return static_cast<const int8_t*>(data)[i];
+      default:  // bool and uint8
+        return static_cast<const uint8_t*>(data)[i];
+    }
+  } else {
+    if (dtype == DType::Float32) return static_cast<const float*>(data)[i];
+    if (dtype == DType::Float16) return widen(static_cast<const Half*>(data)[i]);
+    if constexpr (std::is_same_v<C, double>)
+      if (dtype == DType::Float64) return static_cast<const double*>(data)[i];
+    return widen(static_cast<const BFloat16*>(data)[i]);
+  }
+}
+
+/// The other way; integers wrap, and every number but 0 is true.
+template <class C>
+__device__ __forceinline__ void store(DType dtype, void* data, int64_t i, C x) {
+  if constexpr (std::is_integral_v<C>) {
+    switch (dtype) {
+      case DType::Int64:
+        static_cast<int64_t*>(data)[i] = x;
+        return;
+      case DType::Int32:
+        static_cast<int32_t*>(data)[i] = static_cast<int32_t>(x);
+        return;
+      case DType::Int16:
+        static_cast<int16_t*>(data)[i] = static_cast<int16_t>(x);
+        return;
+      case DType::Bool:
+        static_cast<uint8_t*>(data)[i] = x != 0;
+        return;
+      default:
+        static_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(x);
+        return;
+    }
+  } else {
+    if (dtype == DType::Float32)
+      static_cast<float*>(data)[i] = static_cast<float>(x);
+    else if (dtype == DType::Float16)
+      static_cast<Half*>(data)[i] = narrow<Half>(static_cast<float>(x));
+    else if (std::is_same_v<C, double> && dtype == DType::Float64)
+      static_cast<double*>(data)[i] = x;
+    else
+      static_cast<BFloat16*>(data)[i] = narrow<BFloat16>(static_cast<float>(x));
+  }
+}
+
+/// Calls `f.template operator()<C>()` with the type that a dtype is computed in when it is known at run time:
+/// float, double or int64.
+template <class F>
+decltype(auto) visit_compute(DType dtype, F&& f) {
+  if (dtype == DType::Float64) return f.template operator()<double>();
+  if (is_floating_point(dtype)) return f.template operator()<float>();
+  if (!is_computable(dtype)) throw_not_computable(dtype);
+  return f.template operator()<int64_t>();
+}
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,66 @@
+// Addresses from index tensors, shared by the kernels that read and write through them.
+#pragma once
+
+#include "tern/backends/cuda/kernels/elements.cuh"
+#include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/offsets.cuh"
+#include "tern/kernels/index.h"
+
+namespace tern::cuda_backend {
+
+/// The operands of a kernel with N index tensors: one is by far the most common number.
+template <int N>
+Geometry<2 + N> operands(const IndexGeometry& all) {
+  Geometry<2 + N> g;
+  g.ndim = all.ndim;
+  g.numel = all.numel;
+  std::copy_n(all.sizes, kMaxDims, g.sizes);
+  for (int i = 0; i < 2 + N; ++i) std::copy_n(all.strides[i], kMaxDims, g.strides[i]);
+  return g;
+}
+template <class F>
+void visit_count(const IndexedDims& dims, F&& f) {
+  if (dims.count == 1)
+    f.template operator()<1>();
+  else
+    f.template operator()<kMaxIndexTensors>();
+}
+
+/// Where the index tensors point when read at `offsets`, in elements of the addressed tensor; -1 after a
+/// report when one of them is out of range.
+template <int N>
+__device__ __forceinline__ int64_t address(const IndexedDims& dims, const int64_t* offsets, Fault* fault) {
+  int64_t at = 0;
+#pragma unroll
+  for (int j = 0; j < N; ++j) {
+    if (j >= dims.count) break;
+    const int64_t index = dims.index[j][offsets[j]];
+    const int64_t wrapped = dims.wrap && index < 0 ? index + dims.size[j] : index;
+    if (static_cast<uint64_t>(wrapped) >= static_cast<uint64_t>(dims.size[j])) {
+      report(fault, FaultKind::Index, dims.op, index, dims.size[j], dims.dim[j]);
+      return -1;
+    }
+    at += wrapped * dims.stride[j];
+  }
+  return at;
+}
+
+/// Calls `f.template operator()<T>()` with an unsigned type of the size of a dtype; throws DTypeError where
+/// there is none.
+template <class F>
+void visit_bits(DType dtype, F&& f) {
+  switch (itemsize(dtype)) {
+    case 1:
+      return f.template operator()<uint8_t>();
+    case 2:
+      return f.template operator()<uint16_t>();
+    case 4:
+      return f.template operator()<uint32_t>();
+    case 8:
+      return f.template operator()<uint64_t>();
+    default:
+      throw_not_computable(dtype);
+  }
+}
+
+}  // namespace tern::cuda_backend

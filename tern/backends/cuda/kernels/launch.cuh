@@ -1,0 +1,80 @@
+// Starting of kernels from the functions of the table: grid sizes, the checked launch, pieces of huge
+// geometries.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "tern/backends/cuda/check.h"
+#include "tern/backends/cuda/device.h"
+#include "tern/core/dtype.h"
+#include "tern/kernels/strides.h"
+
+namespace tern::cuda_backend {
+
+inline constexpr int kBlock = 256;  // threads of a block where nothing asks for another number
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// A grid's first dimension. Throws for more blocks than CUDA takes, which no tensor that fits into memory
+/// needs.
+inline unsigned blocks(int64_t count) {
+  if (count > 0x7fffffff) throw_too_many_blocks(count);
+  return static_cast<unsigned>(count);
+}
+
+/// Starts a kernel on the stream of the launch, whose GPU is the current one. An empty grid does nothing.
+template <class... P>
+void start(const LaunchContext& context, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...),
+           const std::type_identity_t<P>&... args) {
+  const void* pointers[] = {&args...};
+  start_kernel(context, reinterpret_cast<const void*>(kernel), grid, block, shared,
+               const_cast<void**>(pointers));
+}
+
+/// Elements that one kernel can number with 31 bits.
+inline constexpr int64_t kMostElements = 0x7fffffff;
+
+/// Calls `f(piece, offsets)` for pieces of at most kMostElements; `offsets` are what each operand's pointer
+/// moves by, in elements. The first elements come first.
+template <int N, class F>
+void for_pieces(const Geometry<N>& g, const F& f, const int64_t (&offsets)[N]) {
+  if (g.numel <= kMostElements) return f(g, offsets);
+  int d = 0;
+  while (g.sizes[d] == 1) ++d;
+  int64_t begin = 0;
+  for (int64_t size : {g.sizes[d] / 2, g.sizes[d] - g.sizes[d] / 2}) {
+    Geometry<N> piece = g;
+    piece.numel = g.numel / g.sizes[d] * size;
+    piece.sizes[d] = size;
+    int64_t moved[N];
+    for (int i = 0; i < N; ++i) moved[i] = offsets[i] + begin * g.strides[i][d];
+    for_pieces(piece, f, moved);
+    begin += size;
+  }
+}
+template <int N, class F>
+void for_pieces(const Geometry<N>& g, const F& f) {
+  const int64_t none[N] = {};
+  if (g.numel > 0) for_pieces(g, f, none);
+}
+
+template <class T>
+T* moved(T* pointer, int64_t elements) {
+  return pointer ? pointer + elements : nullptr;
+}
+inline const void* moved(const void* pointer, int64_t elements, DType dtype) {
+  return moved(static_cast<const char*>(pointer), elements * static_cast<int64_t>(itemsize(dtype)));
+}
+inline void* moved(void* pointer, int64_t elements, DType dtype) {
+  return moved(static_cast<char*>(pointer), elements * static_cast<int64_t>(itemsize(dtype)));
+}
+
+inline bool is_aligned(const void* pointer, size_t nbytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % nbytes == 0;
+}
+
+}  // namespace tern::cuda_backend

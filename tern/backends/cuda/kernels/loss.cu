@@ -1,0 +1,215 @@
+// Cross entropy, fused with log-softmax: a warp for each row (a thread where rows are short or lie apart),
+// then one block that puts the rows' losses together in a fixed order. Losses of two tensors are in
+// loss_pair.cu.
+#include "tern/kernels/loss.h"
+
+#include <limits>
+
+#include "tern/backends/cuda/kernels/block.cuh"
+#include "tern/backends/cuda/kernels/elements.cuh"
+#include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/kernels/math.h"
+
+namespace tern::cuda_backend {
+namespace {
+
+/// Row r: where its first class lies; classes are `inner` apart.
+__device__ __forceinline__ int64_t row_start(const CrossEntropyProblem& p, int64_t r) {
+  return r / p.inner * p.classes * p.inner + r % p.inner;
+}
+
+template <class T>
+__device__ __forceinline__ Compute<T> weight_of(const CrossEntropyProblem& p, int64_t c) {
+  return p.weight ? widen(static_cast<const T*>(p.weight)[c]) : Compute<T>(1);
+}
+
+template <class C>
+struct Shares {
+  C on_target, on_all;
+  __device__ explicit Shares(const CrossEntropyProblem& p)
+      : on_target(static_cast<C>(1 - p.label_smoothing)),
+        on_all(p.label_smoothing != 0 ? static_cast<C>(p.label_smoothing / static_cast<double>(p.classes))
+                                      : C(0)) {}
+};
+
+/// Whether the target counts; reports one that is none.
+__device__ __forceinline__ bool counts(const CrossEntropyProblem& p, int64_t target, Fault* fault,
+                                       const char* op) {
+  if (target == p.ignore_index) return false;
+  if (target >= 0 && target < p.classes) return true;
+  report(fault, FaultKind::TargetClass, op, target, p.classes, p.ignore_index);
+  return false;
+}
+
+/// `kLanes` (1 or 32) threads for each row. Writes its maximum and logarithm of the sum, its loss and its
+/// weight.
+template <class T, int kLanes>
+__global__ void row_losses(CrossEntropyArgs args, Compute<T>* losses, Compute<T>* weights, Fault* fault,
+                           const char* op) {
+  using C = Compute<T>;
+  const CrossEntropyProblem& p = args.problem;
+  const int64_t rows = p.batch * p.inner, r = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / kLanes;
+  if (r >= rows) return;
+  const int lane = threadIdx.x % kLanes;
+  const T* x = static_cast<const T*>(p.input) + row_start(p, r);
+  C maximum = C(0), log_sum = C(0), smooth = C(0), total_weight = C(0);
+  if (!p.log_probabilities) {
+    maximum = -std::numeric_limits<C>::infinity();
+    for (int64_t c = lane; c < p.classes; c += kLanes) {
+      const C v = widen(x[c * p.inner]);
+      maximum = v > maximum ? v : maximum;
+    }
+    maximum = warp_reduce(maximum, Larger(), kLanes);
+    C sum = C(0);
+    for (int64_t c = lane; c < p.classes; c += kLanes) sum += math::exp(widen(x[c * p.inner]) - maximum);
+    log_sum = math::log(warp_reduce(sum, Plus(), kLanes));
+  }
+  const Shares<C> shares(p);
+  if (shares.on_all != C(0)) {
+    for (int64_t c = lane; c < p.classes; c += kLanes) {
+      const C w = weight_of<T>(p, c);
+      smooth += w * (widen(x[c * p.inner]) - maximum);
+      total_weight += w;
+    }
+    smooth = warp_reduce(smooth, Plus(), kLanes);
+    total_weight = warp_reduce(total_weight, Plus(), kLanes);
+  }
+  if (lane != 0) return;
+  C* saved = static_cast<C*>(args.saved);
+  saved[r] = maximum;
+  saved[rows + r] = log_sum;
+  const int64_t t = p.target[r];
+  C loss = C(0), w = C(0);
+  if (counts(p, t, fault, op)) {
+    w = weight_of<T>(p, t);
+    loss = w * (log_sum - (widen(x[t * p.inner]) - maximum));
+    if (shares.on_all != C(0))
+      loss = shares.on_target * loss + shares.on_all * (total_weight * log_sum - smooth);
+  }
+  losses[r] = loss;
+  weights[r] = w;
+  if (p.reduction == Reduction::None) static_cast<T*>(args.loss)[r] = narrow<T>(loss);
+}
+
+struct Total {
+  double loss, divisor;
+};
+struct PlusTotal {
+  __device__ Total operator()(const Total& a, const Total& b) const {
+    return {a.loss + b.loss, a.divisor + b.divisor};
+  }
+};
+
+/// Sums of pieces of rows, one for each block.
+template <class C>
+__global__ void add_rows(const C* losses, const C* weights, int64_t rows, int64_t piece, Total* totals) {
+  Total sum{0, 0};
+  const int64_t begin = blockIdx.x * piece, end = min(begin + piece, rows);
+  for (int64_t r = begin + threadIdx.x; r < end; r += kBlock)
+    sum = PlusTotal()(sum, {static_cast<double>(losses[r]), static_cast<double>(weights[r])});
+  sum = block_reduce(sum, PlusTotal());
+  if (threadIdx.x == 0) totals[blockIdx.x] = sum;
+}
+
+template <class T>
+__global__ void finish_loss(CrossEntropyArgs args, const Total* totals, int count) {
+  using C = Compute<T>;
+  Total sum{0, 0};
+  for (int i = 0; i < count; ++i) sum = PlusTotal()(sum, totals[i]);
+  const CrossEntropyProblem& p = args.problem;
+  static_cast<C*>(args.saved)[2 * p.batch * p.inner] = static_cast<C>(sum.divisor);
+  if (p.reduction == Reduction::Mean) sum.loss /= sum.divisor;
+  if (p.reduction != Reduction::None) *static_cast<T*>(args.loss) = narrow<T>(static_cast<C>(sum.loss));
+}
+
+/// The sum of all weights of classes, for label smoothing, in a fixed order.
+template <class T>
+__global__ void add_weights(CrossEntropyProblem p, Compute<T>* total) {
+  Compute<T> sum = 0;
+  for (int64_t c = threadIdx.x; c < p.classes; c += kBlock) sum += weight_of<T>(p, c);
+  sum = block_reduce(sum, Plus());
+  if (threadIdx.x == 0) *total = sum;
+}
+
+/// A thread for each element of the input.
+template <class T>
+__global__ void input_gradient(CrossEntropyBackwardArgs args, const Compute<T>* total_weight, Fault* fault,
+                               const char* op) {
+  using C = Compute<T>;
+  const CrossEntropyProblem& p = args.problem;
+  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x, rows = p.batch * p.inner;
+  if (i >= rows * p.classes) return;
+  const int64_t c = i / p.inner % p.classes, r = i / (p.inner * p.classes) * p.inner + i % p.inner;
+  T* out = static_cast<T*>(args.grad_input) + i;
+  const int64_t t = p.target[r];
+  if (!counts(p, t, fault, op)) {
+    *out = narrow<T>(C(0));
+    return;
+  }
+  const C* saved = static_cast<const C*>(args.saved);
+  const T* grad_loss = static_cast<const T*>(args.grad_loss);
+  const C scale = p.reduction == Reduction::None  ? widen(grad_loss[r])
+                  : p.reduction == Reduction::Sum ? widen(*grad_loss)
+                                                  : widen(*grad_loss) / saved[2 * rows];
+  const Shares<C> shares(p);
+  const C hit = scale * shares.on_target * weight_of<T>(p, t);
+  C value = C(0);
+  if (!p.log_probabilities) {
+    const C factor = hit + (shares.on_all != C(0) ? scale * shares.on_all * *total_weight : C(0));
+    value = factor * math::exp(widen(static_cast<const T*>(p.input)[i]) - saved[r] - saved[rows + r]);
+  }
+  if (shares.on_all != C(0)) value -= scale * shares.on_all * weight_of<T>(p, c);
+  if (c == t) value -= hit;
+  *out = narrow<T>(value);
+}
+
+const char* name_of(const CrossEntropyProblem& p) {
+  return p.log_probabilities ? "nll_loss" : "cross_entropy";
+}
+
+}  // namespace
+
+void cross_entropy(const LaunchContext& context, const CrossEntropyArgs& args) {
+  const CrossEntropyProblem& p = args.problem;
+  visit_floating(p.dtype, [&]<class T>() {
+    using C = Compute<T>;
+    const int64_t rows = p.batch * p.inner;
+    const int64_t piece = std::max<int64_t>(4096, ceil_div(rows, 256)), pieces = ceil_div(rows, piece);
+    const Storage scratch =
+        workspace(context, static_cast<size_t>(2 * std::max<int64_t>(rows, 1)) * sizeof(C));
+    const Storage sums =
+        workspace(context, static_cast<size_t>(std::max<int64_t>(pieces, 1)) * sizeof(Total));
+    auto* losses = static_cast<C*>(scratch->data());
+    auto* weights = losses + rows;
+    auto* totals = static_cast<Total*>(sums->data());
+    Fault* fault = stream_of(context.stream).fault();
+    if (p.inner > 1 || p.classes <= 8)
+      start(context, blocks(ceil_div(rows, kBlock)), kBlock, 0, row_losses<T, 1>, args, losses, weights,
+            fault, name_of(p));
+    else
+      start(context, blocks(ceil_div(rows * 32, kBlock)), kBlock, 0, row_losses<T, 32>, args, losses, weights,
+            fault, name_of(p));
+    start(context, blocks(pieces), kBlock, 0, add_rows<C>, static_cast<const C*>(losses),
+          static_cast<const C*>(weights), rows, piece, totals);
+    start(context, 1, 1, 0, finish_loss<T>, args, static_cast<const Total*>(totals),
+          static_cast<int>(pieces));
+  });
+}
+
+void cross_entropy_backward(const LaunchContext& context, const CrossEntropyBackwardArgs& args) {
+  const CrossEntropyProblem& p = args.problem;
+  visit_floating(p.dtype, [&]<class T>() {
+    using C = Compute<T>;
+    Storage scratch;
+    C* total_weight = nullptr;
+    if (p.label_smoothing != 0) {
+      scratch = workspace(context, sizeof(C));
+      total_weight = static_cast<C*>(scratch->data());
+      start(context, 1, kBlock, 0, add_weights<T>, p, total_weight);
+    }
+    start(context, blocks(ceil_div(p.batch * p.inner * p.classes, kBlock)), kBlock, 0, input_gradient<T>,
+          args, static_cast<const C*>(total_weight), stream_of(context.stream).fault(), name_of(p));
+  });
+}
+
+}  // namespace tern::cuda_backend

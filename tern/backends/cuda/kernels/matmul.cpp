@@ -1,0 +1,401 @@
+// Matrix products by cuBLASLt. Its matrices are column-major: out = a @ b is computed as out' = b' @ a' of
+// the transposed ones, which are the same memory. Plans (layouts, epilogue and the algorithm that cuBLASLt's
+// heuristic advises) are kept for every shape that was met.
+#include "tern/backends/cuda/kernels/matmul.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "tern/backends/cuda/check.h"
+#include "tern/backends/cuda/device.h"
+#include "tern/backends/cuda/library.h"
+#include "tern/base/check.h"
+#include "tern/device/plugin.h"
+
+#define TERN_LT_CALL(...)                                                                             \
+  do {                                                                                                \
+    const cublasStatus_t tern_status = cublaslt().__VA_ARGS__;                                        \
+    if (tern_status != CUBLAS_STATUS_SUCCESS) [[unlikely]]                                            \
+      throw_library_error("cuBLASLt", #__VA_ARGS__, cublaslt().cublasLtGetStatusString(tern_status)); \
+  } while (false)
+
+namespace tern::cuda_backend {
+namespace {
+
+constexpr int kMaxBatch = MatmulArgs::kMaxBatchDims;
+
+/// A matrix as cuBLASLt takes it, for a batch.
+struct Matrix {
+  const void* data = nullptr;
+  bool transposed = false;
+  int64_t ld = 1;
+  std::array<int64_t, kMaxBatch> batch_strides{};
+  Storage packed;  ///< keeps `data` where it had to be copied
+};
+
+/// Element (i, j) of a rows x cols matrix is at i * row_stride + j * col_stride. True when it can be taken as
+/// it is.
+bool fit(Matrix& x, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
+  if ((row_stride == 1 || rows == 1) && (cols == 1 || col_stride >= rows)) {
+    x.transposed = false;
+    x.ld = cols == 1 ? rows : col_stride;
+    return true;
+  }
+  if ((col_stride == 1 || cols == 1) && (rows == 1 || row_stride >= cols)) {
+    x.transposed = true;
+    x.ld = rows == 1 ? cols : row_stride;
+    return true;
+  }
+  return false;
+}
+
+/// out[batch..., rows, cols] = in, by the copy kernel.
+void copy_matrices(const LaunchContext& context, const MatmulArgs& args, void* out,
+                   const std::array<int64_t, kMaxBatch + 2>& out_strides, const void* in,
+                   const std::array<int64_t, kMaxBatch + 2>& in_strides,
+                   const std::array<int64_t, kMaxBatch + 2>& shape) {
+  CopyArgs copy_args{args.dtype, args.dtype, out, in, {}};
+  const size_t rank = static_cast<size_t>(args.batch_dims) + 2;
+  const int64_t* const strides[2] = {out_strides.data(), in_strides.data()};
+  collapse<2>(copy_args.geometry, IntArrayRef(shape.data(), rank), strides);
+  if (copy_args.geometry.numel > 0) copy(context, copy_args);
+}
+
+/// The matrix of an operand, rows and columns as in fit(); copied when cuBLASLt can not take it as it is.
+Matrix matrix_of(const LaunchContext& context, const MatmulArgs& args, const void* data, int64_t rows,
+                 int64_t cols, int64_t row_stride, int64_t col_stride,
+                 const int64_t (&batch_strides)[kMaxBatch]) {
+  Matrix x;
+  x.data = data;
+  std::copy_n(batch_strides, kMaxBatch, x.batch_strides.begin());
+  if (fit(x, rows, cols, row_stride, col_stride)) return x;
+  // Column after column; batches that share a matrix go on sharing it.
+  std::array<int64_t, kMaxBatch + 2> shape{}, out_strides{}, in_strides{};
+  int64_t numel = rows * cols;
+  for (int d = args.batch_dims - 1; d >= 0; --d) {
+    const auto at = static_cast<size_t>(d);
+    shape[at] = batch_strides[d] == 0 ? 1 : args.batch_sizes[d];
+    in_strides[at] = batch_strides[d];
+    out_strides[at] = x.batch_strides[at] = batch_strides[d] == 0 ? 0 : numel;
+    numel *= shape[at];
+  }
+  const auto last = static_cast<size_t>(args.batch_dims);
+  shape[last] = cols;
+  shape[last + 1] = rows;
+  in_strides[last] = col_stride;
+  in_strides[last + 1] = row_stride;
+  out_strides[last] = rows;
+  out_strides[last + 1] = 1;
+  x.packed = workspace(context, static_cast<size_t>(numel) * itemsize(args.dtype));
+  copy_matrices(context, args, x.packed->data(), out_strides, data, in_strides, shape);
+  x.data = x.packed->data();
+  x.transposed = false;
+  x.ld = rows;
+  return x;
+}
+
+/// What a plan depends on.
+struct Problem {
+  int64_t gpu, dtype, m, n, k, left_transposed, right_transposed, left_ld, right_ld, c_ld, out_ld;
+  int64_t batch, left_stride, right_stride, c_stride, out_stride;
+  int64_t epilogue, left_align, right_align, c_align, out_align;
+  bool operator==(const Problem&) const = default;
+};
+struct Hash {
+  size_t operator()(const Problem& problem) const {
+    int64_t words[sizeof(Problem) / sizeof(int64_t)];
+    std::memcpy(words, &problem, sizeof problem);
+    uint64_t hash = kEmptyFingerprint;
+    for (int64_t word : words) hash = (hash ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u;
+    return static_cast<size_t>(hash ^ hash >> 32);
+  }
+};
+
+cudaDataType_t data_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float16:
+      return CUDA_R_16F;
+    case DType::BFloat16:
+      return CUDA_R_16BF;
+    case DType::Float64:
+      return CUDA_R_64F;
+    default:
+      return CUDA_R_32F;
+  }
+}
+
+/// The largest power of two up to 16 that divides an address, in bytes.
+int64_t alignment(const void* data) {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  int64_t align = 16;
+  while (address % static_cast<uintptr_t>(align) != 0) align /= 2;
+  return align;
+}
+
+class Plan {
+ public:
+  /// Delegates, so that what was made goes again when something fails.
+  Plan(cublasLtHandle_t handle, const Problem& p) : Plan() {
+    const auto dtype = static_cast<DType>(p.dtype);
+    const cudaDataType_t type = data_type(dtype);
+    const bool wide = dtype == DType::Float64;
+    TERN_LT_CALL(cublasLtMatmulDescCreate(&operation_, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                          wide ? CUDA_R_64F : CUDA_R_32F));
+    const cublasOperation_t left = p.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    const cublasOperation_t right = p.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+    set(CUBLASLT_MATMUL_DESC_TRANSA, left);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, right);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(p.epilogue));
+    left_ = layout(type, p.left_transposed ? p.k : p.n, p.left_transposed ? p.n : p.k, p.left_ld, p.batch,
+                   p.left_stride);
+    right_ = layout(type, p.right_transposed ? p.m : p.k, p.right_transposed ? p.k : p.m, p.right_ld, p.batch,
+                    p.right_stride);
+    c_ = layout(type, p.n, p.m, p.c_ld, p.batch, p.c_stride);
+    out_ = layout(type, p.n, p.m, p.out_ld, p.batch, p.out_stride);
+
+    cublasLtMatmulPreference_t preference = nullptr;
+    TERN_LT_CALL(cublasLtMatmulPreferenceCreate(&preference));
+    const std::unique_ptr<cublasLtMatmulPreferenceOpaque_t, void (*)(cublasLtMatmulPreference_t)> owner(
+        preference, [](cublasLtMatmulPreference_t old) { cublaslt().cublasLtMatmulPreferenceDestroy(old); });
+    const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      TERN_LT_CALL(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{32} << 20);
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<uint32_t>(p.left_align));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(p.right_align));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(p.c_align));
+    prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(p.out_align));
+    cublasLtMatmulHeuristicResult_t advice{};
+    int count = 0;
+    TERN_LT_CALL(cublasLtMatmulAlgoGetHeuristic(handle, operation_, left_, right_, c_, out_, preference, 1,
+                                                &advice, &count));
+    TERN_CHECK(count > 0 && advice.state == CUBLAS_STATUS_SUCCESS, NotImplementedError,
+               "matmul: cuBLASLt has no algorithm for [{}, {}] @ [{}, {}] of {}", p.m, p.k, p.k, p.n,
+               name(dtype));
+    algorithm_ = advice.algo;
+    workspace_ = advice.workspaceSize;
+  }
+  ~Plan() {
+    for (cublasLtMatrixLayout_t each : {left_, right_, c_, out_})
+      if (each != nullptr) cublaslt().cublasLtMatrixLayoutDestroy(each);
+    if (operation_ != nullptr) cublaslt().cublasLtMatmulDescDestroy(operation_);
+  }
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  void run(const LaunchContext& context, cublasLtHandle_t handle, const void* alpha, const void* left,
+           const void* right, const void* beta, const void* c, void* out, const void* bias) {
+    if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    Storage scratch;
+    if (workspace_ > 0) scratch = workspace(context, workspace_);
+    TERN_LT_CALL(cublasLtMatmul(handle, operation_, alpha, left, left_, right, right_, beta, c, c_, out, out_,
+                                &algorithm_, scratch ? scratch->data() : nullptr, workspace_,
+                                stream_of(context.stream).handle()));
+  }
+
+ private:
+  Plan() = default;
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    TERN_LT_CALL(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value));
+  }
+  static cublasLtMatrixLayout_t layout(cudaDataType_t type, int64_t rows, int64_t cols, int64_t ld,
+                                       int64_t batch, int64_t stride) {
+    cublasLtMatrixLayout_t made = nullptr;
+    TERN_LT_CALL(cublasLtMatrixLayoutCreate(&made, type, static_cast<uint64_t>(rows),
+                                            static_cast<uint64_t>(cols), ld));
+    const auto count = static_cast<int32_t>(batch);
+    TERN_LT_CALL(
+        cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+    TERN_LT_CALL(cublasLtMatrixLayoutSetAttribute(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                                  sizeof stride));
+    return made;
+  }
+
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t left_ = nullptr, right_ = nullptr, c_ = nullptr, out_ = nullptr;
+  cublasLtMatmulAlgo_t algorithm_{};
+  size_t workspace_ = 0;
+};
+
+/// The handles and plans of all GPUs. Never destroyed: CUDA may be gone before.
+struct Plans {
+  std::mutex mutex;
+  std::unordered_map<int64_t, cublasLtHandle_t> handles;
+  std::unordered_map<Problem, std::unique_ptr<Plan>, Hash> plans;
+
+  cublasLtHandle_t handle(int64_t gpu) {
+    cublasLtHandle_t& handle = handles[gpu];
+    if (handle == nullptr) TERN_LT_CALL(cublasLtCreate(&handle));
+    return handle;
+  }
+  static Plans& all() {
+    static auto* plans = new Plans;
+    return *plans;
+  }
+};
+
+/// Dimensions of the batch, with those merged that all operands walk alike.
+struct Batch {
+  int dims = 0;
+  std::array<int64_t, kMaxBatch> sizes{};
+  std::array<std::array<int64_t, kMaxBatch>, 4> strides{};  ///< left, right, c, out
+
+  Batch(const MatmulArgs& args, const std::array<std::array<int64_t, kMaxBatch>, 4>& all) {
+    for (size_t d = 0; d < static_cast<size_t>(args.batch_dims); ++d) {
+      const int64_t size = args.batch_sizes[d];
+      if (size == 1) continue;
+      const size_t before = static_cast<size_t>(dims) - 1;
+      bool merges = dims > 0;
+      for (size_t i = 0; i < 4 && merges; ++i) merges = strides[i][before] == all[i][d] * size;
+      const size_t at = merges ? before : static_cast<size_t>(dims++);
+      sizes[at] = merges ? sizes[at] * size : size;
+      for (size_t i = 0; i < 4; ++i) strides[i][at] = all[i][d];
+    }
+  }
+};
+
+const char* moved(const void* data, int64_t elements, DType dtype) {
+  return static_cast<const char*>(data) + elements * static_cast<int64_t>(itemsize(dtype));
+}
+
+/// out = activation(out), where no epilogue does that.
+void activate(const LaunchContext& context, const MatmulArgs& args) {
+  UnaryArgs unary_args{};
+  unary_args.op = args.activation == Activation::Relu ? UnaryOp::Relu : UnaryOp::Gelu;
+  unary_args.dtype = args.dtype;
+  unary_args.out = args.out;
+  unary_args.in = args.out;
+  std::array<int64_t, kMaxBatch + 2> shape{}, strides{};
+  std::copy_n(args.batch_sizes, args.batch_dims, shape.begin());
+  std::copy_n(args.out_batch_strides, args.batch_dims, strides.begin());
+  const auto last = static_cast<size_t>(args.batch_dims);
+  shape[last] = args.m;
+  shape[last + 1] = args.n;
+  strides[last] = args.out_row_stride;
+  strides[last + 1] = 1;
+  const int64_t* const both[2] = {strides.data(), strides.data()};
+  collapse<2>(unary_args.geometry, IntArrayRef(shape.data(), last + 2), both);
+  unary(context, unary_args);
+}
+
+/// out = addend, broadcast.
+void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
+  std::array<int64_t, kMaxBatch + 2> shape{}, out_strides{}, in_strides{};
+  std::copy_n(args.batch_sizes, args.batch_dims, shape.begin());
+  std::copy_n(args.out_batch_strides, args.batch_dims, out_strides.begin());
+  std::copy_n(args.addend_batch_strides, args.batch_dims, in_strides.begin());
+  const auto last = static_cast<size_t>(args.batch_dims);
+  shape[last] = args.m;
+  shape[last + 1] = args.n;
+  out_strides[last] = args.out_row_stride;
+  out_strides[last + 1] = 1;
+  in_strides[last] = args.addend_row_stride;
+  in_strides[last + 1] = args.addend_col_stride;
+  copy_matrices(context, args, args.out, out_strides, args.addend, in_strides, shape);
+}
+
+void multiply(const LaunchContext& context, const MatmulArgs& args) {
+  const bool wide = args.dtype == DType::Float64;
+  const Matrix left = matrix_of(context, args, args.b, args.n, args.k, args.b_col_stride, args.b_row_stride,
+                                args.b_batch_strides);
+  const Matrix right = matrix_of(context, args, args.a, args.k, args.m, args.a_col_stride, args.a_row_stride,
+                                 args.a_batch_strides);
+  const int64_t out_ld = args.m == 1 ? std::max(args.out_row_stride, args.n) : args.out_row_stride;
+
+  // The addend is a bias of the epilogue, a matrix that cuBLASLt reads, or else copied to where the result
+  // goes.
+  const bool shared = std::all_of(args.addend_batch_strides, args.addend_batch_strides + args.batch_dims,
+                                  [](int64_t stride) { return stride == 0; });
+  const bool bias = args.addend != nullptr && !wide && args.beta == 1 && shared &&
+                    args.addend_row_stride == 0 && args.addend_col_stride == 1;
+  const void* c = args.out;
+  int64_t c_ld = out_ld;
+  double beta = 0;
+  std::array<int64_t, kMaxBatch> c_strides{}, out_strides{};
+  std::copy_n(args.out_batch_strides, kMaxBatch, out_strides.begin());
+  c_strides = out_strides;
+  if (args.addend != nullptr && !bias) {
+    beta = args.beta;
+    if (args.addend_col_stride == 1 && (args.m == 1 || args.addend_row_stride >= args.n)) {
+      c = args.addend;
+      c_ld = args.m == 1 ? args.n : args.addend_row_stride;
+      std::copy_n(args.addend_batch_strides, kMaxBatch, c_strides.begin());
+    } else {
+      copy_addend(context, args);
+    }
+  }
+  const bool relu = args.activation == Activation::Relu && !wide;
+  const cublasLtEpilogue_t epilogue = relu ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
+                                           : (bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+
+  const Batch batch(args, {left.batch_strides, right.batch_strides, c_strides, out_strides});
+  const int inner = batch.dims - 1;  // given to cuBLASLt; the others are walked here
+  const auto inner_stride = [&](size_t operand) {
+    return inner >= 0 ? batch.strides[operand][static_cast<size_t>(inner)] : 0;
+  };
+  int64_t outer = 1;
+  for (int d = 0; d < inner; ++d) outer *= batch.sizes[static_cast<size_t>(d)];
+
+  const float alpha_float = static_cast<float>(args.alpha), beta_float = static_cast<float>(beta);
+  const void* alpha_pointer = wide ? static_cast<const void*>(&args.alpha) : &alpha_float;
+  const void* beta_pointer = wide ? static_cast<const void*>(&beta) : &beta_float;
+
+  Plans& all = Plans::all();
+  const std::lock_guard lock(all.mutex);
+  const int64_t gpu = stream_of(context.stream).gpu().number();
+  const cublasLtHandle_t handle = all.handle(gpu);
+  for (int64_t turn = 0; turn < outer; ++turn) {
+    int64_t rest = turn;
+    std::array<int64_t, 4> offsets{};
+    for (int d = inner - 1; d >= 0; --d) {
+      const auto at = static_cast<size_t>(d);
+      for (size_t i = 0; i < 4; ++i) offsets[i] += rest % batch.sizes[at] * batch.strides[i][at];
+      rest /= batch.sizes[at];
+    }
+    const void* left_data = moved(left.data, offsets[0], args.dtype);
+    const void* right_data = moved(right.data, offsets[1], args.dtype);
+    const void* c_data = moved(c, offsets[2], args.dtype);
+    void* out_data = const_cast<char*>(moved(args.out, offsets[3], args.dtype));
+    const Problem problem{.gpu = gpu,
+                          .dtype = static_cast<int64_t>(args.dtype),
+                          .m = args.m,
+                          .n = args.n,
+                          .k = args.k,
+                          .left_transposed = left.transposed,
+                          .right_transposed = right.transposed,
+                          .left_ld = left.ld,
+                          .right_ld = right.ld,
+                          .c_ld = c_ld,
+                          .out_ld = out_ld,
+                          .batch = inner >= 0 ? batch.sizes[static_cast<size_t>(inner)] : 1,
+                          .left_stride = inner_stride(0),
+                          .right_stride = inner_stride(1),
+                          .c_stride = inner_stride(2),
+                          .out_stride = inner_stride(3),
+                          .epilogue = epilogue,
+                          .left_align = alignment(left_data),
+                          .right_align = alignment(right_data),
+                          .c_align = alignment(c_data),
+                          .out_align = alignment(out_data)};
+    std::unique_ptr<Plan>& plan = all.plans[problem];
+    if (!plan) plan = std::make_unique<Plan>(handle, problem);
+    plan->run(context, handle, alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data,
+              bias ? args.addend : nullptr);
+  }
+  if (args.activation != Activation::None && !relu) activate(context, args);
+}
+
+}  // namespace
+
+void matmul(const LaunchContext& context, const MatmulArgs& args) {
+  if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
+  if (args.k == 0 || !is_floating_point(args.dtype)) return matmul_plain(context, args);
+  multiply(context, args);
+}
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,52 @@
+// The offset calculator: from the number of an element to where it lies in each operand.
+#pragma once
+
+#include <cstdint>
+
+#include "tern/kernels/strides.h"
+
+namespace tern::cuda_backend {
+
+/// Division of numbers below 2^31 by a fixed one: a product and a shift (Granlund and Montgomery, 1994).
+struct Divider {
+  uint32_t divisor = 1, factor = 1, shift = 0;
+
+  Divider() = default;
+  explicit Divider(int64_t by) : divisor(static_cast<uint32_t>(by)) {
+    while (shift < 32 && (uint64_t{1} << shift) < divisor) ++shift;
+    factor = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
+  }
+  __device__ __forceinline__ uint32_t divide(uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
+};
+
+/// Of at most 2^31 - 1 elements, row-major.
+template <int N>
+struct Offsets {
+  int ndim;
+  Divider sizes[kMaxDims];
+  int64_t strides[N][kMaxDims];
+
+  explicit Offsets(const Geometry<N>& g) : ndim(g.ndim) {
+    for (int d = 0; d < g.ndim; ++d) {
+      sizes[d] = Divider(g.sizes[d] > 0 ? g.sizes[d] : 1);
+      for (int i = 0; i < N; ++i) strides[i][d] = g.strides[i][d];
+    }
+  }
+
+  __device__ __forceinline__ void at(uint32_t index, int64_t (&offsets)[N]) const {
+#pragma unroll
+    for (int i = 0; i < N; ++i) offsets[i] = 0;
+      // A loop as it stands: unrolled eight times it would make up most of every kernel.
+#pragma unroll 1
+    for (int d = ndim - 1; d > 0; --d) {
+      const uint32_t rest = sizes[d].divide(index), place = index - rest * sizes[d].divisor;
+#pragma unroll
+      for (int i = 0; i < N; ++i) offsets[i] += place * strides[i][d];
+      index = rest;
+    }
+#pragma unroll
+    for (int i = 0; i < N; ++i) offsets[i] += index * strides[i][0];
+  }
+};
+
+}  // namespace tern::cuda_backend

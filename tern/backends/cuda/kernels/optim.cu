@@ -1,0 +1,128 @@
+// The fused optimizer steps. The formulas are written in kernels/optim.h; norms and clipping are in
+// optim_clip.cu.
+#include "tern/backends/cuda/kernels/optim.cuh"
+
+namespace tern::cuda_backend {
+namespace {
+
+/// torch.lerp, which starts from the nearer end.
+template <class C>
+__device__ __forceinline__ C lerp(C from, C to, C weight) {
+  return weight < C(0.5) ? from + weight * (to - from) : to - (to - from) * (C(1) - weight);
+}
+
+struct SgdStep {
+  double lr, momentum, keep, weight_decay;
+  bool nesterov, maximize;
+  template <class T>
+  __device__ void at(const OptimEntry& entry, int64_t i) const {
+    using C = Compute<T>;
+    C g = grad<T>(entry, i, maximize);
+    const C x = widen(param<T>(entry, i));
+    if (weight_decay != 0) g = g + static_cast<C>(weight_decay) * x;
+    if (momentum != 0) {
+      const C m = static_cast<C>(momentum);
+      const C b = entry.fresh ? g : m * widen(state<T>(entry, 0, i)) + static_cast<C>(keep) * g;
+      state<T>(entry, 0, i) = narrow<T>(b);
+      g = nesterov ? g + m * b : b;
+    }
+    param<T>(entry, i) = narrow<T>(x - static_cast<C>(lr) * g);
+  }
+};
+
+struct AdamStep {
+  double beta2, rest1, rest2, eps, weight_decay, shrink;
+  bool decoupled, amsgrad, maximize;
+  template <class T>
+  __device__ void at(const OptimEntry& entry, int64_t i) const {
+    using C = Compute<T>;
+    C g = grad<T>(entry, i, maximize);
+    C x = widen(param<T>(entry, i));
+    if (weight_decay != 0) {
+      if (decoupled)
+        x = x * static_cast<C>(shrink);
+      else
+        g = g + static_cast<C>(weight_decay) * x;
+    }
+    const C m = lerp(widen(state<T>(entry, 0, i)), g, static_cast<C>(rest1));
+    C v = widen(state<T>(entry, 1, i)) * static_cast<C>(beta2) + static_cast<C>(rest2) * g * g;
+    state<T>(entry, 0, i) = narrow<T>(m);
+    state<T>(entry, 1, i) = narrow<T>(v);
+    if (amsgrad) {
+      const C before = widen(state<T>(entry, 2, i));
+      v = before > v || before != before ? before : v;
+      state<T>(entry, 2, i) = narrow<T>(v);
+    }
+    const C step_size = static_cast<C>(-entry.scalars[0]), correction = static_cast<C>(entry.scalars[1]);
+    param<T>(entry, i) = narrow<T>(x + step_size * m / (::sqrt(v) / correction + static_cast<C>(eps)));
+  }
+};
+
+struct RmspropStep {
+  double lr, alpha, rest, eps, weight_decay, momentum;
+  bool centered, maximize;
+  template <class T>
+  __device__ void at(const OptimEntry& entry, int64_t i) const {
+    using C = Compute<T>;
+    C g = grad<T>(entry, i, maximize);
+    const C x = widen(param<T>(entry, i));
+    if (weight_decay != 0) g = g + static_cast<C>(weight_decay) * x;
+    C v = widen(state<T>(entry, 0, i)) * static_cast<C>(alpha) + static_cast<C>(rest) * g * g;
+    state<T>(entry, 0, i) = narrow<T>(v);
+    if (centered) {
+      const C m = lerp(widen(state<T>(entry, 2, i)), g, static_cast<C>(rest));
+      state<T>(entry, 2, i) = narrow<T>(m);
+      v = v - m * m;
+    }
+    const C avg = ::sqrt(v) + static_cast<C>(eps);
+    if (momentum != 0) {
+      const C b = widen(state<T>(entry, 1, i)) * static_cast<C>(momentum) + g / avg;
+      state<T>(entry, 1, i) = narrow<T>(b);
+      param<T>(entry, i) = narrow<T>(x - static_cast<C>(lr) * b);
+    } else {
+      param<T>(entry, i) = narrow<T>(x - static_cast<C>(lr) * g / avg);
+    }
+  }
+};
+
+struct AdagradStep {
+  double eps, weight_decay;
+  bool maximize;
+  template <class T>
+  __device__ void at(const OptimEntry& entry, int64_t i) const {
+    using C = Compute<T>;
+    C g = grad<T>(entry, i, maximize);
+    const C x = widen(param<T>(entry, i));
+    if (weight_decay != 0) g = g + static_cast<C>(weight_decay) * x;
+    const C s = widen(state<T>(entry, 0, i)) + g * g;
+    state<T>(entry, 0, i) = narrow<T>(s);
+    param<T>(entry, i) =
+        narrow<T>(x + static_cast<C>(-entry.scalars[0]) * g / (::sqrt(s) + static_cast<C>(eps)));
+  }
+};
+
+}  // namespace
+
+void sgd_step(const LaunchContext& context, const SgdStepArgs& args) {
+  run_steps(
+      context, args.list,
+      SgdStep{args.lr, args.momentum, 1 - args.dampening, args.weight_decay, args.nesterov, args.maximize});
+}
+
+void adam_step(const LaunchContext& context, const AdamStepArgs& args) {
+  run_steps(context, args.list,
+            AdamStep{args.beta2, 1 - args.beta1, 1 - args.beta2, args.eps, args.weight_decay,
+                     1 - args.lr * args.weight_decay, args.decoupled, args.amsgrad, args.maximize});
+}
+
+void rmsprop_step(const LaunchContext& context, const RmspropStepArgs& args) {
+  run_steps(context, args.list,
+            RmspropStep{args.lr, args.alpha, 1 - args.alpha, args.eps, args.weight_decay, args.momentum,
+                        args.centered, args.maximize});
+}
+
+void adagrad_step(const LaunchContext& context, const AdagradStepArgs& args) {
+  run_steps(context, args.list, AdagradStep{args.eps, args.weight_decay, args.maximize});
+}
+
+}  // namespace tern::cuda_backend

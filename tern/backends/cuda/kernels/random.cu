@@ -1,0 +1,125 @@
+// The random kernels: a thread draws one Philox counter and makes its two or four numbers. The formulas are
+// in kernels/random.h; what needs sorting is in random_choice.cu.
+#include "tern/kernels/random.h"
+
+#include "tern/backends/cuda/kernels/elements.cuh"
+#include "tern/backends/cuda/kernels/launch.cuh"
+
+namespace tern::cuda_backend {
+namespace {
+
+template <class T>
+inline constexpr int kDigits = std::is_same_v<T, Half>       ? 11
+                               : std::is_same_v<T, BFloat16> ? 8
+                                                             : 24;
+
+template <class T, int kN>
+__device__ __forceinline__ void put(T* out, int64_t first, int64_t numel, const T (&numbers)[kN]) {
+  for (int k = 0; k < kN; ++k)
+    if (first + k < numel) out[first + k] = numbers[k];
+}
+
+/// Uniform, normal and exponential numbers.
+template <class T>
+__global__ void draw_floats(RandomArgs args) {
+  const int64_t counter = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  constexpr int kN = std::is_same_v<T, double> ? 2 : 4;
+  if (counter * kN >= args.numel) return;
+  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
+  T numbers[kN];
+  if constexpr (std::is_same_v<T, double>) {
+    if (args.distribution == Distribution::Normal) {
+      const random::DoublePair z = random::normal(w[0], w[1], w[2], w[3]);
+      numbers[0] = ::fma(args.b, z.first, args.a);
+      numbers[1] = ::fma(args.b, z.second, args.a);
+    } else {
+      const double u[2] = {uniform_double(w[0], w[1]), uniform_double(w[2], w[3])};
+      for (int k = 0; k < 2; ++k)
+        numbers[k] = args.distribution == Distribution::Uniform
+                         ? ::fmin(::fma(args.width, u[k], args.a), args.b)
+                         : -::log(1.0 - u[k]) / args.a;
+    }
+  } else if (args.distribution == Distribution::Normal) {
+    const float mean = static_cast<float>(args.a), std = static_cast<float>(args.b);
+    const random::Pair p = random::normal(w[0], w[1]), q = random::normal(w[2], w[3]);
+    const float z[4] = {p.first, p.second, q.first, q.second};
+    for (int k = 0; k < 4; ++k) numbers[k] = narrow<T>(::fmaf(std, z[k], mean));
+  } else if (args.distribution == Distribution::Uniform) {
+    const float low = static_cast<float>(args.a), last = static_cast<float>(args.b),
+                width = static_cast<float>(args.width);
+    for (int k = 0; k < 4; ++k) {
+      const float x = ::fmaf(width, random::uniform_bits(w[k], kDigits<T>), low);
+      numbers[k] = narrow<T>(x < last ? x : last);
+    }
+  } else {
+    const float rate = static_cast<float>(args.a);
+    for (int k = 0; k < 4; ++k)
+      numbers[k] = narrow<T>(-math::log(1.0f - random::uniform_bits(w[k], 24)) / rate);
+  }
+  put(static_cast<T*>(args.out), counter * kN, args.numel, numbers);
+}
+
+/// Two integers, or four numbers of 0 and 1.
+__global__ void draw_integers(RandomArgs args) {
+  const int64_t counter = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  const bool bernoulli = args.distribution == Distribution::Bernoulli;
+  const int count = bernoulli ? 4 : 2;
+  if (counter * count >= args.numel) return;
+  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int64_t i = counter * count + k;
+    if (k >= count || i >= args.numel) return;
+    uint64_t value;
+    if (bernoulli) {
+      value = uint64_t{w[k]} < args.threshold;
+    } else {
+      const uint64_t bits = k == 0 ? uint64_t{w[0]} << 32 | w[1] : uint64_t{w[2]} << 32 | w[3];
+      value = static_cast<uint64_t>(args.low) + (args.range == 0 ? bits : random::below(bits, args.range));
+    }
+    const auto number = static_cast<int64_t>(value);
+    if (args.dtype == DType::Float64)
+      static_cast<double*>(args.out)[i] = static_cast<double>(number);
+    else if (is_floating_point(args.dtype))
+      store<float>(args.dtype, args.out, i, static_cast<float>(number));
+    else
+      store<int64_t>(args.dtype, args.out, i, number);
+  }
+}
+
+template <class T>
+__global__ void drop(DropoutArgs args) {
+  using C = Compute<T>;
+  const int64_t counter = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (counter * 4 >= args.numel) return;
+  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
+  const auto* in = static_cast<const T*>(args.in);
+  const C scale = static_cast<C>(args.scale);
+  T numbers[4];
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const int64_t i = counter * 4 + k;
+    const bool kept = i < args.numel && uint64_t{w[k]} < args.threshold;
+    numbers[k] = narrow<T>(kept && scale != C(0) ? widen(in[i]) * scale : C(0));
+  }
+  put(static_cast<T*>(args.out), counter * 4, args.numel, numbers);
+}
+
+}  // namespace
+
+void random(const LaunchContext& context, const RandomArgs& args) {
+  const int64_t counters = ceil_div(args.numel, numbers_per_counter(args.distribution, args.dtype));
+  const unsigned grid = blocks(ceil_div(counters, kBlock));
+  if (args.distribution == Distribution::Integer || args.distribution == Distribution::Bernoulli) {
+    if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
+    return start(context, grid, kBlock, 0, draw_integers, args);
+  }
+  visit_floating(args.dtype, [&]<class T>() { start(context, grid, kBlock, 0, draw_floats<T>, args); });
+}
+
+void dropout(const LaunchContext& context, const DropoutArgs& args) {
+  const unsigned grid = blocks(ceil_div(ceil_div(args.numel, 4), kBlock));
+  visit_floating(args.dtype, [&]<class T>() { start(context, grid, kBlock, 0, drop<T>, args); });
+}
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,198 @@
+// The two-pass reduction: every block reduces a piece of an output's elements, and where an output has
+// several pieces a second kernel puts them together. How elements are cut into pieces depends on the geometry
+// alone, and so does every rounding.
+//
+// An operation has: Acc (a plain struct or number), identity(), map(x, i) of element i of the reduced ones,
+// combine(a, b) where a's elements come before b's if pieces are whole, and store(k, acc) of output k.
+#pragma once
+
+#include "tern/backends/cuda/kernels/block.cuh"
+#include "tern/backends/cuda/kernels/elements.cuh"
+#include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/offsets.cuh"
+#include "tern/kernels/reduce.h"
+
+namespace tern::cuda_backend {
+
+/// Where element i of a geometry lies, of any number of elements.
+struct Walk {
+  Offsets<1> offsets;
+  int64_t sizes[kMaxDims];
+  int64_t numel;
+
+  explicit Walk(const Geometry<1>& g) : offsets(g), numel(g.numel) {
+    for (int d = 0; d < g.ndim; ++d) sizes[d] = g.sizes[d] > 0 ? g.sizes[d] : 1;
+  }
+  __device__ __forceinline__ int64_t at(int64_t i) const {
+    if (offsets.ndim == 1) return i * offsets.strides[0][0];
+    if (numel <= 0x7fffffff) {
+      int64_t result[1];
+      offsets.at(static_cast<uint32_t>(i), result);
+      return result[0];
+    }
+    int64_t result = 0;
+    for (int d = offsets.ndim - 1; d > 0; --d) {
+      result += i % sizes[d] * offsets.strides[0][d];
+      i /= sizes[d];
+    }
+    return result + i * offsets.strides[0][0];
+  }
+};
+
+/// Element i as the compute type. T is float, a 16-bit float or double, or int64 for all integers and bool.
+template <class T>
+__device__ __forceinline__ Compute<T> element(DType dtype, const void* in, int64_t i) {
+  if constexpr (std::is_same_v<T, int64_t>)
+    return load<int64_t>(dtype, in, i);
+  else
+    return widen(static_cast<const T*>(in)[i]);
+}
+
+/// Output k is reduced by the threads of one row of the block, along x; pieces are numbered by blockIdx.y.
+template <class T, class Op>
+__global__ void __launch_bounds__(kBlock) reduce_rows(DType dtype, const void* in, Walk kept, Walk reduced,
+                                                      bool dense, int64_t piece, void* partial, Op op) {
+  using Acc = typename Op::Acc;
+  __shared__ alignas(16) unsigned char shared[kBlock * sizeof(Acc)];
+  const int64_t k = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  const int64_t begin = blockIdx.y * piece, end = min(begin + piece, reduced.numel);
+  Acc acc = op.identity();
+  if (k < kept.numel) {
+    const int64_t base = kept.at(k);
+    if (dense && !std::is_same_v<T, int64_t>) {
+      constexpr int kN = kPack<T>;
+      const T* x = static_cast<const T*>(in) + base;
+      const int64_t whole = begin + (end - begin) / kN * kN;
+      for (int64_t i = begin + threadIdx.x * kN; i < whole; i += blockDim.x * kN) {
+        const auto pack = *reinterpret_cast<const Pack<T, kN>*>(x + i);
+#pragma unroll
+        for (int j = 0; j < kN; ++j) acc = op.combine(acc, op.map(widen(pack.at[j]), i + j));
+      }
+      for (int64_t i = whole + threadIdx.x; i < end; i += blockDim.x)
+        acc = op.combine(acc, op.map(widen(x[i]), i));
+    } else {
+      for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
+        acc = op.combine(acc, op.map(element<T>(dtype, in, base + reduced.at(i)), i));
+    }
+  }
+  const auto combine = [&](const Acc& a, const Acc& b) { return op.combine(a, b); };
+  acc = warp_reduce(acc, combine, min(blockDim.x, 32u));
+  if (blockDim.x > 32) {
+    Acc* row = reinterpret_cast<Acc*>(shared) + threadIdx.y * (blockDim.x / 32);
+    if (threadIdx.x % 32 == 0) row[threadIdx.x / 32] = acc;
+    __syncthreads();
+    acc = row[0];
+    for (unsigned w = 1; w < blockDim.x / 32; ++w) acc = op.combine(acc, row[w]);
+  }
+  if (threadIdx.x != 0 || k >= kept.numel) return;
+  if (partial)
+    static_cast<Acc*>(partial)[k * gridDim.y + blockIdx.y] = acc;
+  else
+    op.store(k, acc);
+}
+
+/// For outputs whose elements lie side by side: threads along x have neighbouring outputs, those along y
+/// share one.
+inline constexpr int kColumns = 32, kColumnRows = 8;
+template <class T, class Op>
+__global__ void __launch_bounds__(kColumns* kColumnRows)
+    reduce_columns(DType dtype, const void* in, Walk kept, Walk reduced, int64_t piece, void* partial,
+                   Op op) {
+  using Acc = typename Op::Acc;
+  __shared__ alignas(16) unsigned char shared[kColumns * kColumnRows * sizeof(Acc)];
+  const int64_t k = int64_t{blockIdx.x} * kColumns + threadIdx.x;
+  const int64_t begin = blockIdx.y * piece, end = min(begin + piece, reduced.numel);
+  Acc acc = op.identity();
+  if (k < kept.numel) {
+    const int64_t base = kept.at(k);
+    for (int64_t i = begin + threadIdx.y; i < end; i += kColumnRows)
+      acc = op.combine(acc, op.map(element<T>(dtype, in, base + reduced.at(i)), i));
+  }
+  Acc* column = reinterpret_cast<Acc*>(shared) + threadIdx.x;
+  column[threadIdx.y * kColumns] = acc;
+  __syncthreads();
+  if (threadIdx.y != 0 || k >= kept.numel) return;
+  for (int y = 1; y < kColumnRows; ++y) acc = op.combine(acc, column[y * kColumns]);
+  if (partial)
+    static_cast<Acc*>(partial)[k * gridDim.y + blockIdx.y] = acc;
+  else
+    op.store(k, acc);
+}
+
+/// The second pass: a warp for each output.
+template <class Op>
+__global__ void combine_pieces(const void* partial, int64_t outputs, int pieces, Op op) {
+  using Acc = typename Op::Acc;
+  const int64_t k = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
+  const Acc* mine = static_cast<const Acc*>(partial) + k * pieces;
+  Acc acc = op.identity();
+  if (k < outputs)
+    for (int i = threadIdx.x % 32; i < pieces; i += 32) acc = op.combine(acc, mine[i]);
+  acc = warp_reduce(acc, [&](const Acc& a, const Acc& b) { return op.combine(a, b); });
+  if (k < outputs && threadIdx.x % 32 == 0) op.store(k, acc);
+}
+
+/// Reduces `in` of T (see element) over `reduced` for every element of `kept`.
+template <class T, class Op>
+void run_reduction(const LaunchContext& context, DType dtype, const void* in, const Geometry<1>& kept,
+                   const Geometry<1>& reduced, const Op& op) {
+  if (kept.numel == 0) return;
+  const auto innermost = [](const Geometry<1>& g) {
+    return g.numel > 1 ? std::abs(g.strides[0][g.ndim - 1]) : INT64_MAX;
+  };
+  const bool columns = kept.numel >= 8 && innermost(kept) < innermost(reduced);
+  int64_t lanes = 1;
+  if (!columns) {
+    while (lanes < 32 && lanes < reduced.numel) lanes *= 2;
+    if (reduced.numel > 1024 || kept.numel < 64)
+      while (lanes < kBlock && lanes * 4 < reduced.numel) lanes *= 2;
+    // A warp must not hold rows of the block that end at different times.
+    if (lanes < 32) lanes = 32;
+  }
+  const int64_t rows = columns ? kColumns : kBlock / lanes;
+  const int64_t grid = ceil_div(kept.numel, rows);
+  const int64_t threads = columns ? kColumnRows : lanes;
+  int64_t pieces = 1;
+  constexpr int64_t kLeastPiece = 16, kWantedBlocks = 1024;
+  if (grid < kWantedBlocks)
+    pieces =
+        std::clamp<int64_t>(std::min(kWantedBlocks / grid, reduced.numel / (threads * kLeastPiece)), 1, 1024);
+  // Pieces begin at whole packs.
+  const int64_t piece = std::max<int64_t>(16, ceil_div(ceil_div(reduced.numel, pieces), 16) * 16);
+  pieces = std::max<int64_t>(1, ceil_div(reduced.numel, piece));
+  Storage scratch;
+  void* partial = nullptr;
+  if (pieces > 1) {
+    scratch = workspace(context, static_cast<size_t>(kept.numel * pieces) * sizeof(typename Op::Acc));
+    partial = scratch->data();
+  }
+  const dim3 size(blocks(grid), blocks(pieces));
+  if (columns) {
+    start(context, size, dim3(kColumns, kColumnRows), 0, reduce_columns<T, Op>, dtype, in, Walk(kept),
+          Walk(reduced), piece, partial, op);
+  } else {
+    constexpr int64_t kN = kPack<T>;
+    bool dense = reduced.ndim == 1 && reduced.strides[0][0] == 1 && is_aligned(in, sizeof(Pack<T, kN>));
+    for (int d = 0; d < kept.ndim; ++d) dense = dense && (kept.sizes[d] == 1 || kept.strides[0][d] % kN == 0);
+    start(context, size, dim3(static_cast<unsigned>(lanes), static_cast<unsigned>(rows)), 0,
+          reduce_rows<T, Op>, dtype, in, Walk(kept), Walk(reduced), dense, piece, partial, op);
+  }
+  if (pieces > 1)
+    start(context, blocks(ceil_div(kept.numel * 32, kBlock)), kBlock, 0, combine_pieces<Op>,
+          static_cast<const void*>(partial), kept.numel, static_cast<int>(pieces), op);
+}
+
+/// Calls `f.template operator()<T>()` with the type that element() reads a dtype as.
+template <class F>
+void visit_reduced(DType dtype, F&& f) {
+  if (is_floating_point(dtype)) return visit_floating(dtype, f);
+  if (!is_computable(dtype)) throw_not_computable(dtype);
+  f.template operator()<int64_t>();
+}
+
+void reduce_sum(const LaunchContext& context, const ReduceArgs& args);
+void reduce_extreme(const LaunchContext& context, const ReduceArgs& args);
+void reduce_logic(const LaunchContext& context, const ReduceArgs& args);
+void reduce_norm(const LaunchContext& context, const ReduceArgs& args);
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,71 @@
+// A stream of one GPU: CUDA's handle, the mailbox for faults, and the names of the kernels that it was given
+// last.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tern/backends/cuda/event.h"
+#include "tern/backends/cuda/fault.h"
+#include "tern/device/launch.h"
+
+namespace tern::cuda_backend {
+
+class PhysicalGpu;
+
+class CudaStream {
+ public:
+  /// `fault` is a mailbox in pinned memory. The GPU must be the current one.
+  CudaStream(PhysicalGpu& gpu, Fault* fault);
+
+  cudaStream_t handle() const noexcept { return handle_; }
+  PhysicalGpu& gpu() const noexcept { return gpu_; }
+  /// For kernels: host memory that the device can write to.
+  Fault* fault() const noexcept { return fault_; }
+  bool has_fault() const noexcept { return fault_->kind != 0; }
+
+  /// Keeps the name for errors; `name` is a literal.
+  void remember(const char* name) noexcept {
+    recent_[count_.fetch_add(1, std::memory_order_relaxed) % recent_.size()].store(name,
+                                                                                   std::memory_order_relaxed);
+  }
+  /// "add, matmul, relu", the newest last.
+  std::string recent() const;
+
+  /// Runs `body`, which queues something here, between two events that tell an observer when it ran.
+  template <class Body>
+  void observed(LaunchObserver& observer, const Activity& activity, Body&& body) {
+    const uint64_t number = observer.started(activity);
+    EventHandle begin = record();
+    body();
+    add_observation({&observer, number, std::move(begin), record()});
+  }
+  /// A mark behind what the stream was given.
+  EventHandle record();
+  /// Tells observers of what is done. Throws nothing.
+  void tell_observers() noexcept;
+
+ private:
+  struct Observation {
+    LaunchObserver* observer;
+    uint64_t number;
+    EventHandle begin, end;
+  };
+  void add_observation(Observation observation);
+
+  PhysicalGpu& gpu_;
+  Fault* fault_;
+  cudaStream_t handle_ = nullptr;
+  std::array<std::atomic<const char*>, 8> recent_{};
+  std::atomic<uint32_t> count_{0};
+  std::mutex observations_mutex_;
+  std::vector<Observation> observations_;
+};
+
+}  // namespace tern::cuda_backend

@@ -1,0 +1,147 @@
+// What a real GPU must do, beside the CPU. Without one every test is skipped and says why.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tern/tern.h"
+#include "tests/support/expect_error.h"
+
+namespace tern {
+namespace {
+
+class Gpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!cuda::is_available()) GTEST_SKIP() << "there is no GPU: " << cuda::unavailable_reason();
+    if (cuda::get_device_properties("cuda:0").simulated) GTEST_SKIP() << "the GPUs are simulated";
+  }
+  void TearDown() override {
+    if (cuda::is_available()) cuda::synchronize();
+  }
+
+  /// `f` gives on the GPU what it gives on the CPU.
+  template <class F>
+  static void expect_same(F&& f, std::initializer_list<Tensor> inputs, double rtol = 1e-5,
+                          double atol = 1e-6) {
+    const std::vector<Tensor> here(inputs);
+    std::vector<Tensor> there;
+    for (const Tensor& x : here) there.push_back(x.to("cuda:0"));
+    const Tensor expected = f(here), actual = f(there);
+    EXPECT_TRUE(actual.device().is_cuda());
+    EXPECT_EQ(actual.shape(), expected.shape());
+    EXPECT_TRUE(allclose(actual.cpu(), expected, rtol, atol, /*equal_nan=*/true));
+  }
+};
+
+using Inputs = const std::vector<Tensor>&;
+
+TEST_F(Gpu, HasProperties) {
+  const DeviceProperties properties = cuda::get_device_properties("cuda:0");
+  EXPECT_FALSE(properties.name.empty());
+  EXPECT_GT(properties.total_memory, uint64_t{1} << 30);
+  EXPECT_GT(properties.processors, 0);
+  EXPECT_GE(properties.major, 7);
+  EXPECT_EQ(properties.uuid.size(), 40u);
+  EXPECT_EQ(properties.pci_bus_id.size(), 12u);
+}
+
+TEST_F(Gpu, CopiesBytes) {
+  const Tensor x = randn({1000, 333});
+  EXPECT_TRUE(equal(x.to("cuda:0").cpu(), x));
+  const Tensor pinned = x.pin_memory();
+  EXPECT_TRUE(equal(pinned.to("cuda:0").cpu(), x));
+  for (DType dtype : {float16, bfloat16, float64, int64, int32, uint8})
+    EXPECT_TRUE(equal(x.to("cuda:0").to(dtype).cpu(), x.to(dtype))) << name(dtype);
+}
+
+TEST_F(Gpu, Pointwise) {
+  const Tensor a = randn({37, 129}), b = randn({37, 129}), row = randn({129});
+  expect_same([](Inputs x) { return x[0] + x[1]; }, {a, b});
+  expect_same([](Inputs x) { return x[0] * x[1]; }, {a, row});
+  expect_same([](Inputs x) { return transpose(x[0], 0, 1) - 2; }, {a});
+  expect_same([](Inputs x) { return exp(x[0]) + tanh(x[0]); }, {a});
+  expect_same([](Inputs x) { return where(x[0] > 0, x[0], x[1]); }, {a, b});
+  expect_same([](Inputs x) { return contiguous(transpose(x[0], 0, 1)); }, {a}, 0, 0);
+}
+
+TEST_F(Gpu, Reductions) {
+  const Tensor x = randn({65, 1030});
+  expect_same([](Inputs t) { return t[0].sum(); }, {x}, 1e-4, 1e-3);
+  expect_same([](Inputs t) { return sum(t[0], {0}); }, {x}, 1e-5, 1e-4);
+  expect_same([](Inputs t) { return sum(t[0], {1}); }, {x}, 1e-5, 1e-4);
+  expect_same([](Inputs t) { return argmax(t[0], 1); }, {x}, 0, 0);
+  const Tensor there = x.to("cuda:0");
+  EXPECT_TRUE(equal(there.sum().cpu(), there.sum().cpu()));
+}
+
+TEST_F(Gpu, RandomNumbersAreTheCpus) {
+  for (DType dtype : {float32, float64}) {
+    manual_seed(7);
+    const Tensor here = rand({1001}, {.dtype = dtype});
+    manual_seed(7);
+    const Tensor there = rand({1001}, {.dtype = dtype, .device = "cuda:0"});
+    EXPECT_TRUE(equal(there.cpu(), here)) << name(dtype);
+  }
+  manual_seed(8);
+  const Tensor here = randperm(5000);
+  manual_seed(8);
+  EXPECT_TRUE(equal(randperm(5000, {.device = "cuda:0"}).cpu(), here));
+}
+
+TEST_F(Gpu, Products) {
+  const Tensor a = randn({33, 70}), b = randn({70, 45}), batch = randn({5, 33, 70});
+  expect_same([](Inputs x) { return matmul(x[0], x[1]); }, {a, b}, 1e-4, 1e-4);
+  expect_same([](Inputs x) { return matmul(x[0], x[1]); }, {batch, b}, 1e-4, 1e-4);
+  expect_same([](Inputs x) { return matmul(transpose(x[1], 0, 1), transpose(x[0], 0, 1)); }, {a, b}, 1e-4,
+              1e-4);
+  const Tensor image = randn({2, 3, 20, 20}), weight = randn({6, 3, 5, 5}), bias = randn({6});
+  expect_same([](Inputs x) { return conv2d(x[0], x[1], x[2]); }, {image, weight, bias}, 1e-4, 1e-4);
+}
+
+TEST_F(Gpu, SortsAndScans) {
+  const Tensor x = randn({7, 3000});
+  expect_same([](Inputs t) { return argsort(t[0], -1); }, {x}, 0, 0);
+  expect_same([](Inputs t) { return cumsum(t[0], 1); }, {x}, 1e-5, 1e-4);
+  expect_same([](Inputs t) { return softmax(t[0], 1); }, {x}, 1e-5, 1e-7);
+}
+
+TEST_F(Gpu, AWrongIndexIsAnErrorAndTheGpuGoesOn) {
+  const Tensor x = arange(4).to("cuda:0");
+  expect_error<IndexError>(
+      [&] {
+        index_select(x, 0, tensor({1, 9}).to("cuda:0")).cpu();
+      },
+      "index 9 is out of bounds for dimension 0 with size 4");
+  EXPECT_EQ(x.sum().item<int64_t>(), 6);
+}
+
+TEST_F(Gpu, EventsAndStreams) {
+  Event begin({.enable_timing = true}), end({.enable_timing = true});
+  const Tensor a = randn({512, 512}).to("cuda:0");
+  begin.record();
+  const Tensor b = matmul(a, a);
+  end.record();
+  end.synchronize();
+  EXPECT_GT(begin.elapsed_time(end), 0);
+  const Stream side = new_stream("cuda:0");
+  side.wait_stream(cuda::current_stream());
+  Tensor c;
+  {
+    const StreamGuard guard(side);
+    c = b + 1;
+  }
+  cuda::current_stream().wait_stream(side);
+  EXPECT_TRUE(equal(c.cpu(), b.cpu() + 1));
+}
+
+TEST_F(Gpu, MemoryIsCounted) {
+  const uint64_t before = cuda::memory_allocated();
+  {
+    const Tensor x = zeros({1 << 20}, {.device = "cuda:0"});
+    EXPECT_EQ(cuda::memory_allocated(), before + (uint64_t{4} << 20));
+  }
+  EXPECT_EQ(cuda::memory_allocated(), before);
+  EXPECT_THROW(zeros({int64_t{1} << 42}, {.device = "cuda:0"}), OutOfMemoryError);
+}
+
+}  // namespace
+}  // namespace tern
