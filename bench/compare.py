@@ -8,11 +8,12 @@ medians over the rounds. Prints both sides and their ratio, and writes a JSON an
 import argparse
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
+
+from peers import Peer, PeerError, duration, processor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -56,30 +57,6 @@ OWN_PAIRS = [
 ]
 
 
-class Peer:
-    def __init__(self, name, command, env=None):
-        self.name = name
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}
-        )
-        self.version = self.process.stdout.readline().strip()
-        if not self.version:
-            sys.exit(f"compare: {name} did not start: {' '.join(command)}")
-
-    def time(self, case, threads, seconds):
-        self.process.stdin.write(f"{case} {threads} {seconds}\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        try:
-            return float(answer)
-        except ValueError:
-            sys.exit(f"compare: {self.name}, case {case}: {answer or 'the process ended'}")
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 def build_libtorch_peer(python, folder):
     """Compiles libtorch_peer.cpp against the libtorch inside that Python's torch; kept while it is newer than its sources."""
     query = (
@@ -100,21 +77,6 @@ def build_libtorch_peer(python, folder):
     command += ["-Wl,--no-as-needed", "-ltorch_cpu", "-Wl,--as-needed", "-ltorch", "-lc10", "-Wl,--allow-shlib-undefined"]
     subprocess.run(command, check=True)
     return output, environment
-
-
-def duration(nanoseconds):
-    for unit, scale in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
-        if nanoseconds < 1000 * scale:
-            return f"{nanoseconds / scale:.3g} {unit}"
-    return f"{nanoseconds / 1e9:.3g} s"
-
-
-def processor():
-    with open("/proc/cpuinfo") as info:
-        for line in info:
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
 
 
 def measure_own(peer, options):
@@ -215,4 +177,7 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except PeerError as error:
+        sys.exit(f"compare: {error}")

@@ -20,15 +20,33 @@ using Step = std::function<void()>;
 /// threads.
 using Setup = std::function<Step()>;
 
-/// Nanoseconds for one iteration, measured for at least `seconds` after as long a warm-up.
-inline double time_step(const Step& step, double seconds) {
-  using Clock = std::chrono::steady_clock;
+using Clock = std::chrono::steady_clock;
+
+inline double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Seconds of the measurement at hand that do not count.
+inline double excluded_seconds = 0;
+/// Calls `body` without counting its time.
+inline void untimed(const std::function<void()>& body) {
+  const auto start = Clock::now();
+  body();
+  excluded_seconds += seconds_since(start);
+}
+
+/// Nanoseconds for one iteration, measured for at least `seconds` after as long a warm-up. `wait` is called
+/// after the last one: where steps are only queued, it waits for them.
+inline double time_step(const Step& step, double seconds, const Step& wait) {
   auto run = [&](int64_t count) {
-    auto start = Clock::now();
+    excluded_seconds = 0;
+    const auto start = Clock::now();
     for (int64_t i = 0; i < count; ++i) step();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    wait();
+    return seconds_since(start) - excluded_seconds;
   };
   step();
+  wait();
   int64_t count = 1;
   double taken = run(count);
   while (taken < seconds) {
@@ -40,9 +58,10 @@ inline double time_step(const Step& step, double seconds) {
 }
 
 /// Answers "CASE THREADS SECONDS" with nanoseconds, or with "error: ..."; ends with standard input. The first
-/// line that it writes is `version`.
-inline int serve(const std::string& version, const std::function<void(int)>& set_threads,
-                 const std::map<std::string, Setup>& cases) {
+/// line that it writes is `version`. `wait` is what time_step says.
+inline int serve(
+    const std::string& version, const std::function<void(int)>& set_threads,
+    const std::map<std::string, Setup>& cases, const Step& wait = [] {}) {
   std::cout << version << std::endl;
   std::string line, current;
   Step step;
@@ -61,7 +80,7 @@ inline int serve(const std::string& version, const std::function<void(int)>& set
         step = found->second();
         current = key;
       }
-      std::cout << time_step(step, seconds) << std::endl;
+      std::cout << time_step(step, seconds, wait) << std::endl;
     } catch (const std::exception& error) {
       std::cout << "error: " << error.what() << std::endl;
     }

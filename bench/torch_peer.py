@@ -117,14 +117,18 @@ CASES = {
 }
 
 
-def time_step(step, seconds):
+def time_step(step, seconds, wait=lambda: None):
+    """Nanoseconds for one iteration; `wait` is called after the last one: where steps are only queued, it waits for them."""
+
     def run(count):
         start = time.perf_counter()
         for _ in range(count):
             step()
+        wait()
         return time.perf_counter() - start
 
     step()
+    wait()
     count, taken = 1, run(1)
     while taken < seconds:
         count = max(count + 1, int(count * min(10.0, 1.2 * seconds / max(taken, 1e-9))))

@@ -1,0 +1,95 @@
+"""What the comparisons with PyTorch share: the processes that are measured (their side of the protocol is in peer.h and in the
+*_peer.py), and how figures and the machine are written."""
+
+import os
+import platform
+import select
+import subprocess
+import time
+
+
+class PeerError(Exception):
+    """A process did not start, ended, was silent for too long, or answered with an error."""
+
+
+class Peer:
+    """A process that times one case when asked. It is started with the first question, and again after it ended or was silent
+    for `timeout` seconds."""
+
+    def __init__(self, name, command, env=None, timeout=600, log=None):
+        self.name, self.command, self.timeout = name, [str(part) for part in command], timeout
+        self.env, self.log = {**os.environ, **(env or {})}, log
+        self.process, self.pending = None, b""
+        self.version = self._start()
+
+    def _start(self):
+        errors = open(self.log, "ab") if self.log else None
+        self.pending = b""
+        try:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0, env=self.env
+            )
+        except OSError as error:
+            raise PeerError(f"{self.name} did not start: {error}") from None
+        finally:
+            if errors:
+                errors.close()
+        version = self._line(self.timeout)
+        if not version:
+            raise PeerError(f"{self.name} did not start: {' '.join(self.command)}")
+        return version
+
+    def _line(self, timeout):
+        """The next line that the process writes; empty when it ended or was silent for too long, and then it is no more."""
+        end = time.monotonic() + timeout
+        while b"\n" not in self.pending:
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
+            piece = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not piece:
+                self.kill()
+                return ""
+            self.pending += piece
+        line, self.pending = self.pending.split(b"\n", 1)
+        return line.decode(errors="replace").strip()
+
+    def time(self, case, threads, seconds):
+        """Nanoseconds for one iteration."""
+        if self.process is None:
+            self._start()
+        try:
+            self.process.stdin.write(f"{case} {threads} {seconds}\n".encode())
+        except OSError:
+            self.kill()
+            raise PeerError(f"{self.name}, case {case}: the process ended") from None
+        answer = self._line(self.timeout)
+        try:
+            return float(answer)
+        except ValueError:
+            raise PeerError(f"{self.name}, case {case}: {answer or 'the process ended, or was silent for too long'}") from None
+
+    def kill(self):
+        if self.process is not None:
+            self.process.kill()
+            self.close()
+
+    def close(self):
+        if self.process is not None:
+            self.process.stdin.close()
+            self.process.wait()
+            self.process.stdout.close()
+            self.process = None
+
+
+def duration(nanoseconds):
+    for unit, scale in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
+        if nanoseconds < 1000 * scale:
+            return f"{nanoseconds / scale:.3g} {unit}"
+    return f"{nanoseconds / 1e9:.3g} s"
+
+
+def processor():
+    with open("/proc/cpuinfo") as info:
+        for line in info:
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor()
