@@ -2,7 +2,10 @@
 # dtypes, shapes, layouts and special values, on the CPU and on a simulated GPU. Rows are in tests/support/operator_rows/, one module for each family; Tern's
 # side is the helper program operator_tool.cpp, named by TERN_OPERATOR_TOOL.
 #   operator_table.py [NAME...]   runs the rows of these operators only
+#   --real                        on the machine's GPU, as cuda:0, and neither on the CPU nor on a simulated one
+#   --family NAME                 runs this family only
 
+import argparse
 import os
 import pathlib
 import re
@@ -55,7 +58,13 @@ def main():
     if not tool or not os.path.exists(tool):
         print("SKIP: TERN_OPERATOR_TOOL does not name the helper program")
         sys.exit(77)
-    wanted = set(sys.argv[1:])
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--family", choices=[family.__name__.rpartition(".")[2] for family in FAMILIES])
+    options = parser.parse_args()
+    wanted = set(options.names)
+    devices = ("cuda:0",) if options.real else DEVICES
     begin = time.monotonic()
     rows = [row for family in FAMILIES for row in family.ROWS]
     without = sorted(public_operators() - {row.name for row in rows})
@@ -63,10 +72,12 @@ def main():
         print(f"FAILED: operators without a row: {', '.join(without)}")
     passed = failed = unanswered = 0
     for family in FAMILIES:
+        if options.family not in (None, family.__name__.rpartition(".")[2]):
+            continue
         chosen = [row for row in family.ROWS if not wanted or row.name in wanted]
-        a, b, c = driver.run_rows(chosen, tool, DEVICES, limit=1000 if wanted else 3)
+        a, b, c = driver.run_rows(chosen, tool, devices, limit=1000 if wanted else 3, real=options.real)
         passed, failed, unanswered = passed + a, failed + b, unanswered + c
-    print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(DEVICES)}, {passed} passed, {failed} failed "
+    print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(devices)}, {passed} passed, {failed} failed "
           f"({unanswered} that PyTorch does not compute) in {time.monotonic() - begin:.1f} s")
     sys.exit(1 if failed or without else 0)
 

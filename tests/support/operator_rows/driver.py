@@ -17,6 +17,10 @@ VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Largest relative difference by dtype; a row may multiply it.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 NARROW = (torch.float16, torch.bfloat16)
+# For one run of the helper program, which goes through thousands of cases.
+TIMEOUT_S = 600
+# What Tern says of errors after which a process can not use the GPU any more.
+STICKY = "The error is sticky"
 
 
 @dataclasses.dataclass
@@ -256,24 +260,40 @@ def verdict_on_gradients(case, gradients, tolerance):
     return None
 
 
-def run_tool(tool, cases, device):
-    """Tern's results on a device; GPUs are simulated. When the program fails, the cases are halved until the one at fault is found."""
+def run_tool(tool, cases, device, real=False):
+    """Tern's results on a device; GPUs are simulated, unless `real`. When the program fails, the cases are halved until the one at
+    fault is found; after an error that ends all use of a real GPU, the rest goes on in a new process."""
     if not cases:
         return []
+    process = results = None
     with tempfile.TemporaryDirectory(prefix="tern-operators-") as folder:
-        request, results = pathlib.Path(folder) / "request.pt", pathlib.Path(folder) / "results.pt"
+        request, output = pathlib.Path(folder) / "request.pt", pathlib.Path(folder) / "results.pt"
         torch.save([case.request() for case in cases], request)
-        environment = {**os.environ, "TERN_TEST_DEVICE": device, "TERN_SIM_GPUS": "0" if device == "cpu" else "1"}
-        process = subprocess.run([tool, str(request), str(results)], capture_output=True, text=True, env=environment)
-        if process.returncode == 0:
-            return torch.load(results)
+        environment = {**os.environ, "TERN_TEST_DEVICE": device}
+        if not real:
+            environment["TERN_SIM_GPUS"] = "0" if device == "cpu" else "1"
+        elif device == "cpu":
+            environment["CUDA_VISIBLE_DEVICES"] = ""
+        try:
+            process = subprocess.run([tool, str(request), str(output)], capture_output=True, text=True, env=environment,
+                                     timeout=TIMEOUT_S)
+            failure = f"exit code {process.returncode}: {process.stderr.strip()[-2000:]}"
+        except subprocess.TimeoutExpired:
+            failure = f"no answer within {TIMEOUT_S} s"
+        if process is not None and process.returncode == 0:
+            results = torch.load(output)
+    if results is not None:
+        sticky = [i for i, result in enumerate(results) if STICKY in result.get("error", "")]
+        if not sticky or sticky[0] + 1 == len(cases):
+            return results
+        return results[:sticky[0] + 1] + run_tool(tool, cases[sticky[0] + 1:], device, real)
     if len(cases) == 1:
-        return [{"outputs": [], "requires_grad": [], "grads": [], "crash": f"exit code {process.returncode}: {process.stderr.strip()[-2000:]}"}]
+        return [{"outputs": [], "requires_grad": [], "grads": [], "crash": failure}]
     middle = len(cases) // 2
-    return run_tool(tool, cases[:middle], device) + run_tool(tool, cases[middle:], device)
+    return run_tool(tool, cases[:middle], device, real) + run_tool(tool, cases[middle:], device, real)
 
 
-def run_rows(rows, tool, devices, limit=3):
+def run_rows(rows, tool, devices, limit=3, real=False):
     """Prints a line for each case that fails (at most `limit` for a row); returns (passed, failed, without an answer).
     Each case counts once for each device."""
     torch.manual_seed(0)
@@ -296,7 +316,7 @@ def run_rows(rows, tool, devices, limit=3):
                 cases.append(case)
     failed = {}
     for device in devices:
-        for case, result in zip(cases, run_tool(tool, cases, device)):
+        for case, result in zip(cases, run_tool(tool, cases, device, real)):
             text = "crashed: " + result["crash"] if "crash" in result else verdict(case, result)
             if text:
                 failed.setdefault(case.row.name, []).append(f"FAILED on {device}: {case.text()}: {text}")
