@@ -12,11 +12,13 @@
 #include "tern/core/shape.h"
 #include "tern/core/state_dict.h"
 #include "tern/core/tensor.h"
+#include "tern/device/capture.h"
 #include "tern/device/cuda.h"
 #include "tern/device/event.h"
 #include "tern/device/registry.h"
 #include "tern/device/simulation.h"
 #include "tern/device/stream.h"
+#include "tern/kernels/precision.h"
 #include "tern/kernels/profiler.h"
 
 // Gradients.

@@ -97,6 +97,43 @@ TEST_F(Gpu, Products) {
   expect_same([](Inputs x) { return conv2d(x[0], x[1], x[2]); }, {image, weight, bias}, 1e-4, 1e-4);
 }
 
+TEST_F(Gpu, ProductsOfFloat32AreAsExactAsThePrecisionAsksFor) {
+  const Tensor a = rand({256, 256}), b = rand({256, 256});
+  const Tensor exact = matmul(a.to(float64), b.to(float64)), x = a.to("cuda:0"), y = b.to("cuda:0");
+  const auto error = [&](const Tensor& product) {
+    return max(abs(product.cpu().to(float64) - exact) / exact).item<double>();
+  };
+  const double highest = error(matmul(x, y));
+  EXPECT_LT(highest, 1e-5);
+  set_float32_matmul_precision("high");
+  const double high = error(matmul(x, y));
+  set_float32_matmul_precision("medium");
+  const double medium = error(matmul(x, y));
+  set_float32_matmul_precision("highest");
+  EXPECT_LT(high, 2e-3);
+  EXPECT_LT(medium, 2e-2);
+  EXPECT_EQ(error(matmul(x, y)), highest);
+  if (cuda::get_device_properties("cuda:0").major >= 8) {
+    EXPECT_GT(high, highest);
+    EXPECT_GE(medium, high);
+  }
+}
+
+TEST_F(Gpu, ConvolutionsOfFloat32AreExactUnlessTf32IsAllowed) {
+  const Tensor image = rand({4, 64, 32, 32}), weight = rand({64, 64, 3, 3});
+  const Tensor exact = conv2d(image.to(float64), weight.to(float64)), x = image.to("cuda:0"),
+               w = weight.to("cuda:0");
+  const auto error = [&](const Tensor& y) {
+    return max(abs(y.cpu().to(float64) - exact) / exact).item<double>();
+  };
+  const double full = error(conv2d(x, w));
+  EXPECT_LT(full, 1e-5);
+  set_cudnn_allow_tf32(true);
+  EXPECT_LT(error(conv2d(x, w)), 2e-3);
+  set_cudnn_allow_tf32(false);
+  EXPECT_EQ(error(conv2d(x, w)), full);
+}
+
 TEST_F(Gpu, SortsAndScans) {
   const Tensor x = randn({7, 3000});
   expect_same([](Inputs t) { return argsort(t[0], -1); }, {x}, 0, 0);

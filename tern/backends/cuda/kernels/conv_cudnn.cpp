@@ -1,6 +1,6 @@
 // Convolutions by cuDNN's graph API: a graph of one operation, the first engine of the heuristic that takes
-// it, and a plan that is kept for the shape. Engines that may give another result next time, that round
-// float32 to fewer bits, or that convert inputs down are passed over.
+// it, and a plan that is kept for the shape. Engines that may give another result next time, that convert
+// inputs down, or that round float32 to TF32 where set_cudnn_allow_tf32() does not allow it are passed over.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -14,6 +14,7 @@
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/conv.h"
 #include "tern/device/plugin.h"
+#include "tern/kernels/precision.h"
 
 namespace tern::cuda_backend {
 namespace {
@@ -25,10 +26,11 @@ struct Problem {
   Conv2dShape shape;
   Pass pass;
   int64_t gpu, dtype, image_align, weight_align, out_align;
+  int64_t tf32;  ///< whether float32 may be rounded
 
   bool operator==(const Problem& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
 };
-static_assert(sizeof(Problem) == 22 * sizeof(int64_t), "compared as bytes");
+static_assert(sizeof(Problem) == 23 * sizeof(int64_t), "compared as bytes");
 
 struct Hash {
   size_t operator()(const Problem& problem) const {
@@ -99,7 +101,7 @@ class Plan {
     graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
     if (!graph.try_finish()) return;
     for (cudnnBackendHeurMode_t heuristic : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-      if (choose(handle, graph, heuristic, dtype)) return;
+      if (choose(handle, graph, heuristic, problem)) return;
   }
 
   /// False when no engine takes the problem.
@@ -162,7 +164,8 @@ class Plan {
   }
 
   /// Makes the plan of the first engine that will do; false when there is none.
-  bool choose(cudnnHandle_t handle, const Descriptor& graph, cudnnBackendHeurMode_t mode, DType dtype) {
+  bool choose(cudnnHandle_t handle, const Descriptor& graph, cudnnBackendHeurMode_t mode,
+              const Problem& problem) {
     Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
@@ -184,7 +187,7 @@ class Plan {
                                                         handles.data()) != CUDNN_STATUS_SUCCESS)
       return false;
     for (size_t i = 0; i < static_cast<size_t>(std::min(found, count)); ++i) {
-      if (!is_exact(configurations[i], dtype)) continue;
+      if (!is_exact(configurations[i], problem)) continue;
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configurations[i]);
@@ -203,7 +206,7 @@ class Plan {
   }
 
   /// Whether an engine gives the same result every time and computes in the precision that was asked for.
-  static bool is_exact(const Descriptor& configuration, DType dtype) {
+  static bool is_exact(const Descriptor& configuration, const Problem& problem) {
     const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     cudnnBackendDescriptor_t handle = engine.get();
     int64_t count = 0;
@@ -211,6 +214,7 @@ class Plan {
                                           CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
                                           &handle) != CUDNN_STATUS_SUCCESS)
       return false;
+    const bool full_float32 = problem.dtype == static_cast<int64_t>(DType::Float32) && problem.tf32 == 0;
     std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
     if (cudnn()->cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                           CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
@@ -221,7 +225,7 @@ class Plan {
                         [&](cudnnBackendNumericalNote_t note) {
                           return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
                                  note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-                                 (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && dtype == DType::Float32);
+                                 (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && full_float32);
                         });
   }
 
@@ -257,8 +261,14 @@ bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape
   const int64_t gpu = stream_of(context.stream).gpu().number();
   cudnnHandle_t& handle = all.handles[gpu];
   if (handle == nullptr) check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
-  const Problem problem{
-      shape, pass, gpu, static_cast<int64_t>(dtype), alignment(image), alignment(weight), alignment(out)};
+  const Problem problem{shape,
+                        pass,
+                        gpu,
+                        static_cast<int64_t>(dtype),
+                        alignment(image),
+                        alignment(weight),
+                        alignment(out),
+                        dtype == DType::Float32 && cudnn_allow_tf32()};
   std::unique_ptr<Plan>& plan = all.plans[problem];
   if (!plan) plan = std::make_unique<Plan>(handle, problem);
   if (!plan->usable()) return false;

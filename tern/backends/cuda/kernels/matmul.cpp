@@ -15,6 +15,7 @@
 #include "tern/backends/cuda/library.h"
 #include "tern/base/check.h"
 #include "tern/device/plugin.h"
+#include "tern/kernels/precision.h"
 
 #define TERN_LT_CALL(...)                                                                             \
   do {                                                                                                \
@@ -103,6 +104,7 @@ struct Problem {
   int64_t gpu, dtype, m, n, k, left_transposed, right_transposed, left_ld, right_ld, c_ld, out_ld;
   int64_t batch, left_stride, right_stride, c_stride, out_stride;
   int64_t epilogue, left_align, right_align, c_align, out_align;
+  int64_t compute;  ///< cublasComputeType_t
   bool operator==(const Problem&) const = default;
 };
 struct Hash {
@@ -128,6 +130,20 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
+/// What set_float32_matmul_precision() allows; 16-bit floats are summed in float32 either way.
+cublasComputeType_t compute_type(DType dtype) {
+  if (dtype == DType::Float64) return CUBLAS_COMPUTE_64F;
+  if (dtype != DType::Float32) return CUBLAS_COMPUTE_32F;
+  switch (kernels::float32_matmul()) {
+    case kernels::Float32Matmul::High:
+      return CUBLAS_COMPUTE_32F_FAST_TF32;
+    case kernels::Float32Matmul::Medium:
+      return CUBLAS_COMPUTE_32F_FAST_16BF;
+    default:
+      return CUBLAS_COMPUTE_32F;
+  }
+}
+
 /// The largest power of two up to 16 that divides an address, in bytes.
 int64_t alignment(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data);
@@ -143,7 +159,7 @@ class Plan {
     const auto dtype = static_cast<DType>(p.dtype);
     const cudaDataType_t type = data_type(dtype);
     const bool wide = dtype == DType::Float64;
-    TERN_LT_CALL(cublasLtMatmulDescCreate(&operation_, wide ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+    TERN_LT_CALL(cublasLtMatmulDescCreate(&operation_, static_cast<cublasComputeType_t>(p.compute),
                                           wide ? CUDA_R_64F : CUDA_R_32F));
     const cublasOperation_t left = p.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t right = p.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -381,7 +397,8 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
                           .left_align = alignment(left_data),
                           .right_align = alignment(right_data),
                           .c_align = alignment(c_data),
-                          .out_align = alignment(out_data)};
+                          .out_align = alignment(out_data),
+                          .compute = compute_type(args.dtype)};
     std::unique_ptr<Plan>& plan = all.plans[problem];
     if (!plan) plan = std::make_unique<Plan>(handle, problem);
     plan->run(context, handle, alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data,

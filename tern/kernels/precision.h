@@ -1,0 +1,31 @@
+// How exactly kernels compute products of float32, for the whole process. Backends read it at every launch;
+// those that know one way only, like the CPU, which always computes float32, need not. Mixed precision, which
+// changes dtypes, is in ops/autocast.h.
+#pragma once
+
+#include <string_view>
+
+namespace tern {
+
+/// Sets how GPUs compute matrix products of float32, gradients included, as in PyTorch: "highest" in float32,
+/// "high" with inputs rounded to TF32 (10 bits of mantissa), "medium" to bfloat16 (7 bits); sums stay
+/// float32. "highest" at first. Products that follow on any thread heed it. ValueError for any other text.
+/// The CPU computes float32 whatever it says.
+void set_float32_matmul_precision(std::string_view precision);
+/// "highest", "high" or "medium".
+std::string_view get_float32_matmul_precision() noexcept;
+
+/// Whether convolutions of float32 on GPUs may round their inputs to TF32: torch.backends.cudnn.allow_tf32,
+/// but false at first, where PyTorch allows it: float32 means float32 until somebody asks for less.
+void set_cudnn_allow_tf32(bool allow) noexcept;
+bool cudnn_allow_tf32() noexcept;
+
+namespace kernels {
+
+enum class Float32Matmul : int { Highest, High, Medium };
+
+/// What set_float32_matmul_precision() set.
+Float32Matmul float32_matmul() noexcept;
+
+}  // namespace kernels
+}  // namespace tern

@@ -1,0 +1,42 @@
+// The settings of precision. What GPUs make of them is in tests/backends/cuda.
+#include "tern/kernels/precision.h"
+
+#include <gtest/gtest.h>
+
+#include "tern/base/error.h"
+#include "tests/support/expect_error.h"
+
+namespace tern {
+namespace {
+
+TEST(Float32MatmulPrecision, IsHighestAtFirstAndIsKept) {
+  EXPECT_EQ(get_float32_matmul_precision(), "highest");
+  EXPECT_EQ(kernels::float32_matmul(), kernels::Float32Matmul::Highest);
+  set_float32_matmul_precision("high");
+  EXPECT_EQ(get_float32_matmul_precision(), "high");
+  EXPECT_EQ(kernels::float32_matmul(), kernels::Float32Matmul::High);
+  set_float32_matmul_precision("medium");
+  EXPECT_EQ(get_float32_matmul_precision(), "medium");
+  set_float32_matmul_precision("highest");
+  EXPECT_EQ(get_float32_matmul_precision(), "highest");
+}
+
+TEST(Float32MatmulPrecision, OtherWordsAreErrorsThatChangeNothing) {
+  set_float32_matmul_precision("high");
+  expect_error<ValueError>(
+      [] { set_float32_matmul_precision("tf32"); },
+      "set_float32_matmul_precision: tf32 is not one of 'highest', 'high', or 'medium': the "
+      "precision stays 'high'");
+  EXPECT_EQ(get_float32_matmul_precision(), "high");
+  set_float32_matmul_precision("highest");
+}
+
+TEST(CudnnAllowTf32, IsOffAtFirst) {
+  EXPECT_FALSE(cudnn_allow_tf32());
+  set_cudnn_allow_tf32(true);
+  EXPECT_TRUE(cudnn_allow_tf32());
+  set_cudnn_allow_tf32(false);
+}
+
+}  // namespace
+}  // namespace tern
