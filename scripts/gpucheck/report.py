@@ -1,0 +1,110 @@
+"""The report of the check on a GPU: JSON, and the page for docs/."""
+
+import json
+import os
+import pathlib
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
+import gpu_compare  # noqa: E402
+
+MARKS = {"passed": "passed", "failed": "**failed**", "skipped": "skipped"}
+
+
+def status_of(parts):
+    statuses = {each["status"] for each in parts}
+    return "failed" if "failed" in statuses else "passed" if "passed" in statuses else "skipped"
+
+
+def counts_of(parts):
+    sums = {key: sum(each.get(key, 0) for each in parts) for key in ("passed", "failed", "skipped")}
+    return ", ".join(f"{count} {key}" for key, count in sums.items() if count)
+
+
+def cell(text):
+    return " ".join(str(text).replace("|", "\\|").split())
+
+
+def machine_lines(facts):
+    lines = []
+    for card in facts.get("gpu") or []:
+        lines.append(f"- {card.get('name')}, {card.get('memory.total')}, compute capability {card.get('compute_cap')}, up to "
+                     f"{card.get('clocks.max.sm')}, {card.get('power.limit')}; driver {card.get('driver_version')}")
+    if not facts.get("gpu"):
+        lines.append(f"- devices: {', '.join(each['name'] or '' for each in facts.get('devices', []))}")
+    torch = facts.get("torch")
+    lines.append(f"- CUDA: the driver's {facts.get('cuda_of_driver')}, toolkit {facts.get('toolkit')}; "
+                 + (f"PyTorch {torch['version']} with CUDA {torch.get('cuda')} and cuDNN {torch.get('cudnn')}" if torch else "no PyTorch"))
+    lines.append(f"- {facts.get('processor')}, {facts.get('cores')} cores, {facts.get('memory_bytes', 0) / (1 << 30):.0f} GiB; {facts.get('system')}")
+    lines.append(f"- {facts.get('tern')}, {facts.get('commit')}")
+    return lines
+
+
+def figures_lines(figures):
+    lines = []
+    if lenet := figures.get("lenet"):
+        lines += ["", f"LeNet on {lenet['data']}, three epochs, one seed:", "", "| | CPU | GPU |", "|---|---|---|",
+                  f"| loss of the first step | {lenet['first_loss_cpu']:.6f} | {lenet['first_loss_gpu']:.6f} |",
+                  f"| right at the end | {lenet['accuracy_cpu']:.2%} | {lenet['accuracy_gpu']:.2%} |",
+                  f"| the whole program | {lenet['seconds_cpu']:.1f} s | {lenet['seconds_gpu']:.1f} s |"]
+    if soak := figures.get("soak"):
+        lines += ["", f"Memory of a training over {soak['steps']} steps, after the first tenth and at the end: in tensors "
+                      f"{soak['first']['allocated']} and {soak['last']['allocated']} bytes, reserved {soak['first']['reserved']} and "
+                      f"{soak['last']['reserved']}, of the process on the host {soak['first']['resident']} and {soak['last']['resident']}."]
+    return lines
+
+
+def markdown(report):
+    title = "# Tern on a GPU" + (" (SIMULATED: no figure here is a GPU's)" if report["simulated"] else "")
+    lines = [title, "", "Written by `make gpu-check`: what was run, on what, and every figure beside PyTorch's in the same run.", "",
+             f"Measured on {report['facts'].get('date')}.", "", *machine_lines(report["facts"]), "", "## Checks", "",
+             "| stage | what | result | tests | seconds | notes |", "|---|---|---|---|---|---|"]
+    for stage in report["stages"]:
+        notes = stage.get("reason") or "; ".join(f"{each['name']}: {each['reason']}" for each in stage["parts"] if each.get("reason"))
+        lines.append(f"| {stage['name']} | {stage['what']} | {MARKS[stage['status']]} | {counts_of(stage['parts'])} | {stage['seconds']:.0f} | "
+                     f"{cell(notes)} |")
+    failed = [(stage["name"], each["name"], fault) for stage in report["stages"] for each in stage["parts"] for fault in each.get("failures", [])]
+    if failed:
+        lines += ["", "### What failed", ""]
+        for stage, name, fault in failed[:60]:
+            lines += [f"- {stage}, {name}: `{fault['test']}`", "", "  ```", *(f"  {line}" for line in fault["text"].splitlines()), "  ```", ""]
+        if len(failed) > 60:
+            lines.append(f"And {len(failed) - 60} more; the JSON has them all.")
+    lines += figures_lines(report["figures"])
+    if bench := report["figures"].get("bench"):
+        lines += ["", "## Speed", "", gpu_compare.markdown(bench).rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def write(report, folder, stem="gpu-results"):
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, text in ((".json", json.dumps(report, indent=1) + "\n"), (".md", markdown(report))):
+        part = folder / f".{stem}{suffix}.part"
+        part.write_text(text)
+        os.replace(part, folder / f"{stem}{suffix}")
+
+
+def merged(reports, order):
+    """One report of several runs on one kind of machine: of each stage the last that ran. Raises ValueError where they do not fit."""
+    reports = sorted(reports, key=lambda each: each.get("finished", ""))
+    cards = {tuple(card.get("name") for card in each["facts"].get("gpu", [])) for each in reports}
+    if len(cards) > 1:
+        raise ValueError(f"the reports are of different GPUs: {', '.join(str(card) for card in sorted(cards))}")
+    if len({each["facts"].get("commit") for each in reports}) > 1:
+        raise ValueError("the reports are of different versions of Tern")
+    if len({each["simulated"] for each in reports}) > 1:
+        raise ValueError("some of the reports are of simulated GPUs")
+    stages, figures = {}, {}
+    for each in reports:
+        ran = {stage["name"]: stage for stage in each["stages"] if stage["parts"]}
+        stages.update({stage["name"]: stage for stage in each["stages"] if stage["name"] not in stages})
+        stages.update(ran)
+        figures.update(each["figures"])
+    listed = [stages[name] for name in order if name in stages]
+    return {**reports[-1], "stages": listed, "figures": figures}
+
+
+def finished():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
