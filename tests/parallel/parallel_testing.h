@@ -1,4 +1,4 @@
-// What the tests of many devices share: four simulated GPUs for each test, comparisons across devices, and
+// What the tests of many devices share: four GPUs for each test, comparisons across devices, and
 // counting of copies.
 #pragma once
 
@@ -11,6 +11,7 @@
 
 #include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
+#include "tern/base/env.h"
 #include "tern/core/generator.h"
 #include "tern/device/cuda.h"
 #include "tern/device/launch.h"
@@ -31,13 +32,22 @@
 
 namespace tern::parallel {
 
+/// Four simulated GPUs for each test; with TERN_LOGICAL_GPUS=4 four parts of a real one.
 class ParallelTest : public testing::Test {
  protected:
   void SetUp() override {
-    simulate_gpus({.gpus = 4});
+    if (real())
+      ASSERT_GE(cuda::device_count(), 4) << cuda::unavailable_reason();
+    else
+      simulate_gpus({.gpus = 4});
     manual_seed(1);
   }
-  void TearDown() override { simulate_gpus({.gpus = 0}); }
+  void TearDown() override {
+    if (!real()) simulate_gpus({.gpus = 0});
+  }
+
+ private:
+  static bool real() { return env_text("TERN_LOGICAL_GPUS").has_value(); }
 };
 
 inline std::vector<Device> first_gpus(int count) {
