@@ -2,12 +2,13 @@
 # The build itself is CMake's: see CMakePresets.json for the presets and `make help` for the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench bench-checkpoints docs format format-check check-includes install clean
+.PHONY: help setup build demo test bench bench-checkpoints gpu-bundle gpu-check docs format format-check check-includes install clean
 
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
 DEMO_ARGS ?=
 BENCH_ARGS ?=
+GPU_ARGS ?=
 
 help:  ## Print this list
 	@grep -E '^[a-z-]+:.*  ## ' $(firstword $(MAKEFILE_LIST)) | sed -E 's/^([a-z-]+):.*  ## (.*)/  make \1|\2/' | \
@@ -42,6 +43,21 @@ bench-checkpoints:  ## The same for checkpoints; figures go to docs/checkpoint-b
 	cmake --build --preset release --target checkpoint_peer tern_cli copy_tool module_tool resume_tool logits_tool
 	python=$$(scripts/bench_env) && bench/checkpoints.py --bin build/bin --python "$$python" \
 	  --json docs/checkpoint-benchmarks.json --markdown docs/checkpoint-benchmarks.md $(BENCH_ARGS)
+
+gpu-bundle:  ## Pack programs, tests and benchmarks for a machine with a GPU into out/gpu-bundle (GPU_ARGS: see scripts/gpu_bundle --help)
+	@scripts/setup --test
+	cmake --preset release -DTERN_BUILD_BENCH=ON -DTERN_CUDA=ON $(CMAKE_ARGS)
+	cmake --build --preset release
+	scripts/gpu_bundle $(GPU_ARGS)
+
+gpu-check:  ## Run all tests and benchmarks on this machine's GPU; results go to docs/gpu-results.md and .json (GPU_ARGS: see scripts/gpu_check.py --help)
+	@scripts/setup --test
+	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
+	cmake --build --preset release --target product
+	scripts/gpu_check.py --have-gpu
+	cmake --build --preset release
+	python=python3; $$python -c 'import torch; assert torch.cuda.is_available()' 2>/dev/null || python=$$(scripts/bench_env); \
+	  scripts/gpu_check.py --python "$$python" $(GPU_ARGS)
 
 docs:  ## Build the reference with Doxygen into build/docs/html
 	@scripts/setup --docs

@@ -3,7 +3,7 @@
 
 Each side is a process that times one case when asked; they take turns within every round, and the figures are medians over the
 rounds. A side that fails or is missing leaves its column empty, with the reason. scripts/gpu_check.py runs this as its stage
-`bench`; a new row is a line in ROWS and a case of that name in gpu_peer.cpp and its counterparts.
+`bench`; a new row is a line in rows() and a case of that name in gpu_peer.cpp and its counterparts.
 """
 
 import argparse

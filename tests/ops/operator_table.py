@@ -3,7 +3,7 @@
 # side is the helper program operator_tool.cpp, named by TERN_OPERATOR_TOOL.
 #   operator_table.py [NAME...]   runs the rows of these operators only
 #   --real                        on the machine's GPU, as cuda:0, and neither on the CPU nor on a simulated one
-#   --family NAME                 runs this family only
+#   --family NAME                 runs this family only, and looks for no operators without a row
 
 import argparse
 import os
@@ -67,7 +67,7 @@ def main():
     devices = ("cuda:0",) if options.real else DEVICES
     begin = time.monotonic()
     rows = [row for family in FAMILIES for row in family.ROWS]
-    without = sorted(public_operators() - {row.name for row in rows})
+    without = [] if options.family else sorted(public_operators() - {row.name for row in rows})
     if without:
         print(f"FAILED: operators without a row: {', '.join(without)}")
     passed = failed = unanswered = 0

@@ -1,0 +1,91 @@
+# The check on a GPU (scripts/gpu_check.py) itself, without one: it says so; on simulated GPUs it runs and marks its report; tests that
+# crash, hang, or end all use of the GPU are named and cost no others.
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
+from gpucheck import report, run  # noqa: E402
+
+# A program as GoogleTest makes them.
+FAKE = """#!{python}
+import os, sys, time
+names = ["First", "Crashes", "Wrong", "Sticky", "AfterSticky", "Hangs", "Skips", "Last"]
+chosen = sys.argv[-1].split("=", 1)[1]
+chosen = names if chosen == "*" else [name.split(".")[1] for name in chosen.split(":")]
+if sys.argv[1] == "--gtest_list_tests":
+    print("Suite.")
+    print("".join(f"  {{name}}\\n" for name in names), end="")
+    sys.exit(0)
+sticky = False
+for name in chosen:
+    print(f"[ RUN      ] Suite.{{name}}", flush=True)
+    if name == "Crashes": os.abort()
+    if name == "Hangs": time.sleep(60)
+    if name == "Sticky":
+        print("illegal address. The error is sticky: nothing can be done")
+        sticky = True
+    if name == "Wrong": print("expected 1, got 2")
+    word = "FAILED  " if sticky or name == "Wrong" else "SKIPPED " if name == "Skips" else "      OK"
+    print(f"[ {{word}} ] Suite.{{name}} (0 ms)", flush=True)
+"""
+
+
+def test_runner(folder):
+    program = folder / "fake_tests"
+    program.write_text(FAKE.format(python=sys.executable))
+    program.chmod(0o755)
+    result = run.run_tests("fake", program, folder / "fake.log", dict(os.environ), 60, silent_s=1.5)
+    assert result["status"] == "failed", result
+    assert [fault["test"] for fault in result["failures"]] == ["Suite.Crashes", "Suite.Wrong", "Suite.Sticky", "Suite.Hangs"], result
+    assert (result["passed"], result["skipped"]) == (3, 1), result  # First, AfterSticky and Last
+    assert "SIGABRT" in result["failures"][0]["text"] and "silent" in result["failures"][3]["text"], result
+
+
+def test_reports_are_joined():
+    def made(time, commit="a", **stages):
+        return {"simulated": False, "facts": {"gpu": [{"name": "GPU"}], "commit": commit}, "figures": {}, "finished": time,
+                "stages": [{"name": name, "what": "", "status": status, "seconds": 1, "parts": [{"name": name, "status": status}] if status != "skipped" else []}
+                           for name, status in stages.items()]}
+
+    joined = report.merged([made("2", rooms="skipped", bench="passed"), made("1", rooms="passed", bench="skipped")], ["rooms", "bench"])
+    assert [stage["status"] for stage in joined["stages"]] == ["passed", "passed"], joined
+    try:
+        report.merged([made("1", rooms="passed"), made("2", "b", rooms="passed")], ["rooms"])
+        raise AssertionError("reports of two versions were joined")
+    except ValueError:
+        pass
+
+
+def check(*arguments, **environment):
+    build = pathlib.Path(os.environ["TERN_PROGRAM"]).parent.parent
+    env = {key: value for key, value in os.environ.items() if not key.startswith("TERN_")}
+    return subprocess.run([sys.executable, ROOT / "scripts/gpu_check.py", "--no-build", "--build", build, *arguments], env={**env, **environment},
+                          capture_output=True, text=True)
+
+
+def test_without_a_gpu(folder):
+    # Where there is one, it is hidden.
+    outcome = check("--output", folder / "none", CUDA_VISIBLE_DEVICES="")
+    assert outcome.returncode == 3 and "gpu-check: no GPU: " in outcome.stderr, outcome
+
+
+def test_simulated(folder):
+    outcome = check("--simulate", "--only", "examples,soak", "--output", folder / "out")
+    assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    made = json.loads((folder / "out/gpu-results.json").read_text())
+    assert made["simulated"] and {stage["name"]: stage["status"] for stage in made["stages"]}["rooms"] == "skipped", made
+    assert "SIMULATED" in (folder / "out/gpu-results.md").read_text()
+
+
+with tempfile.TemporaryDirectory(prefix="tern-gpu-check-") as name:
+    test_runner(pathlib.Path(name))
+    test_reports_are_joined()
+    test_without_a_gpu(pathlib.Path(name))
+    test_simulated(pathlib.Path(name))
+print("the check on a GPU names what fails, and goes on")
