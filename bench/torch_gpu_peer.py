@@ -48,6 +48,8 @@ def training_step(net, make_optimizer, x, y):
         loss = torch.compile(loss, mode="reduce-overhead")
 
     def step():
+        if options.compiled:
+            torch.compiler.cudagraph_mark_step_begin()
         optimizer.zero_grad()
         loss(x, y).backward()
         optimizer.step()

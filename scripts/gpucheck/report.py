@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import sys
 import time
 
@@ -10,6 +11,18 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "
 import gpu_compare  # noqa: E402
 
 MARKS = {"passed": "passed", "failed": "**failed**", "skipped": "skipped"}
+
+
+def without_folders(value):
+    """The value with all absolute paths cut short: where things lay on that machine is nobody's business."""
+    if isinstance(value, dict):
+        return {key: without_folders(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [without_folders(each) for each in value]
+    if isinstance(value, str):
+        value = re.sub(r"(?<![\w.])/(?:[\w.+@-]+/)*(?=(?:tests|tern|bench|examples)/)", "", value)
+        return re.sub(r"(?<![\w.])/(?:[\w.+@-]+/)+", "", value)
+    return value
 
 
 def status_of(parts):
@@ -44,7 +57,7 @@ def machine_lines(facts):
 def figures_lines(figures):
     lines = []
     if lenet := figures.get("lenet"):
-        lines += ["", f"LeNet on {lenet['data']}, three epochs, one seed:", "", "| | CPU | GPU |", "|---|---|---|",
+        lines += ["", f"LeNet on {lenet['data']}, one seed, epochs: {lenet['epochs']}:", "", "| | CPU | GPU |", "|---|---|---|",
                   f"| loss of the first step | {lenet['first_loss_cpu']:.6f} | {lenet['first_loss_gpu']:.6f} |",
                   f"| right at the end | {lenet['accuracy_cpu']:.2%} | {lenet['accuracy_gpu']:.2%} |",
                   f"| the whole program | {lenet['seconds_cpu']:.1f} s | {lenet['seconds_gpu']:.1f} s |"]
@@ -78,7 +91,7 @@ def markdown(report):
 
 
 def write(report, folder, stem="gpu-results"):
-    folder = pathlib.Path(folder)
+    folder, report = pathlib.Path(folder), without_folders(report)
     folder.mkdir(parents=True, exist_ok=True)
     for suffix, text in ((".json", json.dumps(report, indent=1) + "\n"), (".md", markdown(report))):
         part = folder / f".{stem}{suffix}.part"

@@ -87,7 +87,6 @@ class Check:
         folders = []
         if asked.returncode == 0:
             site = pathlib.Path(asked.stdout.strip())
-            self.torch_site = site
             folders = sorted({p.parent for name in ("libcublasLt.so.*", "libcudnn.so.*") for p in (site / "nvidia").glob(f"*/lib/{name}")})
         for toolkit in sorted(pathlib.Path("/usr/local").glob("cuda*/lib64"), reverse=True):
             if not folders and (list(toolkit.glob("libcublasLt.so.*")) or list(toolkit.glob("libcudnn.so.*"))):
@@ -121,10 +120,10 @@ class Check:
         without = ":".join(filter(None, without))
         return f"{only}-{without}" if without else only
 
-    def tests(self, stage, name, env, limit_s=1e9, only="*", wrapper=(), label=""):
+    def tests(self, stage, name, env, limit_s=1e9, only="*", wrapper=(), label="", silent_s=180):
         program = f"test_{name}"
         return run.run_tests(label or name, self.bin / program, self.log(stage, label or name), self.env(**env), self.left(limit_s),
-                             self.pattern(program, only), wrapper)
+                             self.pattern(program, only), wrapper, silent_s)
 
     def program(self, stage, name, command, env, limit_s=1e9, cwd=None):
         return run.run(command, self.log(stage, name), self.env(**env), self.left(limit_s), cwd=cwd)
@@ -177,7 +176,8 @@ def gather_facts(check):
         "toolkit": (re.findall(r"release ([\d.]+)", first_line([nvcc, "--version"])) or [None])[0],
         "torch": dict(zip(("version", "cuda", "cudnn", "sees_gpu"), torch.split())) if torch else None,
         "python": sys.version.split()[0],
-        "libraries_from": check.library_folders,
+        "libraries_of": "PyTorch" if any("site-packages" in folder for folder in check.library_folders) else
+                        "the toolkit" if check.library_folders else "the system",
         "tern": first_line([check.bin / "tern", "--version"], check.env()),
         "commit": packed_commit(check),
         "processor": processor(),
@@ -262,10 +262,9 @@ def fresh_folder(check, name):
 
 def lenet(check):
     """The same training on the CPU and on the GPU."""
-    parts, results = [], {}
+    parts, results, epochs = [], {}, "1" if check.simulated else "3"
     for name, device, env in (("cpu", "cpu", {"CUDA_VISIBLE_DEVICES": "", "TERN_SIM_GPUS": None}), ("gpu", "cuda:0", {})):
         folder = fresh_folder(check, f"lenet-{name}")
-        epochs = "1" if check.simulated else "3"
         outcome = train(check, "lenet", name, folder, "--epochs", epochs, "--batch-size", "64", "--device", device, **env)
         if outcome.ok:
             results[name] = (*metrics_of(folder), outcome.seconds)
@@ -274,7 +273,7 @@ def lenet(check):
             parts.append(part(f"training on {device}", "failed", reason=outcome.how(), failures=[failure("tern train", outcome.last_lines())]))
     if len(results) == 2:
         (here, right_here, seconds_here), (there, right_there, seconds_there) = results["cpu"], results["gpu"]
-        check.figures["lenet"] = {"data": "MNIST" if check.mnist else "digits", "first_loss_cpu": here, "first_loss_gpu": there,
+        check.figures["lenet"] = {"data": "MNIST" if check.mnist else "digits", "epochs": int(epochs), "first_loss_cpu": here, "first_loss_gpu": there,
                                   "accuracy_cpu": right_here, "accuracy_gpu": right_there, "seconds_cpu": seconds_here,
                                   "seconds_gpu": seconds_there}
         parts.append(judged("first loss", abs(here - there) <= 1e-4, f"{there:.6f}, on the CPU {here:.6f}; bar: within 1e-4"))
@@ -457,7 +456,7 @@ def sanitizer(check):
             label = f"{tool}-{test.removeprefix('test_')}"
             wrapper = [program, "--tool", tool, "--print-limit", "20", "--error-exitcode", "99", *extra]
             limit = check.left() / (2 * len(SANITIZED) - len(parts)) * 1.5
-            result = check.tests("sanitizer", test.removeprefix("test_"), {"TERN_TEST_DEVICE": "cuda:0" if i else None}, limit, only, wrapper, label)
+            result = check.tests("sanitizer", test.removeprefix("test_"), {"TERN_TEST_DEVICE": "cuda:0" if i else None}, limit, only, wrapper, label, silent_s=600)
             text = check.log("sanitizer", label).read_text(errors="replace")
             counts = [int(n) for n in re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)]
             findings = [line for line in text.splitlines() if line.startswith("=========") and ("Invalid" in line or "hazard" in line or "Error" in line)]

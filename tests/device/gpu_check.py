@@ -62,6 +62,11 @@ def test_reports_are_joined():
         pass
 
 
+def test_no_folders_in_reports():
+    text = report.without_folders({"a": ["at /home/me/tern/tests/ops/x.cpp:3, 5.1 GB/s, in /opt/python/site/torch.py", 1]})
+    assert text == {"a": ["at tests/ops/x.cpp:3, 5.1 GB/s, in torch.py", 1]}, text
+
+
 def check(*arguments, **environment):
     build = pathlib.Path(os.environ["TERN_PROGRAM"]).parent.parent
     env = {key: value for key, value in os.environ.items() if not key.startswith("TERN_")}
@@ -86,6 +91,7 @@ def test_simulated(folder):
 with tempfile.TemporaryDirectory(prefix="tern-gpu-check-") as name:
     test_runner(pathlib.Path(name))
     test_reports_are_joined()
+    test_no_folders_in_reports()
     test_without_a_gpu(pathlib.Path(name))
     test_simulated(pathlib.Path(name))
 print("the check on a GPU names what fails, and goes on")
