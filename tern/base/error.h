@@ -54,6 +54,10 @@ struct AutogradError : Error {
 struct OutOfMemoryError : Error {
   using Error::Error;
 };
+/// A step that cannot be recorded for replay.
+struct CaptureError : Error {
+  using Error::Error;
+};
 /// The operating system refused a file operation; the text names path, operation and cause.
 struct IoError : Error {
   using Error::Error;

@@ -114,6 +114,9 @@ void add_options(CLI::App& command, Arguments& a) {
                   "Keep the last N checkpoints as checkpoint-STEP.pt, and the one with the lowest test loss")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
+  command.add_flag(
+      "--capture", a.training.capture,
+      "Record the step of full batches and replay it: the same numbers without the cost of operators");
   command
       .add_option("--profile", a.training.profile,
                   "Record every kernel, copy and wait, print the operators that took most time, and write a "
@@ -159,6 +162,7 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
     if (auto* v = find("--log-every", saved.info, "log_every")) a.training.log_every = v->as_int();
     if (auto* v = find("--save-every", saved.info, "save_every")) a.training.save_every = v->as_int();
     if (auto* v = find("--keep", saved.info, "keep")) a.training.keep = v->as_int();
+    if (auto* v = find("--capture", saved.info, "capture")) a.training.capture = v->as_bool();
     if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
   });
   // A momentum that was saved means nothing to another optimizer, which fit() will refuse.

@@ -242,10 +242,12 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   fit.info.set("log_every", options.log_every);
   fit.info.set("save_every", options.save_every);
   fit.info.set("keep", options.keep);
+  fit.info.set("capture", options.capture);
   fit.info.set("demo", options.is_demo);
   fit.log_every = options.log_every;
   fit.save_every = options.save_every;
   fit.keep = options.keep;
+  fit.capture = options.capture;
   fit.on_batch = [&](const train::Position& at) { reporter.batch(at, "epoch", settings.batch_size); };
   fit.on_test_batch = [&](const train::Position& at) { reporter.batch(at, "test", test_batch); };
   fit.on_step = [&](const train::StepReport& report) { reporter.step(report); };

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <random>
 
+#include "tern/core/recording.h"
+
 namespace tern {
 
 struct Generator::Shared {
@@ -26,9 +28,14 @@ void Generator::set_state(State state) {
 }
 
 Generator::State Generator::reserve(uint64_t counters) {
-  std::lock_guard lock(shared_->mutex);
-  State before = shared_->state;
-  shared_->state.position += counters;
+  State before;
+  {
+    std::lock_guard lock(shared_->mutex);
+    before = shared_->state;
+    shared_->state.position += counters;
+  }
+  if (detail::step_recorder) [[unlikely]]
+    detail::step_recorder->random_reserved(*this, before, counters);
   return before;
 }
 

@@ -56,6 +56,8 @@ class Generator {
   void set_state(State state);
   /// Takes `counters` Philox counters and returns the seed and the first of them.
   State reserve(uint64_t counters);
+  /// True for handles that share their position.
+  bool same_as(const Generator& other) const noexcept { return shared_ == other.shared_; }
 
  private:
   struct Shared;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tern/base/check.h"
+#include "tern/core/recording.h"
 
 namespace tern {
 namespace {
@@ -25,6 +26,8 @@ Memory& memory_of(Device device) {
 }
 
 }  // namespace
+
+constinit thread_local StepRecorder* detail::step_recorder = nullptr;
 
 void register_memory(DeviceType type, Memory* memory) {
   memories[static_cast<size_t>(type)].store(memory, std::memory_order_release);
@@ -88,13 +91,18 @@ Storage storage_from_blob(void* data, size_t nbytes, std::function<void()> relea
 void copy_to_host(void* host, const StorageImpl& from, size_t offset, size_t nbytes) {
   TERN_CHECK(offset <= from.nbytes() && nbytes <= from.nbytes() - offset, IndexError,
              "copy_to_host: bytes {}+{} are outside a storage of {} bytes", offset, nbytes, from.nbytes());
-  if (nbytes != 0) memory_of(from.device()).copy_to_host(host, from, offset, nbytes);
+  if (nbytes == 0) return;
+  detail::host_reads("copy_to_host");
+  memory_of(from.device()).copy_to_host(host, from, offset, nbytes);
 }
 
 void copy_from_host(StorageImpl& to, size_t offset, const void* host, size_t nbytes) {
   TERN_CHECK(offset <= to.nbytes() && nbytes <= to.nbytes() - offset, IndexError,
              "copy_from_host: bytes {}+{} are outside a storage of {} bytes", offset, nbytes, to.nbytes());
-  if (nbytes != 0) memory_of(to.device()).copy_from_host(to, offset, host, nbytes);
+  if (nbytes == 0) return;
+  if (detail::step_recorder) [[unlikely]]
+    return detail::step_recorder->host_writes(to, offset, host, nbytes);
+  memory_of(to.device()).copy_from_host(to, offset, host, nbytes);
 }
 
 }  // namespace tern

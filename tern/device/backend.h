@@ -30,6 +30,12 @@ struct HostArray {
   size_t nbytes = 0;          ///< 0: there is none
 };
 
+/// Where an argument struct of a random kernel has the seed and the position of its numbers (uint64 each).
+struct RandomPlace {
+  size_t seed_offset = 0;
+  size_t position_offset = 0;  ///< 0: the kernel is not random
+};
+
 /// One kernel to be started.
 struct Launch {
   uint16_t id;       ///< number in the table of kernels
@@ -37,6 +43,7 @@ struct Launch {
   const void* args;
   size_t nbytes;  ///< of the args
   HostArray array;
+  RandomPlace random;
 };
 
 struct DeviceProperties {
@@ -77,6 +84,14 @@ struct MemorySegment {
   std::vector<MemoryBlock> blocks;
 };
 
+/// Kernels that a backend has recorded on a stream, to be started there together. Destroyed when none of it
+/// runs.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual void run() = 0;
+};
+
 class Backend : public Memory {
  public:
   /// "cpu", "sim", "cuda".
@@ -114,6 +129,10 @@ class Backend : public Memory {
   /// a device of this backend, the other may be host memory.
   virtual void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
                             size_t nbytes) = 0;
+  /// From here to end_recording the kernels that the stream is given are kept instead of done; copies and
+  /// events are not given to it meanwhile. False: this backend records nothing.
+  virtual bool begin_recording(Stream) { return false; }
+  virtual std::unique_ptr<RecordedWork> end_recording(Stream) { return nullptr; }
   /// Host memory that this backend's devices copy from and to without staging; its device is the CPU.
   virtual Storage allocate_pinned(size_t nbytes) = 0;
 

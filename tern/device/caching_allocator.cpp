@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tern/base/check.h"
+#include "tern/device/recorder.h"
 #include "tern/device/size_bins.h"
 
 namespace tern {
@@ -40,6 +41,8 @@ size_t class_bytes(int size_class_index) {
 }  // namespace
 
 struct CachingAllocator::State {
+  struct Pool;
+
   /// A piece of a segment. Free neighbours are always merged. A slab is a large block cut into small ones.
   struct Block {
     State* owner = nullptr;
@@ -52,7 +55,7 @@ struct CachingAllocator::State {
     Block* slab = nullptr;  // of a small block
     int small_class = -1;
     int live_in_slab = 0;
-    uint16_t stream = 0;
+    Pool* pool = nullptr;
     bool free = false;
     bool awaits = false;  // freed, but other streams may still use it
     bool is_slab = false;
@@ -67,10 +70,14 @@ struct CachingAllocator::State {
     std::unique_ptr<Block[]> pieces;
     size_t count;
   };
-  /// The free blocks of one stream.
+  /// The free blocks of one stream; those of a recorded step are apart.
   struct Pool {
+    uint16_t stream = 0;
+    const Recorder* step = nullptr;
     std::array<Block*, kNumClasses> small{};
     SizeBins<Block> large;
+    /// Of a step: freed while other streams may still use them, at every replay again.
+    std::vector<Block*> parked;
   };
   struct Pending {
     Block* block;
@@ -87,21 +94,35 @@ struct CachingAllocator::State {
 
   Pool& pool_of(uint16_t stream) {
     if (stream >= pools.size()) pools.resize(stream + size_t{1});
-    if (!pools[stream]) pools[stream] = std::make_unique<Pool>();
+    if (!pools[stream]) {
+      pools[stream] = std::make_unique<Pool>();
+      pools[stream]->stream = stream;
+    }
     return *pools[stream];
   }
 
-  Storage take(size_t nbytes, uint16_t stream) {
+  Pool& pool_of(uint16_t stream, const Recorder* step) {
+    if (step == nullptr) [[likely]]
+      return pool_of(stream);
+    for (const auto& pool : private_pools)
+      if (pool->step == step && pool->stream == stream) return *pool;
+    private_pools.push_back(std::make_unique<Pool>());
+    private_pools.back()->stream = stream;
+    private_pools.back()->step = step;
+    return *private_pools.back();
+  }
+
+  Storage take(size_t nbytes, uint16_t stream, const Recorder* step) {
     Block* block = nullptr;
     {
       std::lock_guard lock(mutex);
       if (nbytes > kMostBytes) throw_out_of_memory(nbytes);
       if (!pending.empty()) [[unlikely]]
         release_done();
-      Pool& pool = pool_of(stream);
+      Pool& pool = pool_of(stream, step);
       block = nbytes <= kLargestSmall
-                  ? take_small(pool, size_class(nbytes), stream)
-                  : take_large(pool, (nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding, stream);
+                  ? take_small(pool, size_class(nbytes))
+                  : take_large(pool, (nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);
       if (block == nullptr) throw_out_of_memory(nbytes);
       counters.allocated += block->nbytes;
       counters.max_allocated = std::max(counters.max_allocated, counters.allocated);
@@ -125,7 +146,7 @@ struct CachingAllocator::State {
 
   void make_free(Block* block) noexcept {
     if (block->small_class < 0) return free_large_block(block);
-    Block*& head = pools[block->stream]->small[static_cast<size_t>(block->small_class)];
+    Block*& head = block->pool->small[static_cast<size_t>(block->small_class)];
     block->next = head;
     head = block;
     --block->slab->live_in_slab;
@@ -135,6 +156,12 @@ struct CachingAllocator::State {
     Pending waiting{block, {}};
     const std::unique_ptr<std::vector<Stream>> uses = std::move(block->uses);
     try {
+      if (Recorder* recorder = detail::this_recorder()) recorder->end_segment();  // before the events
+      if (block->pool->step) {
+        block->pool->parked.push_back(block);
+        block->awaits = true;
+        return;
+      }
       for (Stream stream : *uses)
         if (auto event = source.fence(stream)) waiting.events.push_back(std::move(event));
       block->awaits = true;
@@ -164,17 +191,17 @@ struct CachingAllocator::State {
     release_done();
   }
 
-  Block* take_small(Pool& pool, int index, uint16_t stream) {
+  Block* take_small(Pool& pool, int index) {
     Block*& head = pool.small[static_cast<size_t>(index)];
-    if (head == nullptr && !refill(pool, index, stream)) return nullptr;
+    if (head == nullptr && !refill(pool, index)) return nullptr;
     Block* block = head;
     head = block->next;
     ++block->slab->live_in_slab;
     return block;
   }
 
-  bool refill(Pool& pool, int index, uint16_t stream) {
-    Block* large = take_large(pool, kSlabBytes, stream);
+  bool refill(Pool& pool, int index) {
+    Block* large = take_large(pool, kSlabBytes);
     if (large == nullptr) return false;
     large->is_slab = true;
     size_t piece = class_bytes(index);
@@ -187,7 +214,7 @@ struct CachingAllocator::State {
       block.nbytes = piece;
       block.slab = large;
       block.small_class = index;
-      block.stream = stream;
+      block.pool = &pool;
       block.next = pool.small[static_cast<size_t>(index)];
       pool.small[static_cast<size_t>(index)] = &block;
     }
@@ -195,9 +222,9 @@ struct CachingAllocator::State {
     return true;
   }
 
-  Block* take_large(Pool& pool, size_t nbytes, uint16_t stream) {
+  Block* take_large(Pool& pool, size_t nbytes) {
     Block* block = pool.large.best_fit(nbytes);
-    if (block == nullptr && grow(nbytes, stream)) block = pool.large.best_fit(nbytes);
+    if (block == nullptr && grow(nbytes, pool)) block = pool.large.best_fit(nbytes);
     if (block == nullptr) {
       ++counters.num_retries;
       wait_for_pending();
@@ -205,7 +232,7 @@ struct CachingAllocator::State {
     }
     if (block == nullptr) {
       release_free_segments();
-      if (grow(nbytes, stream)) block = pool.large.best_fit(nbytes);
+      if (grow(nbytes, pool)) block = pool.large.best_fit(nbytes);
     }
     if (block == nullptr) return nullptr;
     pool.large.erase(block);
@@ -220,7 +247,7 @@ struct CachingAllocator::State {
     rest->owner = this;
     rest->data = block->data + nbytes;
     rest->nbytes = block->nbytes - nbytes;
-    rest->stream = block->stream;
+    rest->pool = &pool;
     rest->previous = block;
     rest->next = block->next;
     if (rest->next) rest->next->previous = rest;
@@ -231,7 +258,7 @@ struct CachingAllocator::State {
     free_bytes += rest->nbytes;
   }
 
-  bool grow(size_t nbytes, uint16_t stream) {
+  bool grow(size_t nbytes, Pool& pool) {
     size_t granularity = source.segment_granularity();
     size_t segment_bytes = (nbytes + granularity - 1) / granularity * granularity;
     if (limit != 0 && counters.reserved + segment_bytes > limit) return false;
@@ -241,9 +268,9 @@ struct CachingAllocator::State {
     block->owner = this;
     block->data = static_cast<char*>(segment);
     block->nbytes = segment_bytes;
-    block->stream = stream;
+    block->pool = &pool;
     block->free = true;
-    pool_of(stream).large.insert(block.get());
+    pool.large.insert(block.get());
     segments.insert(block.release());
     free_bytes += segment_bytes;
     counters.reserved += segment_bytes;
@@ -253,7 +280,7 @@ struct CachingAllocator::State {
   }
 
   void free_large_block(Block* block) noexcept {
-    auto& free_blocks = pools[block->stream]->large;
+    auto& free_blocks = block->pool->large;
     block->free = true;
     block->is_slab = false;
     free_bytes += block->nbytes;
@@ -266,7 +293,7 @@ struct CachingAllocator::State {
       free_blocks.erase(after);
       absorb_next(block);
     }
-    if (free_bytes > source.cache_limit() && is_segment(block))
+    if (free_bytes > source.cache_limit() && is_segment(block) && !block->pool->step)
       free_segment(block);
     else
       free_blocks.insert(block);
@@ -290,14 +317,52 @@ struct CachingAllocator::State {
     delete block;
   }
 
+  /// A step is gone: its blocks join those of their streams.
+  void release_private(const Recorder* step) noexcept {
+    std::erase_if(private_pools, [&](const std::unique_ptr<Pool>& pool) {
+      if (pool->step != step) return false;
+      Pool& common = pool_of(pool->stream);
+      for (Block* first : segments)
+        for (Block* block = first; block != nullptr && block->pool == pool.get(); block = block->next) {
+          if (block->free) {
+            pool->large.erase(block);
+            common.large.insert(block);
+          }
+          block->pool = &common;
+        }
+      for (Slab& slab : slabs)
+        for (size_t i = 0; i < slab.count && slab.pieces[i].pool == pool.get(); ++i)
+          slab.pieces[i].pool = &common;
+      for (size_t i = 0; i < pool->small.size(); ++i) {
+        Block** end = &pool->small[i];
+        while (*end) end = &(*end)->next;
+        *end = common.small[i];
+        common.small[i] = pool->small[i];
+      }
+      for (Block* block : pool->parked) {
+        block->awaits = false;
+        make_free(block);
+      }
+      return true;
+    });
+  }
+
+  size_t private_bytes(const Recorder* step) const {
+    size_t sum = 0;
+    for (const Block* first : segments)
+      if (first->pool->step == step)
+        for (const Block* block = first; block != nullptr; block = block->next) sum += block->nbytes;
+    return sum;
+  }
+
   void release_free_segments() noexcept {
     for (auto slab = slabs.begin(); slab != slabs.end();) {
-      if (slab->block->live_in_slab != 0) {
+      if (slab->block->live_in_slab != 0 || slab->block->pool->step) {
         ++slab;
         continue;
       }
       const Block& first = slab->pieces[0];
-      Block** link = &pools[first.stream]->small[static_cast<size_t>(first.small_class)];
+      Block** link = &first.pool->small[static_cast<size_t>(first.small_class)];
       while (*link) {
         if ((*link)->slab == slab->block)
           *link = (*link)->next;
@@ -335,6 +400,7 @@ struct CachingAllocator::State {
   bool pinned;
   mutable std::mutex mutex;
   std::vector<std::unique_ptr<Pool>> pools;  // by stream
+  std::vector<std::unique_ptr<Pool>> private_pools;
   std::vector<Slab> slabs;
   std::set<Block*, ByAddress> segments;  // their first blocks
   std::vector<Pending> pending;
@@ -347,11 +413,28 @@ CachingAllocator::CachingAllocator(MemorySource& source, Device device, bool pin
     : state_(std::make_unique<State>(source, device, pinned)) {}
 CachingAllocator::~CachingAllocator() = default;
 
-Storage CachingAllocator::allocate(size_t nbytes, uint16_t stream) { return state_->take(nbytes, stream); }
+Storage CachingAllocator::allocate(size_t nbytes, uint16_t stream) {
+  Recorder* step = detail::this_recorder();
+  if (step) [[unlikely]]
+    step->allocates_from(*this);
+  return state_->take(nbytes, stream, step);
+}
+
+Device CachingAllocator::device() const noexcept { return state_->device; }
+
+void CachingAllocator::release_private(const Recorder* step) {
+  std::lock_guard lock(state_->mutex);
+  state_->release_private(step);
+}
+
+size_t CachingAllocator::private_bytes(const Recorder* step) const {
+  std::lock_guard lock(state_->mutex);
+  return state_->private_bytes(step);
+}
 
 void CachingAllocator::record_stream(const StorageImpl& storage, Stream stream) {
   auto* block = static_cast<State::Block*>(storage.context());
-  if (!state_->pinned && stream == Stream{state_->device, block->stream}) return;
+  if (!state_->pinned && stream == Stream{state_->device, block->pool->stream}) return;
   std::lock_guard lock(state_->mutex);
   if (!block->uses) block->uses = std::make_unique<std::vector<Stream>>();
   if (std::find(block->uses->begin(), block->uses->end(), stream) == block->uses->end())
@@ -384,7 +467,7 @@ std::vector<MemorySegment> CachingAllocator::snapshot() const {
   std::lock_guard lock(state_->mutex);
   std::vector<MemorySegment> list;
   for (const State::Block* first : state_->segments) {
-    MemorySegment segment{reinterpret_cast<uintptr_t>(first->data), 0, first->stream, {}};
+    MemorySegment segment{reinterpret_cast<uintptr_t>(first->data), 0, first->pool->stream, {}};
     for (const State::Block* block = first; block != nullptr; block = block->next) {
       const bool free = block->free || (block->is_slab && block->live_in_slab == 0);
       segment.nbytes += block->nbytes;

@@ -9,6 +9,8 @@
 
 namespace tern {
 
+class Recorder;
+
 /// Where segments come from.
 class MemorySource {
  public:
@@ -46,6 +48,14 @@ class CachingAllocator {
   void set_limit(size_t nbytes);
   MemoryStats stats() const;
   void reset_peaks();
+  Device device() const noexcept;
+
+  /// While a thread records a step, what it allocates comes from memory of the step's own (and goes back
+  /// there), which nobody else uses. This makes it common again; no replay may be running.
+  void release_private(const Recorder* step);
+  /// Bytes of memory of the step's own.
+  size_t private_bytes(const Recorder* step) const;
+
   /// The segments by address.
   std::vector<MemorySegment> snapshot() const;
 

@@ -6,6 +6,7 @@
 
 #include "tern/base/check.h"
 #include "tern/device/launch.h"
+#include "tern/device/recorder.h"
 #include "tern/device/registry.h"
 
 namespace tern {
@@ -22,14 +23,20 @@ void check_range(const char* side, const StorageImpl& storage, size_t offset, si
              storage.nbytes());
 }
 
+void queue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
+                size_t nbytes) {
+  if (Recorder* recorder = detail::this_recorder())
+    recorder->copied(stream, to, to_device, from, from_device, nbytes);
+  backend_of(stream.device.type).enqueue_copy(stream, to, to_device, from, from_device, nbytes);
+}
+
 void copy_between_gpus(StorageImpl& to, size_t to_offset, const StorageImpl& from, size_t from_offset,
                        size_t nbytes) {
   const Stream source = current_stream(from.device()), target = current_stream(to.device());
-  Backend& backend = backend_of(source.device.type);
   // The copy runs on the source's stream; what the target's stream still does with the memory comes before
   // it, and what it is given from now on after it.
   source.wait_stream(target);
-  backend.enqueue_copy(source, at(to, to_offset), to.device(), at(from, from_offset), from.device(), nbytes);
+  queue_copy(source, at(to, to_offset), to.device(), at(from, from_offset), from.device(), nbytes);
   target.wait_stream(source);
 }
 
@@ -62,16 +69,25 @@ void copy_bytes(StorageImpl& to, size_t to_offset, const StorageImpl& from, size
   check_range("target", to, to_offset, nbytes);
   check_range("source", from, from_offset, nbytes);
   if (nbytes == 0) return;
-  if (to.device().is_cpu() && from.device().is_cpu()) {
-    std::memcpy(at(to, to_offset), at(from, from_offset), nbytes);
-    return;
-  }
+  if (to.device().is_cpu() && from.device().is_cpu())
+    return queue_copy({kCPU, 0}, at(to, to_offset), kCPU, at(from, from_offset), kCPU, nbytes);
   if (!to.device().is_cpu() && !from.device().is_cpu()) {
     copy_between_gpus(to, to_offset, from, from_offset, nbytes);
     return;
   }
   const StorageImpl& host = to.device().is_cpu() ? to : from;
   const StorageImpl& remote = to.device().is_cpu() ? from : to;
+  Recorder* recorder = detail::this_recorder();
+  if (recorder && to.device().is_cpu() && !(host.is_pinned() && non_blocking))
+    recorder->host_reads("a copy to the cpu");
+  if (recorder && !host.is_pinned()) {
+    // Every replay takes the bytes that the host has there then.
+    return recorder->call([stream = current_stream(to.device()), target = Storage(&to), to_offset,
+                           source = Storage(const_cast<StorageImpl*>(&from)), from_offset, nbytes] {
+      const StreamGuard guard(stream);
+      detail::copy_from_host_staged(*target, to_offset, at(*source, from_offset), nbytes);
+    });
+  }
   if (!host.is_pinned()) {
     if (to.device().is_cpu())
       detail::copy_to_host_blocking(at(to, to_offset), from, from_offset, nbytes);
@@ -80,10 +96,11 @@ void copy_bytes(StorageImpl& to, size_t to_offset, const StorageImpl& from, size
     return;
   }
   const Stream stream = current_stream(remote.device());
-  Backend& backend = backend_of(stream.device.type);
-  backend.enqueue_copy(stream, at(to, to_offset), to.device(), at(from, from_offset), from.device(), nbytes);
-  if (non_blocking)
-    backend.record_stream(host, stream);
+  queue_copy(stream, at(to, to_offset), to.device(), at(from, from_offset), from.device(), nbytes);
+  if (recorder)
+    recorder->keep(host);
+  else if (non_blocking)
+    backend_of(stream.device.type).record_stream(host, stream);
   else
     stream.synchronize();
 }

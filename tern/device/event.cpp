@@ -4,18 +4,27 @@
 #include "tern/base/check.h"
 #include "tern/device/cuda.h"
 #include "tern/device/launch.h"
+#include "tern/device/recorder.h"
 #include "tern/device/registry.h"
 
 namespace tern {
 
-void Event::record(Stream stream) { record_ = backend_of(stream.device.type).record_event(stream); }
+void Event::record(Stream stream) {
+  Recorder* recorder = detail::this_recorder();
+  if (recorder) recorder->end_segment();
+  record_ = backend_of(stream.device.type).record_event(stream);
+  if (recorder) recorder->event_recorded(record_, stream);
+}
 
 void Event::record() {
   record(current_stream(cuda::is_available() ? Device(DeviceType::CUDA, cuda::current_device()) : kCPU));
 }
 
 void Event::wait(Stream stream) const {
-  if (record_ && !stream.device.is_cpu()) return backend_of(stream.device.type).wait_event(stream, record_);
+  if (record_ && !stream.device.is_cpu()) {
+    if (Recorder* recorder = detail::this_recorder()) recorder->event_waited(record_, stream);
+    return backend_of(stream.device.type).wait_event(stream, record_);
+  }
   synchronize();  // work on the CPU runs at once: whoever queues it waits
 }
 
@@ -23,6 +32,7 @@ bool Event::query() const noexcept { return !record_ || record_->done(); }
 
 void Event::synchronize() const {
   if (!record_) return;
+  if (!record_->done()) detail::host_reads("Event::synchronize");
   detail::observed({.kind = Activity::Kind::Wait, .name = "wait for event"}, [&] { record_->synchronize(); });
 }
 

@@ -1,6 +1,7 @@
 // The observed and queued forms of a launch.
 #include "tern/device/launch.h"
 
+#include "tern/device/recorder.h"
 #include "tern/device/scope.h"
 
 namespace tern {
@@ -8,9 +9,11 @@ namespace tern {
 namespace detail {
 
 std::atomic<LaunchObserver*> launch_observer{nullptr};
+std::atomic<int> launch_followers{0};
 constinit thread_local Scope scope{};
 
 void launch_slowly(Backend& backend, Stream stream, const Launch& launch) {
+  if (Recorder* recorder = this_recorder()) recorder->launched(backend, stream, launch);
   if (!backend.runs_at_once()) return backend.enqueue(stream, launch);
   observed({.stream = stream, .name = launch.name, .kernel = launch.id, .args = launch.args},
            [&] { backend.kernels()[launch.id](LaunchContext{stream}, launch.args); });
@@ -19,7 +22,9 @@ void launch_slowly(Backend& backend, Stream stream, const Launch& launch) {
 }  // namespace detail
 
 LaunchObserver* set_launch_observer(LaunchObserver* observer) noexcept {
-  return detail::launch_observer.exchange(observer, std::memory_order_acq_rel);
+  LaunchObserver* before = detail::launch_observer.exchange(observer, std::memory_order_acq_rel);
+  detail::launch_followers += (observer != nullptr) - (before != nullptr);
+  return before;
 }
 
 }  // namespace tern

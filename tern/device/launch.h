@@ -1,5 +1,5 @@
-// The one launch point: every kernel on every device is started here. Profiling, capture and error context
-// hang on its observer, never on the operators.
+// The one launch point: every kernel on every device is started here. Profiling, capture (device/capture.h)
+// and error context hang on it, never on the operators.
 #pragma once
 
 #include <atomic>
@@ -47,6 +47,8 @@ LaunchObserver* set_launch_observer(LaunchObserver* observer) noexcept;
 namespace detail {
 extern std::atomic<Backend*> backends[kNumDeviceTypes];
 extern std::atomic<LaunchObserver*> launch_observer;
+/// Who follows launches: the observer, and every thread that records a step.
+extern std::atomic<int> launch_followers;
 void launch_slowly(Backend& backend, Stream stream, const Launch& launch);
 
 /// Runs `body` as an activity that observers see; `body` blocks until it is done.
@@ -68,6 +70,17 @@ HostArray host_array_of(const Args& args) {
   else
     return {};
 }
+
+template <class Args>
+RandomPlace random_place_of([[maybe_unused]] const Args& args) {
+  if constexpr (requires { args.seed + args.position; }) {
+    const auto* start = reinterpret_cast<const char*>(&args);
+    return {static_cast<size_t>(reinterpret_cast<const char*>(&args.seed) - start),
+            static_cast<size_t>(reinterpret_cast<const char*>(&args.position) - start)};
+  } else {
+    return {};
+  }
+}
 }  // namespace detail
 
 /// Starts `kernel` on `stream`. The args are copied when the work is queued; the memory they point to must
@@ -76,11 +89,16 @@ template <class Args>
 inline void launch(Stream stream, Kernel<Args> kernel, const std::type_identity_t<Args>& args) {
   static_assert(std::is_trivially_copyable_v<Args>, "kernel arguments are plain structs");
   Backend& backend = *detail::backends[static_cast<int>(stream.device.type)].load(std::memory_order_acquire);
-  bool observed = detail::launch_observer.load(std::memory_order_relaxed) != nullptr;
-  if (backend.runs_at_once() && !observed) [[likely]] {
+  const bool followed = detail::launch_followers.load(std::memory_order_relaxed) != 0;
+  if (backend.runs_at_once() && !followed) [[likely]] {
     backend.kernels()[kernel.id](LaunchContext{stream}, &args);
   } else {
-    const Launch queued{kernel.id, kernel.name, &args, sizeof args, detail::host_array_of(args)};
+    const Launch queued{kernel.id,
+                        kernel.name,
+                        &args,
+                        sizeof args,
+                        detail::host_array_of(args),
+                        detail::random_place_of(args)};
     detail::launch_slowly(backend, stream, queued);
   }
 }

@@ -1,5 +1,5 @@
 // Scope: where in a program a thread is, for whoever observes launches: in the forward of which module, in
-// the backward of which operator. It is kept only while there is an observer.
+// the backward of which operator. It is kept only while somebody follows launches.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ namespace detail {
 
 extern constinit thread_local Scope scope;
 
-/// True while somebody observes launches.
-inline bool observing() noexcept { return launch_observer.load(std::memory_order_relaxed) != nullptr; }
+/// True while somebody observes or records launches.
+inline bool observing() noexcept { return launch_followers.load(std::memory_order_relaxed) != 0; }
 
 }  // namespace detail
 

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "tern/base/check.h"
+#include "tern/core/recording.h"
 #include "tern/device/event.h"
 #include "tern/device/launch.h"
 #include "tern/device/registry.h"
@@ -17,6 +18,7 @@ constinit thread_local uint16_t current_streams[kMaxGpus] = {};
 }  // namespace detail
 
 void Stream::synchronize() const {
+  detail::host_reads("synchronize");
   detail::observed({.kind = Activity::Kind::Wait, .stream = *this, .name = "synchronize"},
                    [&] { backend_of(device.type).synchronize(*this); });
 }
@@ -41,6 +43,7 @@ Stream new_stream(Device device) {
 }
 
 void synchronize(Device device) {
+  detail::host_reads("synchronize");
   const Device where = resolve_device(device);
   detail::observed({.kind = Activity::Kind::Wait, .stream = {where, 0}, .name = "synchronize"},
                    [&] { backend_of(where.type).synchronize_device(where.index); });

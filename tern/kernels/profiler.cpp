@@ -70,7 +70,8 @@ class Profiler::Recorder final : public LaunchObserver {
   }
 
   void start() {
-    TERN_CHECK(!detail::observing(), ValueError, "Profiler: another one is recording already: stop it first");
+    TERN_CHECK(detail::launch_observer.load() == nullptr, ValueError,
+               "Profiler: another one is recording already: stop it first");
     events_.clear();
     dropped_ = 0;
     start_ = Clock::now();

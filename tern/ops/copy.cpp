@@ -5,6 +5,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/core/memory.h"
+#include "tern/core/recording.h"
 #include "tern/device/copy.h"
 #include "tern/device/registry.h"
 #include "tern/ops/common.h"
@@ -110,6 +111,7 @@ Scalar item(const Tensor& x) {
   TERN_CHECK(is_computable(x.dtype()), DTypeError,
              "item: no Scalar holds a number of dtype {}: read its bytes with copy_to_host()",
              name(x.dtype()));
+  detail::host_reads("item");
   alignas(8) std::byte bytes[16];
   copy_to_host(bytes, *x.storage(), static_cast<size_t>(x.storage_offset()) * itemsize(x.dtype()),
                itemsize(x.dtype()));

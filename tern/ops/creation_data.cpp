@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "tern/core/memory.h"
+#include "tern/core/recording.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -95,6 +96,7 @@ Tensor tensor(const NestedList& data, const TensorOptions& options) {
       flat.kind == DType::Float64 || flat.numbers.empty() ? get_default_dtype() : flat.kind);
   Tensor host = detail::make("tensor", flat.shape, dtype, kCPU);
   char* out = static_cast<char*>(host.data_ptr());
+  detail::host_wrote(host.storage());
   for (const Scalar& number : flat.numbers) {
     store(out, dtype, number);
     out += itemsize(dtype);
@@ -109,10 +111,12 @@ Tensor detail::tensor_of(const void* data, size_t count, DType held, DType infer
   // Only integers can fail to fit, so every other conversion is left to the copy kernel.
   if (!is_integral(dtype) || dtype == held) {
     Tensor copy = detail::make("tensor", {numel}, held, kCPU);
+    detail::host_wrote(copy.storage());
     if (numel != 0) std::memcpy(copy.data_ptr(), data, copy.nbytes());
     return to_options_device(cast(copy, dtype), options);
   }
   Tensor host = detail::make("tensor", {numel}, dtype, kCPU);
+  detail::host_wrote(host.storage());
   for (size_t i = 0; i < count; ++i)
     store(static_cast<char*>(host.data_ptr()) + i * itemsize(dtype), dtype,
           load(static_cast<const char*>(data) + i * itemsize(held), held));

@@ -1,6 +1,7 @@
 // Plans of indexed access and the launches of their kernels.
 #include "tern/ops/index_plan.h"
 
+#include "tern/core/recording.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 
@@ -229,6 +230,7 @@ Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column)
     count_args.count = static_cast<int64_t*>(counted.data_ptr());
     collapse<1>(count_args.geometry, x.shape(), {x.strides().data()});
     launch(current_stream(x.device()), kernels::nonzero_count, count_args);
+    detail::host_reads("nonzero");
     count = item(counted).to_int();
     args.geometry = count_args.geometry;
   }

@@ -2,6 +2,7 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/core/recording.h"
 #include "tern/device/registry.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
@@ -23,6 +24,7 @@ Scalar Tensor::item() const { return tern::item(*this); }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  detail::host_reads("to_vector");
   Tensor host = compact(tern::to(tern::to(detach(), dtype_of<T>()), kCPU));
   const T* data = static_cast<const T*>(host.data_ptr());
   return std::vector<T>(data, data + host.numel());

@@ -23,13 +23,14 @@ Optimizer::StateLayout Adagrad::state_layout(size_t group) const {
 
 void Adagrad::step() {
   for (size_t g = 0; g < num_groups(); ++g) {
-    const AdagradOptions& o = options(g);
     update_group(
-        g, {o.initial_accumulator_value},
-        [&](const Slot& slot, OptimEntry& entry) {
+        g, {options(g).initial_accumulator_value},
+        [this, g](const Slot& slot, OptimEntry& entry) {
+          const AdagradOptions& o = options(g);
           entry.scalars[0] = o.lr / (1 + static_cast<double>(slot.steps - 1) * o.lr_decay);
         },
-        [&](Stream stream, const OptimList& list) {
+        [this, g](Stream stream, const OptimList& list) {
+          const AdagradOptions& o = options(g);
           launch(stream, kernels::adagrad_step,
                  {.list = list, .eps = o.eps, .weight_decay = o.weight_decay, .maximize = o.maximize});
         });

@@ -25,23 +25,26 @@ Optimizer::StateLayout Adam::state_layout(size_t group) const {
 
 void Adam::step() {
   for (size_t g = 0; g < num_groups(); ++g) {
-    const AdamOptions& o = options(g);
-    int64_t steps =
-        -1;  // that `step_size` and `correction` are for: mostly all parameters have the same number
-    double step_size = 0, correction = 0;
+    // `step_size` and `correction` are for this number of steps: mostly all parameters have the same.
+    struct Corrections {
+      int64_t steps = -1;
+      double step_size = 0, correction = 0;
+    };
     update_group(
-        g, {0.0, 0.0, o.amsgrad ? std::optional(0.0) : std::nullopt},
-        [&](const Slot& slot, OptimEntry& entry) {
-          if (slot.steps != steps) {
-            steps = slot.steps;
-            const double t = static_cast<double>(steps);
-            step_size = o.lr / (1 - std::pow(o.betas.first, t));
-            correction = std::sqrt(1 - std::pow(o.betas.second, t));
+        g, {0.0, 0.0, options(g).amsgrad ? std::optional(0.0) : std::nullopt},
+        [this, g, c = Corrections()](const Slot& slot, OptimEntry& entry) mutable {
+          const AdamOptions& o = options(g);
+          if (slot.steps != c.steps) {
+            c.steps = slot.steps;
+            const double t = static_cast<double>(c.steps);
+            c.step_size = o.lr / (1 - std::pow(o.betas.first, t));
+            c.correction = std::sqrt(1 - std::pow(o.betas.second, t));
           }
-          entry.scalars[0] = step_size;
-          entry.scalars[1] = correction;
+          entry.scalars[0] = c.step_size;
+          entry.scalars[1] = c.correction;
         },
-        [&](Stream stream, const OptimList& list) {
+        [this, g](Stream stream, const OptimList& list) {
+          const AdamOptions& o = options(g);
           launch(stream, kernels::adam_step,
                  {.list = list,
                   .lr = o.lr,

@@ -106,6 +106,11 @@ void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill)
     if (!fill[s]) continue;
     Tensor& state = slot.state[s];
     if (!state.defined()) [[unlikely]] {
+      TERN_CHECK(!detail::step_recorder, CaptureError,
+                 "capture: {}: the first step of an optimizer makes its state, which replays must not do "
+                 "again: take a "
+                 "step before, or let capture() do so ({{.warmup = 1}})",
+                 name_);
       state = empty_contiguous(param.shape, param.numel, param.dtype, device);
       if (std::isnan(*fill[s]))
         slot.fresh = true;
@@ -137,14 +142,17 @@ void Optimizer::gather(Group& group, const StateFill& fill) {
   }
 }
 
+void Optimizer::count_changes(const Batch& batch) {
+  for (Slot* slot : batch.slots) {
+    slot->fresh = false;
+    slot->param.storage()->bump_version();
+    for (const Tensor& state : slot->state)
+      if (state.defined()) state.storage()->bump_version();
+  }
+}
+
 void Optimizer::finish() {
-  for (size_t b = 0; b < used_; ++b)
-    for (Slot* slot : batches_[b].slots) {
-      slot->fresh = false;
-      slot->param.storage()->bump_version();
-      for (const Tensor& state : slot->state)
-        if (state.defined()) state.storage()->bump_version();
-    }
+  for (size_t b = 0; b < used_; ++b) count_changes(batches_[b]);
   if (!copied_params_.empty()) [[unlikely]] {
     NoGradGuard no_grad;
     for (auto& [param, copy] : copied_params_) param.copy_(copy);

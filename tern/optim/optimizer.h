@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tern/core/tensor.h"
+#include "tern/device/recorder.h"
 #include "tern/kernels/optim.h"
 #include "tern/optim/state.h"
 
@@ -103,17 +104,30 @@ class Optimizer {
 
   /// The fused step of a group: counts a step for each parameter with a gradient, calls `prepare(slot,
   /// entry)` to fill in the entry's scalars, and `start(stream, list)` for each dtype and device.
+  ///
+  /// Both are kept by a recorded step (device/capture.h), whose replays count and prepare as well: what they
+  /// refer to must live as long as the optimizer.
   template <class Prepare, class Start>
-  void update_group(size_t group, const StateFill& fill, Prepare&& prepare, Start&& start) {
+  void update_group(size_t group, const StateFill& fill, Prepare prepare, Start start) {
     gather(groups_[group], fill);
-    for (size_t b = 0; b < used_; ++b) {
-      Batch& batch = batches_[b];
+    auto update = [prepare, start](Stream stream, Batch& batch) mutable {
       for (size_t i = 0; i < batch.slots.size(); ++i) {
         Slot& slot = *batch.slots[i];
         ++slot.steps;
         prepare(slot, batch.entries[i]);
       }
-      start(current_stream(batch.device), batch.list());
+      start(stream, batch.list());
+    };
+    for (size_t b = 0; b < used_; ++b) {
+      Batch& batch = batches_[b];
+      const Stream stream = current_stream(batch.device);
+      if (Recorder* recorder = detail::this_recorder()) [[unlikely]]
+        recorder->call([update, stream, batch]() mutable {
+          update(stream, batch);
+          count_changes(batch);
+        });
+      else
+        update(stream, batch);
     }
     finish();
   }
@@ -134,6 +148,8 @@ class Optimizer {
   void gather(Group& group, const StateFill& fill);
   void add_entry(Slot& slot, const Tensor& grad, const StateFill& fill);
   void finish();
+  /// After a step: the tensors of the batch were changed in place.
+  static void count_changes(const Batch& batch);
   [[noreturn]] void throw_bad_gradient(const Slot& slot, const Tensor& grad) const;
   Slot loaded_slot(const Slot& own, const StateMap& saved, const StateLayout& layout, int64_t number) const;
 

@@ -22,13 +22,13 @@ Optimizer::StateLayout RMSprop::state_layout(size_t group) const {
 
 void RMSprop::step() {
   for (size_t g = 0; g < num_groups(); ++g) {
-    const RMSpropOptions& o = options(g);
     StateFill fill{0.0};
-    if (o.momentum != 0) fill[1] = 0.0;
-    if (o.centered) fill[2] = 0.0;
+    if (options(g).momentum != 0) fill[1] = 0.0;
+    if (options(g).centered) fill[2] = 0.0;
     update_group(
         g, fill, [](const Slot&, OptimEntry&) {},
-        [&](Stream stream, const OptimList& list) {
+        [this, g](Stream stream, const OptimList& list) {
+          const RMSpropOptions& o = options(g);
           launch(stream, kernels::rmsprop_step,
                  {.list = list,
                   .lr = o.lr,

@@ -19,12 +19,12 @@ Optimizer::StateLayout SGD::state_layout(size_t) const { return {.names = {"mome
 
 void SGD::step() {
   for (size_t g = 0; g < num_groups(); ++g) {
-    const SGDOptions& o = options(g);
     StateFill fill{};
-    if (o.momentum != 0) fill[0] = kUnfilled;
+    if (options(g).momentum != 0) fill[0] = kUnfilled;
     update_group(
         g, fill, [](const Slot&, OptimEntry&) {},
-        [&](Stream stream, const OptimList& list) {
+        [this, g](Stream stream, const OptimList& list) {
+          const SGDOptions& o = options(g);
           launch(stream, kernels::sgd_step,
                  {.list = list,
                   .lr = o.lr,

@@ -10,7 +10,10 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/device/capture.h"
 #include "tern/nn/functional.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/reduce_lr_on_plateau.h"
 #include "tern/train/async_saver.h"
@@ -85,6 +88,12 @@ class Run {
   void start_anew();
   void resume();
   bool train_epoch();
+  /// What is left of a step for the averages.
+  struct Outcome {
+    Tensor loss, correct;
+  };
+  Outcome step_on(const Tensor& input, const Tensor& target);
+  Outcome replay_on(const Tensor& input, const Tensor& target);
   void train_step(const data::Batch& batch);
   void report_step(double lr);
   bool finish_epoch();
@@ -124,6 +133,22 @@ class Run {
   std::optional<Device> device_;
   RunLog log_;                         ///< holds the lock of the folder
   std::unique_ptr<AsyncSaver> saver_;  ///< waits for what it writes before the lock is given up
+
+  /// The step of batches of one shape.
+  struct Recorded {
+    Tensor input, target;  ///< where it reads
+    Outcome outcome;       ///< where it writes
+    std::optional<CapturedStep> step = {};
+
+    bool fits(const Tensor& other_input, const Tensor& other_target) const {
+      const auto same = [](const Tensor& a, const Tensor& b) {
+        return a.defined() == b.defined() &&
+               (!a.defined() || (a.shape() == b.shape() && a.dtype() == b.dtype()));
+      };
+      return same(input, other_input) && same(target, other_target);
+    }
+  };
+  std::optional<Recorded> recorded_;
 
   FitResult result_;
   bool awaits_test_ = false;
@@ -276,17 +301,42 @@ bool Run::train_epoch() {
   return true;
 }
 
-void Run::train_step(const data::Batch& batch) {
+Run::Outcome Run::step_on(const Tensor& input, const Tensor& target) {
   optimizer_.zero_grad();
-  const Tensor output = net_.forward(moved(batch.data, device_));
-  const Tensor target = moved(batch.target, output.device());
-  const Tensor loss = loss_(output, target);
+  const Tensor output = net_.forward(moved(input, device_));
+  const Tensor wanted = moved(target, output.device());
+  const Tensor loss = loss_(output, wanted);
   loss.backward();
   if (options_.clip_grad_norm > 0) optim::clip_grad_norm_(params_, options_.clip_grad_norm);
-  const double lr = optimizer_.lr();
   optimizer_.step();
+  return {loss.detach(), count_correct(output, wanted)};
+}
+
+Run::Outcome Run::replay_on(const Tensor& input, const Tensor& target) {
+  if (!recorded_) {  // the first step: optimizers make their state in it
+    const auto place_for = [&](const Tensor& given) {
+      return given.defined() ? empty_like(moved(given, device_)) : given;
+    };
+    recorded_.emplace(Recorded{place_for(input), place_for(target), {}});
+    return step_on(input, target);
+  }
+  Recorded& r = *recorded_;
+  if (!r.fits(input, target)) return step_on(input, target);
+  r.input.copy_(input);
+  if (target.defined()) r.target.copy_(target);
+  if (r.step)
+    r.step->replay();
+  else
+    r.step = tern::capture([&] { r.outcome = step_on(r.input, r.target); }, {.warmup = 0});
+  const Tensor& correct = r.outcome.correct;
+  return {r.outcome.loss.clone(), correct.defined() ? correct.clone() : correct};
+}
+
+void Run::train_step(const data::Batch& batch) {
+  const double lr = optimizer_.lr();
+  const auto [loss, correct] =
+      options_.capture ? replay_on(batch.data, batch.target) : step_on(batch.data, batch.target);
   if (options_.scheduler && options_.schedule_unit == ScheduleUnit::Step) options_.scheduler->step();
-  const Tensor correct = count_correct(output, target);
   const int64_t count = batch.data.dim() > 0 ? batch.data.size(0) : 1;
   epoch_.add(loss, correct, count);
   interval_.add(loss, correct, count);

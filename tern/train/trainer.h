@@ -64,6 +64,10 @@ struct FitOptions {
   optim::LRScheduler* scheduler = nullptr;
   ScheduleUnit schedule_unit = ScheduleUnit::Epoch;
   double clip_grad_norm = 0;  ///< 0: no clipping
+  /// Records the second step of a batch's shape and replays it from then on (device/capture.h), with the same
+  /// numbers. Other batches, such as the last one of an epoch, go the usual way. A network whose step cannot
+  /// be recorded throws CaptureError.
+  bool capture = false;
 
   /// The folder for metrics.jsonl, event files and checkpoint.pt; made if it is not there. Empty: nothing is
   /// written.

@@ -150,6 +150,15 @@ TEST_F(TrainTest, ResumesExactlyAfterAKill) {
   }
 }
 
+TEST_F(TrainTest, ARecordedStepGivesTheSameNumbers) {
+  const Outcome first =
+      run_program(small_run(out_, {"--json", "--capture"}), signal_at(SIGINT, "\"step\":28,"));
+  ASSERT_EQ(first.code, 130) << first.err;
+  const Outcome second = run_program({"train", "--resume", "--out", out_.string(), "--threads", "1"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  expect_same_run(whole_run(), out_);
+}
+
 TEST_F(TrainTest, KeepsTheLastCheckpointsAndTheBest) {
   const Outcome first =
       run_program(small_run(out_, {"--json", "--keep", "2"}), signal_at(SIGINT, "\"epoch\":2"));

@@ -14,6 +14,7 @@
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/base/parallel.h"
+#include "tern/core/recording.h"
 #include "tern/device/caching_allocator.h"
 #include "tern/device/registry.h"
 
@@ -78,7 +79,8 @@ class CpuBackend final : public Backend {
     check_variant();
 #if defined(__SANITIZE_ADDRESS__)
     // AddressSanitizer sees overflows and uses after free only when every storage is an allocation of its
-    // own. Beyond its limit it would end the program.
+    // own. Beyond its limit it would end the program. A recorded step needs what it has freed.
+    if (detail::step_recorder) return allocator_.allocate(nbytes);
     void* data = nbytes < size_t{1} << 40
                      ? ::operator new (std::max<size_t>(nbytes, 1), std::align_val_t{64}, std::nothrow)
                      : nullptr;

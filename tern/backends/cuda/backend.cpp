@@ -21,6 +21,35 @@
 namespace tern::cuda_backend {
 namespace {
 
+/// A graph of CUDA, started as a whole.
+class Graph final : public RecordedWork {
+ public:
+  Graph(CudaStream& stream, Stream name, cudaGraph_t graph) : stream_(stream), name_(name) {
+    const cudaError_t error = cudaGraphInstantiate(&graph_, graph, 0);
+    cudaGraphDestroy(graph);
+    TERN_CUDA_CALL(error);
+  }
+  ~Graph() override { cudaGraphExecDestroy(graph_); }
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  void run() override {
+    const Task task{.name = "graph", .stream = name_};
+    const TaskScope scope(task);
+    use_gpu(stream_.gpu().number());
+    stream_.remember("graph");
+    const auto start = [&] { TERN_CUDA_CALL(cudaGraphLaunch(graph_, stream_.handle())); };
+    LaunchObserver* observer = detail::launch_observer.load(std::memory_order_acquire);
+    if (observer == nullptr) return start();
+    stream_.observed(*observer, {.kind = Activity::Kind::Wait, .stream = name_, .name = "graph"}, start);
+  }
+
+ private:
+  CudaStream& stream_;
+  Stream name_;
+  cudaGraphExec_t graph_ = nullptr;
+};
+
 class CudaBackend final : public Backend {
  public:
   CudaBackend(int gpus, int parts) : Backend(kernel_table, /*runs_at_once=*/false) {
@@ -115,6 +144,27 @@ class CudaBackend final : public Backend {
             kernels()[launch.id](LaunchContext{stream}, launch.args);
             if (launches_block()) wait(on, stream, nullptr);
           });
+  }
+
+  // Relaxed: memory may be had from CUDA meanwhile, and other threads do as they like.
+  bool begin_recording(Stream stream) override {
+    // What waits for each kernel, or asks when each one ran, is no graph.
+    if (launches_block() || detail::launch_observer.load(std::memory_order_acquire)) return false;
+    const Task task{.name = "begin of a graph", .stream = stream};
+    const TaskScope scope(task);
+    CudaStream& on = at(stream.device.index).stream(stream.id);
+    use_gpu(on.gpu().number());
+    TERN_CUDA_CALL(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeRelaxed));
+    return true;
+  }
+  std::unique_ptr<RecordedWork> end_recording(Stream stream) override {
+    const Task task{.name = "end of a graph", .stream = stream};
+    const TaskScope scope(task);
+    CudaStream& on = at(stream.device.index).stream(stream.id);
+    use_gpu(on.gpu().number());
+    cudaGraph_t graph = nullptr;
+    TERN_CUDA_CALL(cudaStreamEndCapture(on.handle(), &graph));
+    return std::make_unique<Graph>(on, stream, graph);
   }
 
   void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,

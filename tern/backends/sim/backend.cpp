@@ -2,8 +2,10 @@
 // and faults of one device are in device.h, the text of the options in options.cpp.
 #include "tern/device/backend.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 #include <thread>
 
 #include "tern/backends/sim/device.h"
@@ -95,6 +97,38 @@ struct CopyTask final : Task {
   DeviceMemory* to_memory = nullptr;  ///< null: the host's
   DeviceMemory* from_memory = nullptr;
   double seconds = 0;
+};
+
+/// Kernels that are queued again and again, as a graph of CUDA would.
+class RecordedKernels final : public RecordedWork {
+ public:
+  RecordedKernels(Backend& backend, Stream stream) : backend_(backend), stream_(stream) {}
+  void add(const Launch& launch) {
+    Kept& kept = kept_.emplace_back(launch);
+    kept.args.resize(launch.nbytes);
+    std::memcpy(kept.args.data(), launch.args, launch.nbytes);
+    kept.launch.args = kept.args.data();
+    if (launch.array.nbytes == 0) return;
+    const std::byte* array;
+    std::memcpy(&array, kept.args.data() + launch.array.pointer_offset, sizeof array);
+    kept.array.assign(array, array + launch.array.nbytes);
+    array = kept.array.data();
+    std::memcpy(kept.args.data() + launch.array.pointer_offset, &array, sizeof array);
+  }
+  void run() override {
+    for (const Kept& kept : kept_) backend_.enqueue(stream_, kept.launch);
+  }
+
+ private:
+  struct Kept {
+    explicit Kept(const Launch& launch_) : launch(launch_) {}
+    Launch launch;
+    std::vector<std::byte> args = {};
+    std::vector<std::byte> array = {};
+  };
+  Backend& backend_;
+  Stream stream_;
+  std::vector<Kept> kept_;
 };
 
 /// Pinned memory is the host's own.
@@ -209,9 +243,25 @@ class SimBackend final : public Backend {
 
   void enqueue(Stream stream, const Launch& launch) override {
     SimStream& queue = stream_of(stream);
+    if (RecordedKernels* recording = find_recording(stream)) return recording->add(launch);
     if (races_) races_->access(stream, launch.name, work_of(launch.id, launch.args).operands);
     queue.push(std::make_unique<KernelTask>(at(stream.device.index), stream, launch, kernels()[launch.id],
                                             options_.latency));
+  }
+  bool begin_recording(Stream stream) override {
+    const std::lock_guard lock(recordings_mutex_);
+    recordings_.emplace_back(stream, std::make_unique<RecordedKernels>(*this, stream));
+    num_recordings_ = recordings_.size();
+    return true;
+  }
+  std::unique_ptr<RecordedWork> end_recording(Stream stream) override {
+    const std::lock_guard lock(recordings_mutex_);
+    const auto found = std::find_if(recordings_.begin(), recordings_.end(),
+                                    [&](const auto& recording) { return recording.first == stream; });
+    auto work = std::move(found->second);
+    recordings_.erase(found);
+    num_recordings_ = recordings_.size();
+    return work;
   }
   void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
                     size_t nbytes) override {
@@ -248,6 +298,15 @@ class SimBackend final : public Backend {
     return at(stream.device.index).stream(stream.id);
   }
 
+  RecordedKernels* find_recording(Stream stream) {
+    if (num_recordings_ == 0) [[likely]]
+      return nullptr;
+    const std::lock_guard lock(recordings_mutex_);
+    for (const auto& [on, recording] : recordings_)
+      if (on == stream) return recording.get();
+    return nullptr;
+  }
+
   const SimulationOptions options_;
   /// What is wrong with the environment: thrown by the first use, since backends register before main.
   const std::string complaint_;
@@ -255,6 +314,9 @@ class SimBackend final : public Backend {
   CachingAllocator pinned_{pinned_source_, kCPU, /*pinned=*/true};
   std::vector<std::unique_ptr<SimDevice>> devices_;
   std::unique_ptr<RaceDetector> races_;
+  std::mutex recordings_mutex_;
+  std::vector<std::pair<Stream, std::unique_ptr<RecordedKernels>>> recordings_;
+  std::atomic<size_t> num_recordings_{0};
 };
 
 /// The simulation that is in place. Earlier ones stay as well: an event of theirs may still be held.

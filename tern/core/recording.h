@@ -1,0 +1,41 @@
+// StepRecorder: what a thread that records a step (device/capture.h) is told by what runs on the host,
+// outside any kernel.
+#pragma once
+
+#include <cstdint>
+
+#include "tern/core/generator.h"
+#include "tern/core/storage.h"
+
+namespace tern {
+
+class StepRecorder {
+ public:
+  virtual ~StepRecorder() = default;
+  /// `operation` ("item") is about to read a tensor on the host, or to wait for a device: no replay can do
+  /// that. Throws CaptureError.
+  virtual void host_reads(const char* operation) = 0;
+  /// The host wrote all bytes of a storage that was made for them; they must be the same at every replay.
+  virtual void host_wrote(const Storage& storage) = 0;
+  /// The host writes bytes to a storage in the middle of the step: does so, and at every replay writes the
+  /// same ones.
+  virtual void host_writes(StorageImpl& to, size_t offset, const void* host, size_t nbytes) = 0;
+  /// Counters `first.position` to `first.position + counters` of a generator were given away.
+  virtual void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) = 0;
+};
+
+namespace detail {
+/// Of the calling thread; null while it records nothing.
+extern constinit thread_local StepRecorder* step_recorder;
+
+inline void host_reads(const char* operation) {
+  if (step_recorder) [[unlikely]]
+    step_recorder->host_reads(operation);
+}
+inline void host_wrote(const Storage& storage) {
+  if (step_recorder) [[unlikely]]
+    step_recorder->host_wrote(storage);
+}
+}  // namespace detail
+
+}  // namespace tern
