@@ -266,7 +266,7 @@ StateDict read_npz(const ZipReader& zip, const LoadOptions& options) {
   StateDict arrays;
   LoadBudget budget(options.limits, zip.source().size());
   for (const ZipEntry& entry : zip.entries()) {
-    std::string array_name = entry.name.substr(0, entry.name.size() - kSuffix.size());
+    const std::string array_name(entry.name.substr(0, entry.name.size() - kSuffix.size()));
     with_context(fmt::format("array '{}'", array_name.substr(0, 100)), [&] {
       if (!entry.stored()) budget.take_unpacked(entry.name, entry.size);
       budget.take_tensor(entry.size);

@@ -285,7 +285,7 @@ void list_pickles_of(const std::filesystem::path& path, const std::function<void
     for (const ZipEntry& entry : zip.entries()) {
       if (!entry.name.ends_with(".pkl")) continue;
       any = true;
-      begin(entry.name);
+      begin(std::string(entry.name));
       list_pickle(zip.read(entry, kMaxPickleBytes), show);
     }
     TERN_CHECK(any, CheckpointError, "the zip archive has no pickle");

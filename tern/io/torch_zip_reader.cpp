@@ -103,28 +103,28 @@ class ZipHost final : public TorchHost, private ScriptStorages {
 
   /// The archive's folder is that of the first entry; re-zipped files may have others before it, or none.
   void find_folder() {
-    const std::string& first = zip_.entries().front().name;
+    const std::string_view first = zip_.entries().front().name;
     size_t slash = first.find('/');
-    folder_ = slash == std::string::npos ? "" : first.substr(0, slash + 1);
+    folder_ = slash == std::string_view::npos ? "" : first.substr(0, slash + 1);
     if (zip_.find(folder_ + "data.pkl") || zip_.find(folder_ + "model.json")) return;
     std::vector<const ZipEntry*> candidates;
     for (const ZipEntry& entry : zip_.entries()) {
       slash = entry.name.find('/');
-      if (slash == std::string::npos ? entry.name == "data.pkl"
-                                     : std::string_view(entry.name).substr(slash) == "/data.pkl")
+      if (slash == std::string_view::npos ? entry.name == "data.pkl"
+                                          : entry.name.substr(slash) == "/data.pkl")
         candidates.push_back(&entry);
     }
     if (candidates.size() != 1) fail_without_pickle();
     slash = candidates[0]->name.find('/');
-    folder_ = slash == std::string::npos ? "" : candidates[0]->name.substr(0, slash + 1);
+    folder_ = slash == std::string_view::npos ? "" : candidates[0]->name.substr(0, slash + 1);
   }
 
   [[noreturn]] void fail_without_pickle() const {
     std::string inside, names;
     for (const ZipEntry& entry : zip_.entries()) {
-      std::string_view entry_name = entry.name;
-      if (entry_name.ends_with(".pth") || entry_name.ends_with(".pt")) inside = entry.name;
-      if (names.size() < 200) names += (names.empty() ? "" : ", ") + entry.name.substr(0, 60);
+      if (entry.name.ends_with(".pth") || entry.name.ends_with(".pt")) inside = entry.name;
+      if (names.size() < 200)
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name.substr(0, 60));
     }
     TERN_CHECK(!zip_.find("MAR-INF/MANIFEST.json"), CheckpointError,
                "this is a TorchServe archive (.mar): unpack it and load the model file in it{}",

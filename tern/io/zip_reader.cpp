@@ -119,6 +119,8 @@ ZipReader::Directory ZipReader::parse_end_record(uint64_t position, std::span<co
 void ZipReader::parse_directory(const Directory& directory) {
   std::vector<std::byte> bytes = source_->read(directory.offset, directory.size);
   entries_.reserve(directory.count);
+  // More than enough, so that what is there stays where it is.
+  names_.reserve(bytes.size() - directory.count * kDirectoryEntrySize);
   size_t at = 0;
   for (uint64_t i = 0; i < directory.count; ++i) {
     if (bytes.size() - at < kDirectoryEntrySize)
@@ -132,9 +134,11 @@ void ZipReader::parse_directory(const Directory& directory) {
     if (bytes.size() - at < entry_length)
       fail(fmt::format("entry {} runs past the end of the zip directory", i));
     ZipEntry entry;
-    entry.name.assign(reinterpret_cast<const char*>(p + kDirectoryEntrySize), name_length);
-    std::string shown = entry.name.substr(0, 200);
-    if (name_length == 0 || !is_utf8(entry.name) || entry.name.find('\0') != std::string::npos)
+    const char* name = reinterpret_cast<const char*>(p + kDirectoryEntrySize);
+    names_.insert(names_.end(), name, name + name_length);
+    entry.name = std::string_view(names_.data() + names_.size() - name_length, name_length);
+    const std::string_view shown = entry.name.substr(0, 200);
+    if (name_length == 0 || !is_utf8(entry.name) || entry.name.find('\0') != std::string_view::npos)
       fail(fmt::format("entry {} of the zip archive has a name that is no text", i));
     uint16_t flags = load_le<uint16_t>(p + 8);
     entry.method = load_le<uint16_t>(p + 10);
@@ -188,7 +192,7 @@ void ZipReader::parse_directory(const Directory& directory) {
 
   index_.reserve(entries_.size());
   for (size_t i = 0; i < entries_.size(); ++i) {
-    const std::string& name = entries_[i].name;
+    const std::string_view name = entries_[i].name;
     const size_t hash = std::hash<std::string_view>()(name);
     if (index_.find(hash, [&](size_t other) { return entries_[other].name == name; }) != HashIndex::kNone)
       fail(fmt::format("entry '{}' is there twice", name.substr(0, 200)));
@@ -242,7 +246,7 @@ std::vector<uint64_t> ZipReader::data_offsets(std::span<const ZipEntry* const> e
 
 uint64_t ZipReader::check_local_header(const ZipEntry& entry, const void* header) const {
   const auto* p = static_cast<const char*>(header);
-  std::string_view shown = std::string_view(entry.name).substr(0, 200);
+  std::string_view shown = entry.name.substr(0, 200);
   if (load_le<uint32_t>(p) != 0x04034b50)
     fail(fmt::format("entry '{}' has no local header where the directory says", shown));
   if (load_le<uint16_t>(p + 6) & (kEncrypted | kStronglyEncrypted))

@@ -15,7 +15,7 @@
 namespace tern::io {
 
 struct ZipEntry {
-  std::string name;
+  std::string_view name;  ///< held by the reader
   uint64_t size = 0;
   uint64_t compressed_size = 0;
   uint64_t header_offset = 0;
@@ -32,6 +32,9 @@ class ZipReader {
   /// disks, has encrypted, overlapping or duplicate entries, names that are not UTF-8, or unknown
   /// compression, or more entries than `max_entries`.
   explicit ZipReader(std::shared_ptr<const ByteSource> source, uint64_t max_entries = UINT64_MAX);
+
+  ZipReader(ZipReader&&) = default;
+  ZipReader& operator=(ZipReader&&) = default;
 
   const std::vector<ZipEntry>& entries() const noexcept { return entries_; }
   /// The entry with exactly this name, or null.
@@ -66,6 +69,7 @@ class ZipReader {
   [[noreturn]] void fail_damaged(const ZipEntry& entry, uint32_t crc) const;
 
   std::shared_ptr<const ByteSource> source_;
+  std::vector<char> names_;  ///< one after the other
   std::vector<ZipEntry> entries_;
   HashIndex index_;  ///< by name
 };
