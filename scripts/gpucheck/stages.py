@@ -84,13 +84,14 @@ class Check:
                 outer.insert(0, str(runtime))
         query = "import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))"
         asked = subprocess.run([self.python, "-c", query], capture_output=True, text=True)
+        places = [pathlib.Path(asked.stdout.strip(), "nvidia")] if asked.returncode == 0 else []
+        places += sorted(pathlib.Path("/usr/local").glob("cuda*"), reverse=True)
+        plugin = self.build / "lib/libtern_cuda.so"
+        names = set(re.findall(rb"lib(?:cublasLt|cudnn)\.so\.\d+", plugin.read_bytes())) if plugin.exists() else set()
         folders = []
-        if asked.returncode == 0:
-            site = pathlib.Path(asked.stdout.strip())
-            folders = sorted({p.parent for name in ("libcublasLt.so.*", "libcudnn.so.*") for p in (site / "nvidia").glob(f"*/lib/{name}")})
-        for toolkit in sorted(pathlib.Path("/usr/local").glob("cuda*/lib64"), reverse=True):
-            if not folders and (list(toolkit.glob("libcublasLt.so.*")) or list(toolkit.glob("libcudnn.so.*"))):
-                folders.append(toolkit)
+        for name in sorted(each.decode() for each in names):
+            found = [path.parent for place in places for pattern in ("*/lib", "lib64") for path in sorted(place.glob(f"{pattern}/{name}"))]
+            folders += [folder for folder in found[:1] if folder not in folders]
         self.base["LD_LIBRARY_PATH"] = ":".join([*outer, *map(str, folders)])
         if not self.base["LD_LIBRARY_PATH"]:
             del self.base["LD_LIBRARY_PATH"]
@@ -459,7 +460,7 @@ def sanitizer(check):
             result = check.tests("sanitizer", test.removeprefix("test_"), {"TERN_TEST_DEVICE": "cuda:0" if i else None}, limit, only, wrapper, label, silent_s=600)
             text = check.log("sanitizer", label).read_text(errors="replace")
             counts = [int(n) for n in re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)]
-            findings = [line for line in text.splitlines() if line.startswith("=========") and ("Invalid" in line or "hazard" in line or "Error" in line)]
+            findings = [line.strip("= ") for line in text.splitlines() if line.startswith("=========") and ("Invalid" in line or "hazard" in line or "Error" in line)]
             if not counts:
                 result.update(status="skipped" if "not supported" in text else "failed", reason="the sanitizer gave no summary: " + " ".join(text.split()[-40:]))
             elif sum(counts):
