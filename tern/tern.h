@@ -28,6 +28,7 @@
 
 // Operators.
 #include "tern/ops/activation.h"
+#include "tern/ops/autocast.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/conv.h"
 #include "tern/ops/copy.h"

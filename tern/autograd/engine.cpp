@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/autograd/autocast_mode.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/autograd/node.h"
 #include "tern/autograd/record.h"
@@ -339,6 +340,7 @@ void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<T
 
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients, bool retain_graph,
               bool create_graph) {
+  const AutocastPause forward_chose_the_dtypes;
   Run run(retain_graph || create_graph, create_graph);
   add_roots(run, outputs, gradients);
   run.go();
@@ -346,6 +348,7 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const std::vector<Tensor>& gradients, GradOptions options) {
+  const AutocastPause forward_chose_the_dtypes;
   Run run(options.retain_graph || options.create_graph, options.create_graph);
   add_roots(run, outputs, gradients);
   std::vector<Edge> edges;

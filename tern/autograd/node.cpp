@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "tern/autograd/autocast_mode.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/autograd/record.h"
 #include "tern/autograd/region.h"
@@ -13,6 +14,7 @@ namespace tern {
 
 namespace detail {
 thread_local bool grad_enabled = true;
+constinit thread_local bool autocasting = false;
 thread_local int pending_saves = 0;
 }  // namespace detail
 

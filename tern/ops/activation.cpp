@@ -2,6 +2,7 @@
 // derivatives are asked for.
 #include "tern/ops/activation.h"
 
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/elementwise.h"
@@ -86,6 +87,8 @@ Tensor gelu(const Tensor& x, std::string_view approximate) {
 }
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(softplus, x, beta, threshold);
   Tensor y = unary(UnaryOp::Softplus, x, param_of(beta), param_of(threshold));
   if (tracks_grad(x))
     record("softplus", y, {x}, [x_ = save(x), beta, threshold](GradContext& c, const Tensor& g) {

@@ -5,6 +5,7 @@
 #include "tern/ops/conv.h"
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/pointwise.h"
@@ -240,10 +241,14 @@ ConvPadding::ConvPadding(std::string_view word) : size(0), mode(word == "same" ?
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(conv2d, x, weight, bias, options);
   return conv2d_named("conv2d", x, weight, bias, options);
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(conv1d, x, weight, bias, o);
   TERN_CHECK(x.dim() == 2 || x.dim() == 3, ShapeError,
              "conv1d: Expected 2D (unbatched) or 3D (batched) input to conv1d, "
              "but got input of size: {}",
@@ -259,6 +264,8 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                         const ConvTranspose2dOptions& o) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(conv_transpose2d, x, weight, bias, o);
   const char* op = "conv_transpose2d";
   check_tensors(op, x, weight, bias);
   check_options(op, o.stride, o.padding, o.dilation, o.groups);

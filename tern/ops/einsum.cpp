@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
@@ -190,6 +191,8 @@ Labels implied_output(const std::vector<Labels>& inputs) {
 }  // namespace
 
 Tensor einsum(std::string_view equation, const std::vector<Tensor>& operands) {
+  if (autocasts_on_gpu(operands)) [[unlikely]]
+    return autocast_lower([&](const std::vector<Tensor>& cast) { return einsum(equation, cast); }, operands);
   Equation parsed = parse(equation);
   TERN_CHECK(!operands.empty(), ValueError, "einsum: must provide at least one operand");
   TERN_CHECK(parsed.inputs.size() == operands.size(), ValueError,

@@ -3,6 +3,7 @@
 #include "tern/ops/index.h"
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
@@ -218,6 +219,8 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Scalar& 
   return put("scatter", x, gather_access("scatter", x, dim, index), IndexPutMode::Set, {}, param_of(value));
 }
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_widest(scatter_add, x, dim, index, src);
   const Access access = gather_access("scatter_add", x, dim, index);
   return put("scatter_add", x, access, IndexPutMode::Add, scatter_source("scatter_add", x, index, src), {});
 }
@@ -271,6 +274,8 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
              scaled(source, alpha), {});
 }
 Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& given) {
+  if (autocasts_on_cpu(x)) [[unlikely]]
+    return autocast_widest(index_copy, x, dim, index, given);
   const Tensor source = copy_source(x, given);
   check_select_source("index_copy", x, dim, index, source);
   return put("index_copy", x, select_access("index_copy", x, dim, index), IndexPutMode::Set, source, {});
@@ -300,6 +305,8 @@ Tensor index(const Tensor& x, const std::vector<Tensor>& indices) {
   return read("index", x, {Access::kIndex, 0, true, expand_masks("index", x, indices)});
 }
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& given, bool accumulate) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_widest(index_put, x, indices, given, accumulate);
   const Tensor values = put_values(x, given);
   const Access access = put_access("index_put", x, indices, values);
   return put("index_put", x, access, accumulate ? IndexPutMode::Add : IndexPutMode::Set, values, {});

@@ -3,6 +3,7 @@
 #include "tern/ops/loss.h"
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -192,6 +193,14 @@ Reduction parse_reduction(std::string_view word) {
 }
 
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& o) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(
+        [&](const Tensor& x, const Tensor& y, const Tensor& weight) {
+          CrossEntropyOptions options = o;
+          options.weight = weight;
+          return cross_entropy(x, y, options);
+        },
+        input, target, o.weight);
   const char* op = "cross_entropy";
   const int64_t class_dim = class_dim_of(op, input);
   check_input(op, input, target, o.weight, input.shape()[static_cast<size_t>(class_dim)]);
@@ -205,6 +214,14 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
 }
 
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NllLossOptions& o) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(
+        [&](const Tensor& x, const Tensor& y, const Tensor& weight) {
+          NllLossOptions options = o;
+          options.weight = weight;
+          return nll_loss(x, y, options);
+        },
+        input, target, o.weight);
   const char* op = "nll_loss";
   const int64_t class_dim = class_dim_of(op, input);
   check_input(op, input, target, o.weight, input.shape()[static_cast<size_t>(class_dim)]);

@@ -1,5 +1,6 @@
 // Losses of an input and a target of one shape, with the gradients of both.
 #include "tern/ops/activation.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -150,14 +151,20 @@ Tensor named_pair(const char* op, PairLoss loss, double parameter, const Tensor&
 }  // namespace
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(mse_loss, input, target, reduction);
   return named_pair("mse_loss", PairLoss::Mse, 0, input, target, reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(l1_loss, input, target, reduction);
   return named_pair("l1_loss", PairLoss::L1, 0, input, target, reduction);
 }
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(smooth_l1_loss, input, target, reduction, beta);
   TERN_CHECK(beta >= 0, ValueError, "smooth_l1_loss: does not support negative values for beta: got {}",
              beta);
   return named_pair("smooth_l1_loss", beta == 0 ? PairLoss::L1 : PairLoss::SmoothL1, beta, input, target,
@@ -165,6 +172,8 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduc
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(huber_loss, input, target, reduction, delta);
   TERN_CHECK(delta > 0, ValueError, "huber_loss: does not support non-positive values for delta: got {}",
              delta);
   return named_pair("huber_loss", PairLoss::Huber, delta, input, target, reduction);
@@ -172,6 +181,14 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 
 Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
                             Reduction reduction) {
+  TERN_CHECK(!autocasts_on_gpu(input), ValueError,
+             "binary_cross_entropy: nn::binary_cross_entropy and nn::BCELoss are unsafe to autocast: combine "
+             "the sigmoid "
+             "before them with the loss: use nn::binary_cross_entropy_with_logits or nn::BCEWithLogitsLoss, "
+             "which are safe "
+             "to autocast");
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(binary_cross_entropy, input, target, weight, reduction);
   check_same_shape("binary_cross_entropy", input, target);
   if (!weight.defined())
     return named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, reduction);
@@ -181,6 +198,12 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,
                                         const BceWithLogitsOptions& o) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(
+        [&](const Tensor& x, const Tensor& y, const Tensor& weight, const Tensor& pos_weight) {
+          return binary_cross_entropy_with_logits(x, y, {weight, pos_weight, o.reduction});
+        },
+        input, target, o.weight, o.pos_weight);
   const char* op = "binary_cross_entropy_with_logits";
   check_same_shape(op, input, target);
   check_pair(op, input, target, o.reduction);
@@ -197,6 +220,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& o) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_float32(kl_div, input, target, o);
   check_pair("kl_div", input, target, Reduction::Mean);
   return broadcast_pair("kl_div", {o.log_target ? PairLoss::KlDivLog : PairLoss::KlDiv, 0, o.reduction, 1},
                         input, target);

@@ -2,6 +2,7 @@
 // einsum.cpp.
 #include "tern/ops/matmul.h"
 
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/pointwise.h"
@@ -338,6 +339,8 @@ std::array<Tensor, 3> linear_backward(const GradContext& c, const Tensor& x_give
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (autocasts(a)) [[unlikely]]
+    return autocast_lower(matmul, a, b);
   TERN_CHECK(a.dim() > 0 && b.dim() > 0, ShapeError,
              "matmul: both arguments to matmul need to be at least 1D, but "
              "they are {}D and {}D: use * for numbers",
@@ -346,12 +349,16 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
+  if (autocasts(a)) [[unlikely]]
+    return autocast_lower(mm, a, b);
   check_rank("mm", "a", a, 2);
   check_rank("mm", "b", b, 2);
   return record_product("mm", a, b);
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (autocasts(a)) [[unlikely]]
+    return autocast_lower(bmm, a, b);
   check_rank("bmm", "a", a, 3);
   check_rank("bmm", "b", b, 3);
   TERN_CHECK(a.size(0) == b.size(0), ShapeError,
@@ -361,12 +368,16 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mv(const Tensor& a, const Tensor& b) {
+  if (autocasts_on_gpu(a)) [[unlikely]]
+    return autocast_lower(mv, a, b);
   check_rank("mv", "a", a, 2);
   check_rank("mv", "b", b, 1);
   return record_product("mv", a, b);
 }
 
 Tensor dot(const Tensor& a, const Tensor& b) {
+  if (autocasts_on_gpu(a)) [[unlikely]]
+    return autocast_widest(dot, a, b);
   check_rank("dot", "a", a, 1);
   check_rank("dot", "b", b, 1);
   return record_product("dot", a, b);
@@ -380,6 +391,8 @@ Tensor outer(const Tensor& a, const Tensor& b) {
 
 Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
              const Scalar& alpha) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_lower(addmm, input, mat1, mat2, beta, alpha);
   check_rank("addmm", "mat1", mat1, 2);
   check_rank("addmm", "mat2", mat2, 2);
   return add_product("addmm", input, mat1, mat2, beta.to_double(), alpha.to_double());
@@ -387,6 +400,8 @@ Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const 
 
 Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                const Scalar& alpha) {
+  if (autocasts(input)) [[unlikely]]
+    return autocast_lower(baddbmm, input, batch1, batch2, beta, alpha);
   check_rank("baddbmm", "batch1", batch1, 3);
   check_rank("baddbmm", "batch2", batch2, 3);
   TERN_CHECK(batch1.size(0) == batch2.size(0), ShapeError,
@@ -396,6 +411,8 @@ Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, 
 }
 
 Tensor linear(const Tensor& x_given, const Tensor& weight, const Tensor& bias) {
+  if (autocasts(x_given)) [[unlikely]]
+    return autocast_lower(linear, x_given, weight, bias);
   if (weight.dim() == 1 && !bias.defined()) return matmul(x_given, weight);
   const DType dtype = weight.dtype();
   const Device device = weight.device();

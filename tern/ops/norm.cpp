@@ -2,6 +2,7 @@
 // where second derivatives are asked for.
 #include "tern/ops/norm.h"
 
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/pointwise.h"
@@ -352,6 +353,8 @@ Tensor batch_norm(const Tensor& x_given, const Tensor& running_mean, const Tenso
 
 Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(layer_norm, x, normalized_shape, weight, bias, eps);
   check_input("layer_norm", x, {{"weight", weight}, {"bias", bias}});
   const RowNormSizes s = last_dims("layer_norm", x, normalized_shape, weight, bias, /*rms=*/false, eps);
   return normalize_rows("layer_norm", s, x, flat(weight), flat(bias));
@@ -359,6 +362,8 @@ Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape, const Tensor& w
 
 Tensor rms_norm(const Tensor& x, IntArrayRef normalized_shape, const Tensor& weight,
                 std::optional<double> eps) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(rms_norm, x, normalized_shape, weight, eps);
   check_input("rms_norm", x, {{"weight", weight}});
   const RowNormSizes s = last_dims("rms_norm", x, normalized_shape, weight, {}, /*rms=*/true,
                                    eps.value_or(epsilon_of(x.dtype())));
@@ -366,6 +371,8 @@ Tensor rms_norm(const Tensor& x, IntArrayRef normalized_shape, const Tensor& wei
 }
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(group_norm, x, num_groups, weight, bias, eps);
   const char* op = "group_norm";
   check_input(op, x, {{"weight", weight}, {"bias", bias}});
   TERN_CHECK(x.dim() >= 2, ShapeError, "{}: Expected at least 2 dimensions for input tensor but received {}",

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -185,6 +186,8 @@ void check_integer_exponent(DType dtype, const Scalar& exponent) {
 }  // namespace
 
 Tensor pow(const Tensor& a, const Tensor& b) {
+  if (autocasts_on_gpu(a)) [[unlikely]]
+    return autocast_float32([](const Tensor& x, const Tensor& y) { return pow(x, y); }, a, b);
   Tensor y = binary(BinaryOp::Pow, a, b);
   if (tracks_grad(a, b))
     record("pow", y, {a, b},
@@ -205,6 +208,8 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 }
 
 Tensor pow(const Tensor& a, const Scalar& b) {
+  if (autocasts_on_gpu(a)) [[unlikely]]
+    return autocast_float32([&](const Tensor& x) { return pow(x, b); }, a);
   check_integer_exponent(a.dtype(), b);
   Tensor y = b.to_double() == 2 && result_type(a, b) == a.dtype() && !is_bool(a.dtype())
                  ? unary(UnaryOp::Square, a)
@@ -221,6 +226,8 @@ Tensor pow(const Tensor& a, const Scalar& b) {
 }
 
 Tensor pow(const Scalar& a, const Tensor& b) {
+  if (autocasts_on_gpu(b)) [[unlikely]]
+    return autocast_float32([&](const Tensor& x) { return pow(a, x); }, b);
   Tensor y = binary(BinaryOp::Pow, a, b);
   if (tracks_grad(b))
     record("pow", y, {b}, [a, b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -231,6 +238,8 @@ Tensor pow(const Scalar& a, const Tensor& b) {
 }
 
 Tensor atan2(const Tensor& a, const Tensor& b) {
+  if (autocasts_on_gpu(a)) [[unlikely]]
+    return autocast_widest(atan2, a, b);
   Tensor y = binary(BinaryOp::Atan2, a, b);
   if (tracks_grad(a, b))
     record("atan2", y, {a, b},
@@ -262,6 +271,8 @@ Tensor maximum(const Tensor& a, const Tensor& b) { return extremum(BinaryOp::Max
 Tensor minimum(const Tensor& a, const Tensor& b) { return extremum(BinaryOp::Minimum, a, b); }
 
 Tensor operator/(const Scalar& a, const Tensor& b) {
+  if (autocasts_on_gpu(b)) [[unlikely]]
+    return autocast_float32([&](const Tensor& x) { return a / x; }, b);
   Tensor y = binary(BinaryOp::Div, a, b);
   if (tracks_grad(b))
     record("div", y, {b}, [b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -293,6 +304,8 @@ Tensor round(const Tensor& x) { return record_zero("round", unary(UnaryOp::Round
 Tensor trunc(const Tensor& x) { return record_zero("trunc", unary(UnaryOp::Trunc, x), x); }
 
 Tensor square(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(square, x);
   if (is_bool(x.dtype())) return to(x, DType::Int64);  // bools square as the integers that they stand for
   Tensor y = unary(UnaryOp::Square, x);
   if (tracks_grad(x))
@@ -302,6 +315,8 @@ Tensor square(const Tensor& x) {
 }
 
 Tensor exp(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(exp, x);
   Tensor y = unary(UnaryOp::Exp, x);
   if (tracks_grad(x))
     record("exp", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, c[y_]); });
@@ -309,6 +324,8 @@ Tensor exp(const Tensor& x) {
 }
 
 Tensor expm1(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(expm1, x);
   Tensor y = unary(UnaryOp::Expm1, x);
   if (tracks_grad(x))
     record("expm1", y, {x},
@@ -317,6 +334,8 @@ Tensor expm1(const Tensor& x) {
 }
 
 Tensor log(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(log, x);
   Tensor y = unary(UnaryOp::Log, x);
   if (tracks_grad(x))
     record("log", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, c[x_]); });
@@ -324,6 +343,8 @@ Tensor log(const Tensor& x) {
 }
 
 Tensor log1p(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(log1p, x);
   Tensor y = unary(UnaryOp::Log1p, x);
   if (tracks_grad(x))
     record("log1p", y, {x},
@@ -332,6 +353,8 @@ Tensor log1p(const Tensor& x) {
 }
 
 Tensor log2(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(log2, x);
   Tensor y = unary(UnaryOp::Log2, x);
   if (tracks_grad(x))
     record("log2", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) {
@@ -341,6 +364,8 @@ Tensor log2(const Tensor& x) {
 }
 
 Tensor log10(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(log10, x);
   Tensor y = unary(UnaryOp::Log10, x);
   if (tracks_grad(x))
     record("log10", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) {
@@ -358,6 +383,8 @@ Tensor sqrt(const Tensor& x) {
 }
 
 Tensor rsqrt(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(rsqrt, x);
   Tensor y = unary(UnaryOp::Rsqrt, x);
   if (tracks_grad(x))
     record("rsqrt", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -368,6 +395,8 @@ Tensor rsqrt(const Tensor& x) {
 }
 
 Tensor reciprocal(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(reciprocal, x);
   Tensor y = unary(UnaryOp::Reciprocal, x);
   if (tracks_grad(x))
     record("reciprocal", y, {x},
@@ -391,6 +420,8 @@ Tensor cos(const Tensor& x) {
 }
 
 Tensor tan(const Tensor& x) {
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(tan, x);
   Tensor y = unary(UnaryOp::Tan, x);
   if (tracks_grad(x))
     record("tan", y, {x},

@@ -4,6 +4,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/kernels/scan.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -105,10 +106,10 @@ DimMask dims_for_truth(const char* op, IntArrayRef dims, int64_t rank) {
 }  // namespace
 
 Tensor sum(const Tensor& x, std::optional<DType> dtype) {
-  return sum_over(x, all_dims(x.dim()), /*keepdim=*/false, dtype);
+  return sum_over(x, all_dims(x.dim()), /*keepdim=*/false, autocast_result(x, dtype));
 }
 Tensor sum(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
-  return sum_over(x, dims_of("sum", dims, x.dim()), keepdim, dtype);
+  return sum_over(x, dims_of("sum", dims, x.dim()), keepdim, autocast_result(x, dtype));
 }
 
 Tensor mean(const Tensor& x, std::optional<DType> dtype) {
@@ -119,9 +120,13 @@ Tensor mean(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType
 }
 
 Tensor prod(const Tensor& x, std::optional<DType> dtype) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_float32([&](const Tensor& y) { return prod(y, dtype); }, x);
   return prod_over(x, all_dims(x.dim()), {1, x.numel(), 1}, /*keepdim=*/false, dtype);
 }
 Tensor prod(const Tensor& x, int64_t dim, bool keepdim, std::optional<DType> dtype) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_float32([&](const Tensor& y) { return prod(y, dim, keepdim, dtype); }, x);
   const DimMask mask = dims_of("prod", IntArrayRef(&dim, 1), x.dim());
   return prod_over(x, mask, split_at(x.shape(), wrap_dim(dim, x.dim(), "prod")), keepdim, dtype);
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -163,10 +164,10 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, IntArrayRef dims, double cor
 }
 
 Tensor norm(const Tensor& x, double p) {
-  return norm_over(x, p, all_dims(x.dim()), /*keepdim=*/false, /*dtype=*/{});
+  return norm_over(x, p, all_dims(x.dim()), /*keepdim=*/false, autocast_result(x, {}));
 }
 Tensor norm(const Tensor& x, double p, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
-  return norm_over(x, p, dims_of("norm", dims, x.dim()), keepdim, dtype);
+  return norm_over(x, p, dims_of("norm", dims, x.dim()), keepdim, autocast_result(x, dtype));
 }
 
 }  // namespace tern

@@ -3,6 +3,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/kernels/scan.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -79,6 +80,7 @@ Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
 }  // namespace
 
 Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+  dtype = autocast_result(input, dtype);
   const int64_t d = wrap_dim(dim, input.dim(), "cumsum");
   Tensor x = converted("cumsum", input, dtype);
   Tensor y = running_sum(x, d, /*reverse=*/false);
@@ -86,6 +88,7 @@ Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
 }
 
 Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
+  dtype = autocast_result(input, dtype);
   const int64_t d = wrap_dim(dim, input.dim(), "cumprod");
   Tensor x = converted("cumprod", input, dtype);
   Tensor y = run_scan(ScanOp::Prod, x, d, /*reverse=*/false);

@@ -4,6 +4,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/kernels/softmax.h"
+#include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/pointwise.h"
@@ -80,14 +81,16 @@ Shape reduced_last(int64_t rank, DimMask mask) {
 }  // namespace
 
 Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  return softmax_along(SoftmaxOp::Softmax, "softmax", x, dim, dtype);
+  return softmax_along(SoftmaxOp::Softmax, "softmax", x, dim, autocast_result(x, dtype));
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  return softmax_along(SoftmaxOp::LogSoftmax, "log_softmax", x, dim, dtype);
+  return softmax_along(SoftmaxOp::LogSoftmax, "log_softmax", x, dim, autocast_result(x, dtype));
 }
 
 Tensor logsumexp(const Tensor& input, IntArrayRef dims, bool keepdim) {
+  if (autocasts_on_gpu(input)) [[unlikely]]
+    return autocast_float32([&](const Tensor& x) { return logsumexp(x, dims, keepdim); }, input);
   check_computable("logsumexp", input);
   const DimMask mask = dims_of("logsumexp", dims, input.dim());
   Tensor x = is_floating_point(input.dtype()) ? input : cast(input, get_default_dtype());

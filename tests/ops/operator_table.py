@@ -24,6 +24,8 @@ FAMILIES = (pointwise, reduce, shape, index, network, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
+    "tern/ops/autocast.h": {"is_autocast_enabled", "is_autocast_cache_enabled"},  # tests/ops/autocast_test.cpp
+    "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "reduce_to"},               # parts of operators
     "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp

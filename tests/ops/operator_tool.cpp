@@ -1,6 +1,6 @@
 // Runs the cases of operator_table.py on Tern: operator_tool REQUEST RESULTS. REQUEST is a file of torch.save
-// with a list of {"op", "args", "cotangents"}; RESULTS gets a list of {"outputs", "requires_grad", "grads"}
-// or
+// with a list of {"op", "args", "cotangents", "autocast"}, the last a dtype or None; RESULTS gets a list of
+// {"outputs", "requires_grad", "grads"} or
 // {"error"}. One line of a table below stands for each operator. With TERN_TEST_DEVICE=cuda:0 all arguments
 // and what is made without a device lie there.
 #include <cstdio>
@@ -13,6 +13,7 @@
 #include "tern/device/stream.h"
 #include "tern/io/serialize.h"
 #include "tern/ops/activation.h"
+#include "tern/ops/autocast.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/conv.h"
 #include "tern/ops/copy.h"
@@ -514,6 +515,10 @@ const Operator& find_operator(const std::string& name) {
 /// None for those without a gradient).
 Value run_case(const Value& request) {
   const Arguments arguments(request["args"]);
+  std::optional<AutocastGuard> autocast;
+  if (!request["autocast"].is_none())
+    autocast.emplace(
+        AutocastOptions{.device_type = get_default_device().type, .dtype = request["autocast"].as_dtype()});
   const std::vector<Tensor> results = find_operator(request["op"].as_str())(arguments).tensors();
   std::vector<Value> requires_grad;
   for (const Tensor& result : results) requires_grad.emplace_back(result.requires_grad());

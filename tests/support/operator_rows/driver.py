@@ -52,9 +52,10 @@ class Case:
     requires_grad: Sequence = ()
     cotangents: Sequence = ()
     answers: Sequence = ()           # pairs of values and gradients (None for unused inputs), each as good as the others
+    autocast: Optional[torch.dtype] = None  # Tern runs under autocast to it
 
     def request(self):
-        return {"op": self.row.name, "args": list(self.args), "cotangents": list(self.cotangents)}
+        return {"op": self.row.name, "args": list(self.args), "cotangents": list(self.cotangents), "autocast": self.autocast}
 
     def text(self):
         return f"{self.row.name}({', '.join(describe(a) for a in self.args)})"
