@@ -45,7 +45,6 @@ struct CachingAllocator::State {
 
   /// A piece of a segment. Free neighbours are always merged. A slab is a large block cut into small ones.
   struct Block {
-    State* owner = nullptr;
     char* data = nullptr;
     size_t nbytes = 0;
     Block* previous = nullptr;      // neighbours in the segment (large blocks)
@@ -72,8 +71,12 @@ struct CachingAllocator::State {
   };
   /// The free blocks of one stream; those of a recorded step are apart.
   struct Pool {
-    uint16_t stream = 0;
-    const Recorder* step = nullptr;
+    Pool(State& owner_, uint16_t stream_, const Recorder* step_)
+        : owner(owner_), stream(stream_), step(step_) {}
+
+    State& owner;
+    uint16_t stream;
+    const Recorder* step;
     std::array<Block*, kNumClasses> small{};
     SizeBins<Block> large;
     /// Of a step: freed while other streams may still use them, at every replay again.
@@ -94,10 +97,7 @@ struct CachingAllocator::State {
 
   Pool& pool_of(uint16_t stream) {
     if (stream >= pools.size()) pools.resize(stream + size_t{1});
-    if (!pools[stream]) {
-      pools[stream] = std::make_unique<Pool>();
-      pools[stream]->stream = stream;
-    }
+    if (!pools[stream]) pools[stream] = std::make_unique<Pool>(*this, stream, nullptr);
     return *pools[stream];
   }
 
@@ -106,10 +106,7 @@ struct CachingAllocator::State {
       return pool_of(stream);
     for (const auto& pool : private_pools)
       if (pool->step == step && pool->stream == stream) return *pool;
-    private_pools.push_back(std::make_unique<Pool>());
-    private_pools.back()->stream = stream;
-    private_pools.back()->step = step;
-    return *private_pools.back();
+    return *private_pools.emplace_back(std::make_unique<Pool>(*this, stream, step));
   }
 
   Storage take(size_t nbytes, uint16_t stream, const Recorder* step) {
@@ -135,7 +132,7 @@ struct CachingAllocator::State {
   static void give_back(StorageImpl* storage) noexcept {
     auto* block = static_cast<Block*>(storage->context());
     storage->~StorageImpl();
-    State& state = *block->owner;
+    State& state = block->pool->owner;
     std::lock_guard lock(state.mutex);
     state.counters.allocated -= block->nbytes;
     if (block->uses) [[unlikely]]
@@ -209,7 +206,6 @@ struct CachingAllocator::State {
     auto pieces = std::make_unique<Block[]>(count);
     for (size_t i = count; i-- > 0;) {
       Block& block = pieces[i];
-      block.owner = this;
       block.data = large->data + i * piece;
       block.nbytes = piece;
       block.slab = large;
@@ -244,7 +240,6 @@ struct CachingAllocator::State {
 
   void split(Pool& pool, Block* block, size_t nbytes) {
     auto* rest = new Block;
-    rest->owner = this;
     rest->data = block->data + nbytes;
     rest->nbytes = block->nbytes - nbytes;
     rest->pool = &pool;
@@ -265,7 +260,6 @@ struct CachingAllocator::State {
     auto block = std::make_unique<Block>();
     void* segment = source.allocate_segment(segment_bytes);
     if (segment == nullptr) return false;
-    block->owner = this;
     block->data = static_cast<char*>(segment);
     block->nbytes = segment_bytes;
     block->pool = &pool;

@@ -51,8 +51,7 @@ Checkpoint TorchHost::finish(PickleResult&& result, std::string version) {
   }
   checkpoint.storages.reserve(storages_.size() + nested_.storages.size());
   for (Known& known : storages_)
-    checkpoint.storages.push_back(
-        {known.storage.as_storage().storage, std::move(known.key), known.type->name, *known.location});
+    checkpoint.storages.push_back({known.storage, std::move(known.key), known.type->name, *known.location});
   for (StoredStorage& stored : nested_.storages) checkpoint.storages.push_back(std::move(stored));
   return checkpoint;
 }
@@ -90,16 +89,17 @@ Value TorchHost::storage_for(const StorageId& id, const std::function<Storage()>
   const size_t hash = std::hash<std::string>()(id.key);
   size_t found = storage_index_.find(hash, [&](size_t i) { return storages_[i].key == id.key; });
   if (found == HashIndex::kNone) {
-    Value storage = StorageValue{make(), id.type->dtype, id.numel};
-    storage_index_.insert(hash, storages_.size());
-    storages_.push_back({id.key, id.type, &*locations_.insert(id.location).first, storage});
-    return storage;
+    Storage storage = make();  // before it is known: what this throws leaves nothing behind
+    found = storages_.size();
+    storage_index_.insert(hash, found);
+    storages_.push_back(
+        {id.key, id.type, &*locations_.insert(id.location).first, std::move(storage), id.numel});
   }
-  const StorageValue& known = storages_[found].storage.as_storage();
-  TERN_CHECK(id.type == storages_[found].type && id.numel <= known.numel, CheckpointError,
+  const Known& known = storages_[found];
+  TERN_CHECK(id.type == known.type && id.numel <= known.numel, CheckpointError,
              "storage '{}' is referred to twice, as {} elements of {} and as {} of {}", id.key, known.numel,
-             name(known.dtype), id.numel, name(id.type->dtype));
-  return storages_[found].storage;
+             name(known.type->dtype), id.numel, name(id.type->dtype));
+  return StorageValue{known.storage, known.type->dtype, known.numel};
 }
 
 Value TorchHost::storage_part(const Value& root, const Value& first, const Value& count) {

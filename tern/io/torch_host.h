@@ -68,7 +68,8 @@ class TorchHost : public PickleHost {
     std::string key;
     const GlobalRow* type;
     const std::string* location;  ///< one of locations_
-    Value storage;
+    Storage storage;
+    int64_t numel;
   };
   int depth_;
   std::vector<Known> storages_;

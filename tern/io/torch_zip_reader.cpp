@@ -234,13 +234,20 @@ class ZipHost final : public TorchHost, private ScriptStorages {
     std::sort(pending_.begin(), pending_.end(), [&](const Pending& a, const Pending& b) {
       return entry_of(a).header_offset < entry_of(b).header_offset;
     });
+    // In groups, since there may be very many.
+    constexpr size_t kGroup = 8192;
+    for (size_t begin = 0; begin < pending_.size(); begin += kGroup)
+      read_group(std::span(pending_).subspan(begin, std::min(kGroup, pending_.size() - begin)));
+  }
+
+  void read_group(std::span<const Pending> group) {
     std::vector<const ZipEntry*> entries;
-    for (const Pending& pending : pending_) entries.push_back(&entry_of(pending));
+    for (const Pending& pending : group) entries.push_back(&entry_of(pending));
     const std::vector<uint64_t> offsets = zip_.data_offsets(entries);
     std::vector<ReadJob> jobs;
     std::vector<size_t> job_entries;
-    for (size_t i = 0; i < pending_.size(); ++i) {
-      const Pending& pending = pending_[i];
+    for (size_t i = 0; i < group.size(); ++i) {
+      const Pending& pending = group[i];
       const ZipEntry& entry = entry_of(pending);
       if (!entry.stored()) {
         unpack_storage(pending);
@@ -252,7 +259,7 @@ class ZipHost final : public TorchHost, private ScriptStorages {
       job_entries.push_back(i);
     }
     fill_storages(zip_.source(), jobs, [&](size_t job) {
-      return fmt::format("entry '{}'", entry_of(pending_[job_entries[job]]).name.substr(0, 200));
+      return fmt::format("entry '{}'", entry_of(group[job_entries[job]]).name.substr(0, 200));
     });
   }
 
