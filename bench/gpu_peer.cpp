@@ -51,6 +51,15 @@ peer::Step training_step(std::shared_ptr<Net> net, std::shared_ptr<Optimizer> op
   };
 }
 
+/// The same step, recorded after it has been taken once.
+peer::Step captured(const peer::Step& step) {
+  auto recorded = std::make_shared<CapturedStep>(capture(step));
+  return [=] {
+    (void)step;  // kept: it owns what is read
+    recorded->replay();
+  };
+}
+
 peer::Step lenet_step(int64_t batch) {
   auto net = std::make_shared<nn::LeNet>();
   net->to(kGpu);
@@ -98,6 +107,22 @@ peer::Step products(bool read_each) {
   };
 }
 
+/// The same, kept on the device and recorded.
+peer::Step products_captured() {
+  set_float32_matmul_precision("highest");
+  Tensor a = randn({100, 100}, {.device = kGpu}), total = zeros({}, {.device = kGpu});
+  const peer::Step replay = captured([=] {
+    NoGradGuard no_grad;
+    Tensor sum = total;
+    sum.zero_();
+    for (int i = 0; i < 1000; ++i) sum.add_(norm(matmul(a, a)));
+  });
+  return [=] {
+    replay();
+    if (total.item<double>() <= 0) throw std::runtime_error("a norm is not positive");
+  };
+}
+
 peer::Step pinned_copy() {
   Tensor x = randn({large_numel()}).pin_memory();
   return [=] { x.to(kGpu, {.non_blocking = true}); };
@@ -141,6 +166,8 @@ std::map<std::string, peer::Setup> cases() {
       {"launch_rate", [] { return launches(/*host_alone=*/false); }},
       {"lenet_step_b256", [] { return lenet_step(small ? 8 : 256); }},
       {"mlp_step_b2", [] { return mlp_step(2); }},
+      {"lenet_step_b256_captured", [] { return captured(lenet_step(small ? 8 : 256)); }},
+      {"mlp_step_b2_captured", [] { return captured(mlp_step(2)); }},
       {"relu", [] { return on_large([](const Tensor& x) { relu(x); }); }},
       {"exp", [] { return on_large([](const Tensor& x) { exp(x); }); }},
       {"gelu", [] { return on_large([](const Tensor& x) { gelu(x); }); }},
@@ -168,6 +195,7 @@ std::map<std::string, peer::Setup> cases() {
       {"norm", [] { return on_large([](const Tensor& x) { norm(x); }); }},
       {"products_each", [] { return products(/*read_each=*/true); }},
       {"products_kept", [] { return products(/*read_each=*/false); }},
+      {"products_captured", [] { return products_captured(); }},
       {"h2d_pinned", [] { return pinned_copy(); }},
       {"two_at_once", [] { return two_chains(/*on_two=*/true); }},
       {"two_in_turn", [] { return two_chains(/*on_two=*/false); }},

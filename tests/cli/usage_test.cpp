@@ -140,6 +140,10 @@ TEST(Usage, WrongEnvironment) {
         << outcome.err;
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
   }
+  const Outcome simulated =
+      run_program({"devices"}, {.environment = {{"TERN_NUM_THREADS", "many"}, {"TERN_SIM_GPUS", "2"}}});
+  EXPECT_EQ(simulated.code, 1) << simulated.err;
+  EXPECT_EQ(count_lines(simulated.err), 1u) << simulated.err;
 }
 
 }  // namespace

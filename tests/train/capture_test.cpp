@@ -5,12 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tern/base/env.h"
 #include "tern/core/memory.h"
 #include "tern/device/cuda.h"
-#include "tern/device/event.h"
 #include "tern/device/registry.h"
-#include "tern/device/simulation.h"
 #include "tern/nn/containers.h"
 #include "tern/nn/dropout.h"
 #include "tern/nn/functional.h"
@@ -29,7 +26,6 @@
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/rmsprop.h"
 #include "tern/optim/sgd.h"
-#include "tern/parallel/data_parallel.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
@@ -218,73 +214,6 @@ TEST(Capture, RefusesWhatAReplayCannotDo) {
   step.replay();
   EXPECT_EQ(z.sum().item<int64_t>(), 20);
   EXPECT_THROW(capture([] {}, {.warmup = -1}), ValueError);
-}
-
-/// On GPUs of its own.
-class CaptureOnGpus : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (env_text("TERN_TEST_DEVICE")) GTEST_SKIP() << "makes simulated GPUs of its own";
-    simulate_gpus({.gpus = 2, .jitter = 3, .check_races = true});
-  }
-  void TearDown() override {
-    if (!IsSkipped()) simulate_gpus({.gpus = 0});
-  }
-};
-
-TEST_F(CaptureOnGpus, StreamsStayInOrder) {
-  Tensor x = ones({1000}, {.device = "cuda:0"}), y, z;
-  const Stream side = new_stream("cuda:0"), main = current_stream("cuda:0");
-  CapturedStep step = capture([&] {
-    y = x * 3;
-    side.wait_stream(main);
-    {
-      StreamGuard guard(side);
-      z = y + 1;
-      y.record_stream(side);
-      y = Tensor();
-    }
-    main.wait_stream(side);
-    for (int i = 0; i < 5; ++i) z = z + x;
-  });
-  for (int i = 0; i < 20; ++i) {
-    x.fill_(i);
-    step.replay();
-    EXPECT_EQ(z.sum().item<float>(), 1000 * (8 * i + 1));
-  }
-  EXPECT_THROW(simulate_gpus({.gpus = 1}), DeviceError);  // while the step lives
-}
-
-TEST_F(CaptureOnGpus, DataParallelAndCopiesAreRecorded) {
-  auto run = [&](bool captured) {
-    manual_seed(2);
-    nn::Sequential net(nn::Linear(5, 7), nn::Linear(7, 3));
-    net.to("cuda:0");
-    parallel::DataParallel model(net);
-    optim::SGD sgd(net.parameters(), {.lr = 0.1});
-    Tensor x = empty({10, 5}), loss;  // on the host: every replay takes what is there then
-    auto step = [&] {
-      sgd.zero_grad();
-      loss = model(x.to("cuda:0")).pow(2).mean();
-      loss.backward();
-      sgd.step();
-    };
-    std::optional<CapturedStep> recorded;
-    std::vector<float> losses;
-    Generator data(1);
-    for (int i = 0; i < 8; ++i) {
-      x.copy_(randn({10, 5}, {}, data));
-      if (!captured || i < 2)
-        step();
-      else if (i == 2)
-        recorded = capture(step, {.warmup = 0});
-      else
-        recorded->replay();
-      losses.push_back(loss.item<float>());
-    }
-    return losses;
-  };
-  EXPECT_EQ(run(true), run(false));
 }
 
 }  // namespace

@@ -384,6 +384,7 @@ void register_sim_backend_from_environment() {
     if (text)
       options = with_context("environment variable TERN_SIM", [&] { return parse_simulation(*text); });
     if (auto gpus = env_int("TERN_SIM_GPUS", 0, kMaxGpus)) options.gpus = static_cast<int>(*gpus);
+    num_threads();  // throws here for a bad TERN_NUM_THREADS
   } catch (const Error& error) {
     complaint = error.message();
     options.gpus = 0;
