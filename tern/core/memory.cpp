@@ -29,6 +29,8 @@ Memory& memory_of(Device device) {
 
 constinit thread_local StepRecorder* detail::step_recorder = nullptr;
 
+void detail::note_change(StorageImpl& storage) { step_recorder->changed(storage); }
+
 void register_memory(DeviceType type, Memory* memory) {
   memories[static_cast<size_t>(type)].store(memory, std::memory_order_release);
 }

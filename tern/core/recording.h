@@ -20,14 +20,13 @@ class StepRecorder {
   /// The host writes bytes to a storage in the middle of the step: does so, and at every replay writes the
   /// same ones.
   virtual void host_writes(StorageImpl& to, size_t offset, const void* host, size_t nbytes) = 0;
+  /// A storage was changed in place.
+  virtual void changed(StorageImpl& storage) = 0;
   /// Counters `first.position` to `first.position + counters` of a generator were given away.
   virtual void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) = 0;
 };
 
 namespace detail {
-/// Of the calling thread; null while it records nothing.
-extern constinit thread_local StepRecorder* step_recorder;
-
 inline void host_reads(const char* operation) {
   if (step_recorder) [[unlikely]]
     step_recorder->host_reads(operation);

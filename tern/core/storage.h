@@ -11,6 +11,15 @@
 
 namespace tern {
 
+class StepRecorder;
+class StorageImpl;
+
+namespace detail {
+/// What records a step on the calling thread (core/recording.h); null while nothing does.
+extern constinit thread_local StepRecorder* step_recorder;
+void note_change(StorageImpl& storage);
+}  // namespace detail
+
 /// Bytes on a device, with the way to give them back and a counter of in-place changes.
 class StorageImpl : public RefCounted {
  public:
@@ -30,7 +39,11 @@ class StorageImpl : public RefCounted {
 
   /// Number of in-place changes so far; saved tensors compare it.
   uint32_t version() const noexcept { return version_.load(std::memory_order_relaxed); }
-  void bump_version() noexcept { version_.fetch_add(1, std::memory_order_relaxed); }
+  void bump_version() {
+    version_.fetch_add(1, std::memory_order_relaxed);
+    if (detail::step_recorder) [[unlikely]]
+      detail::note_change(*this);
+  }
 
   friend void destroy(StorageImpl* storage) { storage->free_(storage); }
 

@@ -30,7 +30,7 @@ CapturedStep capture(const std::function<void()>& step, CaptureOptions options) 
   {
     const detail::RecordingGuard recording(recorder.get());
     step();
-    recorder->end_segment();
+    recorder->finish();
   }
   return CapturedStep(std::move(recorder));
 }

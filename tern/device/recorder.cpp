@@ -57,6 +57,7 @@ Recorder::~Recorder() {
     } catch (...) {  // failed work is over too; whoever waits for the device gets the error again
     }
   kept_.clear();
+  changed_.clear();
   for (CachingAllocator* allocator : allocators_) allocator->release_private(this);
 }
 
@@ -76,6 +77,17 @@ void Recorder::host_writes(StorageImpl& to, size_t offset, const void* host, siz
   call([target, offset, copy = std::vector<std::byte>(bytes, bytes + nbytes)] {
     copy_from_host(*target, offset, copy.data(), copy.size());
   });
+}
+
+void Recorder::changed(StorageImpl& storage) {
+  if (std::find(changed_.begin(), changed_.end(), Storage(&storage)) == changed_.end())
+    changed_.emplace_back(&storage);
+}
+
+void Recorder::finish() {
+  end_segment();
+  // What nobody else has is the step's own.
+  std::erase_if(changed_, [](const Storage& storage) { return storage->use_count() == 1; });
 }
 
 void Recorder::random_reserved(const Generator& generator, Generator::State first, uint64_t counters) {
@@ -112,9 +124,15 @@ void Recorder::end_segment() {
   ops_.emplace_back(SegmentOp{std::move(work)});
 }
 
+void Recorder::works_on(Device device) {
+  if (!device.is_cpu() && std::find(devices_.begin(), devices_.end(), device) == devices_.end())
+    devices_.push_back(device);
+}
+
 void Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
   ++num_launches_;
   last_kernel_ = launch.name;
+  works_on(stream.device);
   // Numbers are other ones at every replay, so that their kernel is started by itself.
   if (launch.random.position_offset == 0 && in_segment(backend, stream)) return;
   end_segment();
@@ -145,6 +163,7 @@ void Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
 
 void Recorder::copied(Stream stream, void* to, Device to_device, const void* from, Device from_device,
                       size_t nbytes) {
+  works_on(stream.device);
   end_segment();
   ops_.emplace_back(CopyOp{stream, to, to_device, from, from_device, nbytes});
 }
@@ -173,12 +192,12 @@ void Recorder::call(std::function<void()> action) {
 void Recorder::allocates_from(CachingAllocator& allocator) {
   if (std::find(allocators_.begin(), allocators_.end(), &allocator) != allocators_.end()) return;
   allocators_.push_back(&allocator);
-  if (!allocator.device().is_cpu()) devices_.push_back(allocator.device());
   // A device with a storage on it counts as in use.
   kept_.push_back(allocator.allocate(1));
 }
 
 void Recorder::replay() {
+  for (const Storage& storage : changed_) storage->bump_version();
   for (const auto& draws : draws_) draws->now = draws->generator.reserve(draws->counters);
   for (auto& each : ops_) {
     if (const auto* op = std::get_if<LaunchOp>(&each)) {

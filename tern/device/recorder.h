@@ -30,6 +30,7 @@ class Recorder final : public StepRecorder {
   void host_reads(const char* operation) override;
   void host_wrote(const Storage& storage) override { kept_.push_back(storage); }
   void host_writes(StorageImpl& to, size_t offset, const void* host, size_t nbytes) override;
+  void changed(StorageImpl& storage) override;
   void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) override;
 
   /// To be told before the backend is, as everything here.
@@ -49,6 +50,9 @@ class Recorder final : public StepRecorder {
   /// Where the backend records kernels itself (CUDA's graphs), those of one stream between two other events
   /// are a segment. This ends the open one, if any, and gives it to its stream.
   void end_segment();
+
+  /// At the end of the step.
+  void finish();
 
   /// Does everything again. Not while this thread records.
   void replay();
@@ -100,6 +104,7 @@ class Recorder final : public StepRecorder {
     Stream stream = {};
   };
 
+  void works_on(Device device);
   bool in_segment(Backend& backend, Stream stream);
 
   std::vector<std::variant<LaunchOp, CopyOp, RecordOp, WaitOp, CallOp, SegmentOp>> ops_;
@@ -108,6 +113,7 @@ class Recorder final : public StepRecorder {
   std::vector<std::unique_ptr<Draws>> draws_;
   std::vector<std::shared_ptr<EventRecord>> events_;
   std::vector<Storage> kept_;
+  std::vector<Storage> changed_;  ///< in place, other than by call()
   std::vector<CachingAllocator*> allocators_;
   std::vector<Device> devices_;  ///< other than the CPU
   size_t num_launches_ = 0;

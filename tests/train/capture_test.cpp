@@ -129,6 +129,21 @@ TEST(Capture, ReadsInputsAndWritesResultsInPlace) {
   EXPECT_EQ(table.to_vector<float>(), (std::vector<float>{10, 20, 30}));
 }
 
+TEST(Capture, ReplaysCountAsChangesInPlace) {
+  nn::BatchNorm1d norm(3);
+  Tensor x = randn({4, 3}), weight = ones({3}, {.requires_grad = true});
+  CapturedStep step = capture([&] { norm(x); });
+  const uint32_t before = norm.running_mean.version();
+  step.replay();
+  EXPECT_GT(norm.running_mean.version(), before);
+  // A tensor that a graph has saved.
+  Tensor scaled = weight * x;
+  CapturedStep change = capture([&] { x.mul_(2); }, {.warmup = 0});
+  scaled = weight * x;
+  change.replay();
+  EXPECT_THROW(scaled.sum().backward(), AutogradError);
+}
+
 TEST(Capture, RandomNumbersGoOn) {
   Tensor drawn;
   auto values = [&] { return drawn.to_vector<float>(); };
