@@ -44,7 +44,9 @@ std::optional<io::NumberSummary> numbers_of(const TensorEntry& entry) {
                       [&] { return io::summarize_numbers(entry.tensor, /*drop_pages=*/true); });
 }
 
-bool is_complex_name(const std::string& dtype) { return dtype.starts_with("complex"); }
+bool is_complex_name(const std::string& dtype) {
+  return dtype.ends_with("complex32") || dtype.starts_with("complex");
+}
 
 Json values_json(const Summary& summary) {
   Json tensors = Json::array();

@@ -36,6 +36,7 @@ enum class DType : uint8_t {
   Float8_e5m2fnuz,
   Float8_e8m0fnu,
   Complex32,
+  BComplex32,  ///< of two bfloat16
   // Integers that stand for numbers by a scale and a zero point, which the tensor does not have.
   QUInt8,
   QInt8,
@@ -82,9 +83,9 @@ inline constexpr DType float64 = DType::Float64;
 
 /// Bytes of one element.
 constexpr size_t itemsize(DType dtype) noexcept {
-  constexpr uint8_t sizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16, 1,
-                                         1, 1, 1, 1, 4, 1, 1, 4, 1, 1, 1, 1, 1, 1, 1,  1,
-                                         1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 1, 2, 1, 1,  1};
+  constexpr uint8_t sizes[kNumDTypes] = {1, 1, 1, 2, 4, 8, 2, 2, 4, 8, 2, 4, 8, 8, 16, 1, 1,
+                                         1, 1, 1, 4, 4, 1, 1, 4, 1, 1, 1, 1, 1, 1, 1,  1, 1,
+                                         1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 1, 2, 1, 1, 1};
   return sizes[static_cast<int>(dtype)];
 }
 /// PyTorch's name without "torch.": "float32".
@@ -102,7 +103,7 @@ constexpr bool is_integral(DType d) noexcept { return d >= DType::UInt8 && d <= 
 constexpr bool is_bool(DType d) noexcept { return d == DType::Bool; }
 /// Complex numbers, which no operator computes on.
 constexpr bool is_complex(DType d) noexcept {
-  return d == DType::Complex32 || d == DType::Complex64 || d == DType::Complex128;
+  return d == DType::Complex32 || d == DType::BComplex32 || d == DType::Complex64 || d == DType::Complex128;
 }
 /// One of the floating-point types of eight bits.
 constexpr bool is_float8(DType d) noexcept { return d >= DType::Float8_e4m3fn && d <= DType::Float8_e8m0fnu; }

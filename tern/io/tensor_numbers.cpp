@@ -138,6 +138,9 @@ bool visit_reader(DType dtype, F&& f) {
     case DType::Complex32:
       f.template operator()<ReadComplex<Half>>();
       return true;
+    case DType::BComplex32:
+      f.template operator()<ReadComplex<BFloat16>>();
+      return true;
     case DType::Complex64:
       f.template operator()<ReadComplex<float>>();
       return true;

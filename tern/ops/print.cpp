@@ -180,6 +180,8 @@ Cells cells_of(const Tensor& host, const PrintOptions& options) {
       return complex_cells(read<double>(host, 2), options);
     case DType::Complex32:
       return complex_cells(to_doubles(read<Half>(host, 2)), options);
+    case DType::BComplex32:
+      return complex_cells(to_doubles(read<BFloat16>(host, 2)), options);
     case DType::Float8_e4m3fn:
     case DType::Float8_e5m2:
     case DType::Float8_e4m3fnuz:

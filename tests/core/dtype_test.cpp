@@ -39,6 +39,7 @@ TEST(DType, NamesSizesAndKinds) {
                       {DType::Float8_e5m2fnuz, "float8_e5m2fnuz", 1, '-'},
                       {DType::Float8_e8m0fnu, "float8_e8m0fnu", 1, '-'},
                       {DType::Complex32, "complex32", 4, '-'},
+                      {DType::BComplex32, "bcomplex32", 4, '-'},
                       {DType::QUInt8, "quint8", 1, '-'},
                       {DType::QInt8, "qint8", 1, '-'},
                       {DType::QInt32, "qint32", 4, '-'},

@@ -140,7 +140,8 @@ def objects():
     as_dtype = lambda dtype: (torch.arange(6).reshape(2, 3) * 1.0).to(torch.float32).to(dtype)
     every = {str(dtype): as_dtype(dtype) for dtype in dtypes}
     newest = {name: as_dtype(getattr(torch, name)) for name in (
-        "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "complex32")
+        "uint16", "uint32", "uint64", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "complex32",
+        "bcomplex32")
               if MODERN and hasattr(torch, name)}
     if hasattr(torch, "float4_e2m1fn_x2"):
         newest["float4"] = torch.arange(6, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
