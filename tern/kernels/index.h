@@ -3,6 +3,7 @@
 // which, and the gradients, are in tern/ops/index.cpp and embedding.cpp.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tern/core/dtype.h"
@@ -32,6 +33,27 @@ struct IndexedDims {
 /// Operands of an index kernel: the result or target, the source, then the
 /// index tensors (stride 0 when not in use).
 using IndexGeometry = Geometry<2 + kMaxIndexTensors>;
+
+/// The same of N index tensors.
+template <int N>
+Geometry<2 + N> operands(const IndexGeometry& all) {
+  Geometry<2 + N> g;
+  g.ndim = all.ndim;
+  g.numel = all.numel;
+  std::copy_n(all.sizes, kMaxDims, g.sizes);
+  for (int i = 0; i < 2 + N; ++i) std::copy_n(all.strides[i], kMaxDims, g.strides[i]);
+  return g;
+}
+
+/// Calls f.operator()<N>() for a number N of index tensors that is enough: one is by far the most common, and
+/// is compiled apart.
+template <class F>
+void visit_count(const IndexedDims& dims, F&& f) {
+  if (dims.count == 1)
+    f.template operator()<1>();
+  else
+    f.template operator()<kMaxIndexTensors>();
+}
 
 /// out[...] = in[... + sum of index_i[...] * stride_i]. Geometry: out, in
 /// (stride 0 along addressed dimensions), index tensors. Throws IndexError

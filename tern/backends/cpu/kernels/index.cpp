@@ -22,24 +22,6 @@ constexpr int64_t kIndexGrain = kPointwiseGrain / 4;
   return wrapped;
 }
 
-/// The operands of a kernel with N index tensors. One is by far the most common number, and is compiled
-/// apart.
-template <int N>
-Geometry<2 + N> operands(const IndexGeometry& all) {
-  Geometry<2 + N> g;
-  g.ndim = all.ndim;
-  g.numel = all.numel;
-  std::copy_n(all.sizes, kMaxDims, g.sizes);
-  for (int i = 0; i < 2 + N; ++i) std::copy_n(all.strides[i], kMaxDims, g.strides[i]);
-  return g;
-}
-template <class F>
-void visit_count(const IndexedDims& dims, F&& f) {
-  if (dims.count == 1)
-    f.template operator()<1>();
-  else
-    f.template operator()<kMaxIndexTensors>();
-}
 template <int N>
 int count_of(const IndexedDims& dims) {
   return N == 1 ? 1 : dims.count;

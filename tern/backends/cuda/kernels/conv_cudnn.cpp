@@ -13,7 +13,7 @@
 #include "tern/backends/cuda/cudnn.h"
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/conv.h"
-#include "tern/device/plugin.h"
+#include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/kernels/precision.h"
 
 namespace tern::cuda_backend {
@@ -31,16 +31,6 @@ struct Problem {
   bool operator==(const Problem& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
 };
 static_assert(sizeof(Problem) == 23 * sizeof(int64_t), "compared as bytes");
-
-struct Hash {
-  size_t operator()(const Problem& problem) const {
-    int64_t words[sizeof(Problem) / sizeof(int64_t)];
-    std::memcpy(words, &problem, sizeof problem);
-    uint64_t hash = kEmptyFingerprint;
-    for (int64_t word : words) hash = (hash ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u;
-    return static_cast<size_t>(hash ^ hash >> 32);
-  }
-};
 
 cudnnDataType_t data_type(DType dtype) {
   switch (dtype) {
@@ -237,7 +227,7 @@ class Plan {
 struct Plans {
   std::mutex mutex;
   std::unordered_map<int64_t, cudnnHandle_t> handles;
-  std::unordered_map<Problem, std::unique_ptr<Plan>, Hash> plans;
+  std::unordered_map<Problem, std::unique_ptr<Plan>, PlanHash<Problem>> plans;
 
   static Plans& all() {
     static auto* plans = new Plans;

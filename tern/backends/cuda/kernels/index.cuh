@@ -8,24 +8,6 @@
 
 namespace tern::cuda_backend {
 
-/// The operands of a kernel with N index tensors: one is by far the most common number.
-template <int N>
-Geometry<2 + N> operands(const IndexGeometry& all) {
-  Geometry<2 + N> g;
-  g.ndim = all.ndim;
-  g.numel = all.numel;
-  std::copy_n(all.sizes, kMaxDims, g.sizes);
-  for (int i = 0; i < 2 + N; ++i) std::copy_n(all.strides[i], kMaxDims, g.strides[i]);
-  return g;
-}
-template <class F>
-void visit_count(const IndexedDims& dims, F&& f) {
-  if (dims.count == 1)
-    f.template operator()<1>();
-  else
-    f.template operator()<kMaxIndexTensors>();
-}
-
 /// Where the index tensors point when read at `offsets`, in elements of the addressed tensor; -1 after a
 /// report when one of them is out of range.
 template <int N>

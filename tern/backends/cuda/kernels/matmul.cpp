@@ -12,9 +12,9 @@
 
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/device.h"
+#include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/backends/cuda/library.h"
 #include "tern/base/check.h"
-#include "tern/device/plugin.h"
 #include "tern/kernels/precision.h"
 
 #define TERN_LT_CALL(...)                                                                             \
@@ -106,15 +106,6 @@ struct Problem {
   int64_t epilogue, left_align, right_align, c_align, out_align;
   int64_t compute;  ///< cublasComputeType_t
   bool operator==(const Problem&) const = default;
-};
-struct Hash {
-  size_t operator()(const Problem& problem) const {
-    int64_t words[sizeof(Problem) / sizeof(int64_t)];
-    std::memcpy(words, &problem, sizeof problem);
-    uint64_t hash = kEmptyFingerprint;
-    for (int64_t word : words) hash = (hash ^ static_cast<uint64_t>(word)) * 0x9e3779b97f4a7c15u;
-    return static_cast<size_t>(hash ^ hash >> 32);
-  }
 };
 
 cudaDataType_t data_type(DType dtype) {
@@ -242,7 +233,7 @@ class Plan {
 struct Plans {
   std::mutex mutex;
   std::unordered_map<int64_t, cublasLtHandle_t> handles;
-  std::unordered_map<Problem, std::unique_ptr<Plan>, Hash> plans;
+  std::unordered_map<Problem, std::unique_ptr<Plan>, PlanHash<Problem>> plans;
 
   cublasLtHandle_t handle(int64_t gpu) {
     cublasLtHandle_t& handle = handles[gpu];
