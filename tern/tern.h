@@ -69,6 +69,7 @@
 #include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/clip_grad.h"
+#include "tern/optim/grad_scaler.h"
 #include "tern/optim/lr_scheduler.h"
 #include "tern/optim/one_cycle_lr.h"
 #include "tern/optim/reduce_lr_on_plateau.h"

@@ -108,6 +108,14 @@ struct OptimClipValueArgs {
   double clip_value;
 };
 
+/// param *= inv_scale, and 1 to `found_inf` when an element was infinite or NaN; else that stays as it is.
+/// Several launches may share it.
+struct OptimUnscaleArgs {
+  OptimList list;
+  float inv_scale;
+  float* found_inf;
+};
+
 /// Where the array of a list stands, for backends that queue (device/launch.h).
 template <class Args>
 requires requires(const Args& args) { args.list.entries; }
@@ -117,13 +125,14 @@ HostArray host_array(const Args& args) {
   return {static_cast<size_t>(pointer - start), static_cast<size_t>(args.list.count) * sizeof(OptimEntry)};
 }
 
-#define TERN_OPTIM_KERNELS(X)           \
-  X(sgd_step, SgdStepArgs)              \
-  X(adam_step, AdamStepArgs)            \
-  X(rmsprop_step, RmspropStepArgs)      \
-  X(adagrad_step, AdagradStepArgs)      \
-  X(optim_norm, OptimNormArgs)          \
-  X(optim_clip_norm, OptimClipNormArgs) \
-  X(optim_clip_value, OptimClipValueArgs)
+#define TERN_OPTIM_KERNELS(X)             \
+  X(sgd_step, SgdStepArgs)                \
+  X(adam_step, AdamStepArgs)              \
+  X(rmsprop_step, RmspropStepArgs)        \
+  X(adagrad_step, AdagradStepArgs)        \
+  X(optim_norm, OptimNormArgs)            \
+  X(optim_clip_norm, OptimClipNormArgs)   \
+  X(optim_clip_value, OptimClipValueArgs) \
+  X(optim_unscale, OptimUnscaleArgs)
 
 }  // namespace tern

@@ -110,6 +110,7 @@ void describe(const AdagradStepArgs& args, Work& work);
 void describe(const OptimNormArgs& args, Work& work);
 void describe(const OptimClipNormArgs& args, Work& work);
 void describe(const OptimClipValueArgs& args, Work& work);
+void describe(const OptimUnscaleArgs& args, Work& work);
 
 void describe(const IndexGetArgs& args, Work& work);
 void describe(const IndexPutArgs& args, Work& work);

@@ -79,4 +79,11 @@ void describe(const OptimClipValueArgs& args, Work& work) {
   add_params(work, args.list);
 }
 
+void describe(const OptimUnscaleArgs& args, Work& work) {
+  work.op = "unscale_";
+  work.flops = 2 * static_cast<double>(args.list.numel);
+  writes(work, args.found_inf, sizeof(float), 1);
+  add_params(work, args.list);
+}
+
 }  // namespace tern::kernels

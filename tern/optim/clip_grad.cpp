@@ -7,62 +7,12 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/kernels/list.h"
+#include "tern/optim/grad_batch.h"
 
 namespace tern::optim {
 namespace {
 
-/// Gradients of one dtype on one device.
-struct Batch {
-  DType dtype;
-  Device device;
-  std::vector<Tensor> grads;
-  std::vector<std::pair<Tensor, Tensor>>
-      copied;  ///< gradients that are not row-major, and the copies worked on
-  std::vector<OptimEntry> entries;
-  int64_t numel = 0;
-
-  OptimList list() const { return {dtype, static_cast<int32_t>(entries.size()), entries.data(), numel}; }
-
-  void add(const Tensor& grad) {
-    grads.push_back(grad);
-    Tensor rows = grad;
-    if (!grad.is_contiguous()) {
-      rows = grad.detach().contiguous();
-      copied.emplace_back(grad.detach(), rows);
-    }
-    OptimEntry entry{};
-    entry.param = rows.data_ptr();
-    entry.grad = rows.data_ptr();
-    entry.numel = rows.numel();
-    entry.first = numel;
-    numel += entry.numel;
-    entries.push_back(entry);
-  }
-
-  /// After the elements were changed.
-  void finish() {
-    for (auto& [grad, copy] : copied) grad.copy_(copy);
-    for (const Tensor& grad : grads) grad.storage()->bump_version();
-  }
-};
-
-std::vector<Batch> batches_of(const char* name, const std::vector<Tensor>& tensors, bool grads) {
-  std::vector<Batch> batches;
-  for (const Tensor& tensor : tensors) {
-    TERN_CHECK(tensor.defined(), ValueError, "{}: one of the parameters is undefined", name);
-    Tensor grad = grads ? tensor.grad() : tensor;
-    if (!grad.defined()) continue;
-    auto batch = batches.begin();
-    while (batch != batches.end() && !(batch->dtype == grad.dtype() && batch->device == grad.device()))
-      ++batch;
-    if (batch == batches.end())
-      batch = batches.insert(batch, Batch{grad.dtype(), grad.device(), {}, {}, {}, 0});
-    batch->add(grad);
-  }
-  return batches;
-}
-
-Tensor norm_of(const Batch& batch, double norm_type) {
+Tensor norm_of(const GradBatch& batch, double norm_type) {
   DType dtype = batch.dtype == float64 ? float64 : float32;
   Tensor norm = empty_contiguous(Shape{}, 1, dtype, batch.device);
   launch(current_stream(batch.device), kernels::optim_norm,
@@ -77,7 +27,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, C
   TERN_CHECK(p >= 0, ValueError, "clip_grad_norm_: norm_type must be 0, positive or infinity, got {}", p);
   TERN_CHECK(max_norm >= 0, ValueError, "clip_grad_norm_: max_norm must not be negative, got {}", max_norm);
   NoGradGuard no_grad;
-  std::vector<Batch> batches = batches_of("clip_grad_norm_", parameters, /*grads=*/true);
+  std::vector<GradBatch> batches = grad_batches("clip_grad_norm_", parameters);
   Tensor norm;
   if (batches.empty()) {
     norm = empty_contiguous(Shape{}, 1, float32, kCPU);
@@ -89,11 +39,13 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, C
   } else {
     // The norm of the norms. For 0 each is a count, and they are added up.
     bool wide = false;
-    for (const Batch& batch : batches) wide = wide || batch.dtype == float64;
+    for (const GradBatch& batch : batches) wide = wide || batch.dtype == float64;
     std::vector<Tensor> norms;
-    for (const Batch& batch : batches)
+    for (const GradBatch& batch : batches)
       norms.push_back(norm_of(batch, p).to(batches.front().device, wide ? float64 : float32));
-    norm = norm_of(batches_of("clip_grad_norm_", norms, /*grads=*/false).front(), p == 0 ? 1 : p);
+    GradBatch joined{norms.front().dtype(), norms.front().device()};
+    for (const Tensor& each : norms) joined.add(each);
+    norm = norm_of(joined, p == 0 ? 1 : p);
   }
   if (options.error_if_nonfinite) {
     TERN_CHECK(std::isfinite(norm.item<double>()), ValueError,
@@ -103,7 +55,7 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, C
                "error_if_nonfinite to false",
                p);
   }
-  for (Batch& batch : batches) {
+  for (GradBatch& batch : batches) {
     Tensor here = norm.to(batch.device);
     launch(current_stream(batch.device), kernels::optim_clip_norm,
            {.list = batch.list(), .norm_dtype = here.dtype(), .norm = here.data_ptr(), .max_norm = max_norm});
@@ -116,7 +68,7 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) 
   TERN_CHECK(clip_value >= 0, ValueError, "clip_grad_value_: clip_value must not be negative, got {}",
              clip_value);
   NoGradGuard no_grad;
-  for (Batch& batch : batches_of("clip_grad_value_", parameters, /*grads=*/true)) {
+  for (GradBatch& batch : grad_batches("clip_grad_value_", parameters)) {
     launch(current_stream(batch.device), kernels::optim_clip_value,
            {.list = batch.list(), .clip_value = clip_value});
     batch.finish();

@@ -30,6 +30,7 @@
 #include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/clip_grad.h"
+#include "tern/optim/grad_scaler.h"
 #include "tern/optim/rmsprop.h"
 #include "tern/optim/sgd.h"
 #include "tests/kernels/launch_proof.h"
@@ -441,6 +442,12 @@ std::vector<Row> optim_rows() {
          optim::clip_grad_norm_(params, 0.5);
          optim::clip_grad_norm_(params, 0.1, {.norm_type = kInfinity});
          optim::clip_grad_value_(params, 0.01);
+         optim::SGD sgd(params, {.lr = 0.1});
+         optim::GradScaler scaler;
+         scaler.scale(params[0].sum());
+         Tensor middle = select(params[1].grad(), 0, 35);
+         middle.fill_(kInfinity);  // or the flag is not written
+         scaler.unscale_(sgd);
        }},
   };
 }

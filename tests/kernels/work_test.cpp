@@ -542,6 +542,8 @@ TEST(Work, Optimizers) {
   expect_work(kernels::optim_clip_norm, {list, float64, kOut, 1}, "clip_grad_norm_", 4, 40,
               {{kOut, 8, "r"}, {kA + 100, 16, "rw"}});
   expect_work(kernels::optim_clip_value, {list, 1}, "clip_grad_value_", 4, 32, {{kA + 100, 16, "rw"}});
+  expect_work(kernels::optim_unscale, {list, 0.5f, reinterpret_cast<float*>(kOut)}, "unscale_", 8, 36,
+              {{kOut, 4, "w"}, {kA + 100, 16, "rw"}});
   list.count = 0;
   list.numel = 0;
   expect_work(kernels::optim_clip_value, {list, 1}, "clip_grad_value_", 0, 0, {});

@@ -1,5 +1,6 @@
 // The fused optimizer kernels: all tensors of a list as one range of elements, split over the threads. The
 // formulas are written in kernels/optim.h.
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -362,6 +363,25 @@ void optim_clip_value(const LaunchContext&, const OptimClipValueArgs& args) {
     const C limit = static_cast<C>(args.clip_value);
     map_params<T>(args.list, [limit](C x) { return x < -limit ? -limit : (x > limit ? limit : x); });
   });
+}
+
+void optim_unscale(const LaunchContext&, const OptimUnscaleArgs& args) {
+  std::atomic<bool> found = false;
+  visit_floating(args.list.dtype, [&]<class T>() {
+    using C = Compute<T>;
+    const C inv_scale = static_cast<C>(args.inv_scale);
+    for_each_piece(args.list, [&](const OptimEntry& entry, int64_t begin, int64_t end) {
+      T* x = static_cast<T*>(entry.param);
+      int wrong = 0;
+      for (int64_t i = begin; i < end; ++i) {
+        const C v = static_cast<C>(x[i]);
+        wrong |= !(std::fabs(v) <= std::numeric_limits<C>::max());
+        x[i] = static_cast<T>(v * inv_scale);
+      }
+      if (wrong) found.store(true, std::memory_order_relaxed);
+    });
+  });
+  if (found) *args.found_inf = 1;
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -1,5 +1,5 @@
-// The norm of all gradients of a list, and clipping. Sums go on in double from the blocks on, in a fixed
-// order.
+// The norm of all gradients of a list, clipping and unscaling. Sums go on in double from the blocks on, in a
+// fixed order.
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/optim.cuh"
 
@@ -83,6 +83,19 @@ struct ClipValue {
   }
 };
 
+struct Unscale {
+  float inv_scale;
+  float* found_inf;
+  template <class T>
+  __device__ void at(const OptimEntry& entry, int64_t i) const {
+    using C = Compute<T>;
+    T& x = param<T>(entry, i);
+    const C v = widen(x);
+    if (!isfinite(v)) *found_inf = 1;  // all that write, write the same
+    x = narrow<T>(v * static_cast<C>(inv_scale));
+  }
+};
+
 }  // namespace
 
 void optim_norm(const LaunchContext& context, const OptimNormArgs& args) {
@@ -109,6 +122,10 @@ void optim_clip_norm(const LaunchContext& context, const OptimClipNormArgs& args
 
 void optim_clip_value(const LaunchContext& context, const OptimClipValueArgs& args) {
   run_steps(context, args.list, ClipValue{args.clip_value});
+}
+
+void optim_unscale(const LaunchContext& context, const OptimUnscaleArgs& args) {
+  run_steps(context, args.list, Unscale{args.inv_scale, args.found_inf});
 }
 
 }  // namespace tern::cuda_backend

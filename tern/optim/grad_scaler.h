@@ -1,0 +1,92 @@
+// GradScaler: scaling of the loss for training in float16, whose gradients would otherwise become zero. The
+// dtypes are chosen by autocast (ops/autocast.h); bfloat16 needs no scaling.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "tern/core/tensor.h"
+#include "tern/optim/optimizer.h"
+#include "tern/optim/state.h"
+
+namespace tern::optim {
+
+/// As torch.amp.GradScaler has them.
+struct GradScalerOptions {
+  double init_scale = 65536;
+  double growth_factor = 2;        ///< above 1
+  double backoff_factor = 0.5;     ///< below 1
+  int64_t growth_interval = 2000;  ///< steps in a row without infinities after which the scale grows
+  bool enabled = true;             ///< false: scale() and the others do nothing, step() is the optimizer's
+};
+
+/// torch.amp.GradScaler:
+///
+///     GradScaler scaler;
+///     scaler.scale(loss).backward();
+///     scaler.unscale_(optimizer);   // only to look at the gradients or to clip them
+///     scaler.step(optimizer);       // skipped when a gradient is infinite or NaN
+///     scaler.update();
+///
+/// Gradients are unscaled and checked in one launch for each dtype and device. step() blocks the host until
+/// the answer is there, once for all devices; the others block it never, but update() where an optimizer was
+/// unscaled and not stepped. The scale is a float32, as in PyTorch.
+///
+/// Calls in a wrong order are an AutogradError in PyTorch's words.
+class GradScaler {
+ public:
+  /// Throws ValueError for factors out of range.
+  explicit GradScaler(const GradScalerOptions& options = {});
+
+  /// outputs times the scale; differentiable. A 0-d tensor of 16 bits becomes float32, as by PyTorch's
+  /// promotion.
+  Tensor scale(const Tensor& outputs);
+  std::vector<Tensor> scale(const std::vector<Tensor>& outputs);
+  /// Divides the gradients of the optimizer's parameters by the scale, in place. Throws ValueError for
+  /// gradients of float16.
+  void unscale_(Optimizer& optimizer);
+  /// unscale_(), unless that was called, and the optimizer's step, unless an element of a gradient is
+  /// infinite or NaN. Whether it was made.
+  bool step(Optimizer& optimizer);
+  /// After the steps of all optimizers: a smaller scale when one was skipped, a larger one after
+  /// `growth_interval` updates without; or `new_scale`.
+  void update(std::optional<double> new_scale = {});
+
+  /// 1 when disabled.
+  double get_scale() const noexcept { return options_.enabled ? scale_ : 1; }
+  double get_growth_factor() const noexcept { return options_.growth_factor; }
+  void set_growth_factor(double factor);
+  double get_backoff_factor() const noexcept { return options_.backoff_factor; }
+  void set_backoff_factor(double factor);
+  int64_t get_growth_interval() const noexcept { return options_.growth_interval; }
+  void set_growth_interval(int64_t interval);
+  bool is_enabled() const noexcept { return options_.enabled; }
+
+  /// 'scale', 'growth_factor', 'backoff_factor', 'growth_interval' and '_growth_tracker'; empty when
+  /// disabled.
+  StateMap state_dict() const;
+  /// Does nothing when disabled. Throws ValueError or TypeError, and then nothing has been changed.
+  void load_state_dict(const StateMap& state);
+
+ private:
+  enum class Stage { Ready, Unscaled, Stepped };
+  struct PerOptimizer {
+    Stage stage = Stage::Ready;
+    std::vector<std::pair<Device, Tensor>> found;  ///< one float32 for each device: not 0 for infinities
+    std::optional<bool> found_inf = {};            ///< once the host knows
+  };
+
+  void check_scaled(const char* function) const;
+  static bool read_found(PerOptimizer& state);
+
+  GradScalerOptions options_;
+  float scale_;
+  int64_t growth_tracker_ = 0;
+  bool has_scaled_ = false;
+  std::unordered_map<const Optimizer*, PerOptimizer> states_;
+};
+
+}  // namespace tern::optim
