@@ -78,6 +78,13 @@ void add_options(CLI::App& command, Arguments& a) {
                   "none, step:EPOCHS[:FACTOR], exponential:FACTOR, cosine[:LEAST] or onecycle")
       ->type_name("S")
       ->capture_default_str();
+  command
+      .add_option(
+          "--precision", s.precision,
+          "fp32, or bf16 or fp16 for products and convolutions of 16 bits, fp16 with a gradient scaler: made "
+          "for GPUs; most CPUs are slower with it")
+      ->type_name("P")
+      ->capture_default_str();
   command.add_option("--seed", s.seed, "Of the first weights and the order of the samples")
       ->type_name("N")
       ->capture_default_str();
@@ -158,6 +165,7 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
     if (auto* v = find("--weight-decay", saved.settings, "weight_decay")) s.weight_decay = v->as_float();
     if (auto* v = find("--schedule", saved.settings, "schedule")) s.schedule = v->as_str();
     if (auto* v = find("--seed", saved.settings, "seed")) s.seed = static_cast<uint64_t>(v->as_int());
+    if (auto* v = find("--precision", saved.settings, "precision")) s.precision = v->as_str();
     if (auto* v = find("--limit", saved.settings, "limit")) s.limit = v->as_int();
     if (auto* v = find("--log-every", saved.info, "log_every")) a.training.log_every = v->as_int();
     if (auto* v = find("--save-every", saved.info, "save_every")) a.training.save_every = v->as_int();

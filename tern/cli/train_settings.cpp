@@ -74,6 +74,7 @@ std::unique_ptr<optim::LRScheduler> Schedule::make(optim::Optimizer& optimizer, 
 void TrainSettings::complete() {
   check_name("--model", model, train::model_names());
   check_name("--optimizer", optimizer, {"sgd", "adam", "adamw", "rmsprop"});
+  check_name("--precision", precision, {"fp32", "bf16", "fp16"});
   DataSource::parse(data);
   Schedule::parse(schedule);
   const bool has_momentum = optimizer == "sgd" || optimizer == "rmsprop";
@@ -97,7 +98,14 @@ ValueDict TrainSettings::fixed() const {
   dict.set("seed", static_cast<int64_t>(seed));
   dict.set("limit", limit);
   dict.set("image_size", image_size);
+  if (precision != "fp32") dict.set("precision", precision);  // older runs do not name it
   return dict;
+}
+
+std::optional<DType> TrainSettings::autocast() const {
+  if (precision == "bf16") return bfloat16;
+  if (precision == "fp16") return float16;
+  return std::nullopt;
 }
 
 ValueDict TrainSettings::free(const PictureFormat& format) const {

@@ -42,6 +42,10 @@ struct TrainSettings {
   uint64_t seed = 0;
   int64_t limit = 0;
   int64_t image_size = 32;
+  std::string precision = "fp32";  ///< fp32, bf16 or fp16
+
+  /// The dtype of autocast; nothing for fp32.
+  std::optional<DType> autocast() const;
 
   /// Fills in what depends on the optimizer and checks the rest. Throws UsageError.
   void complete();

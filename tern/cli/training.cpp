@@ -111,6 +111,7 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
                        {"optimizer", settings.optimizer},
                        {"lr", *settings.lr},
                        {"schedule", settings.schedule},
+                       {"precision", settings.precision},
                        {"seed", settings.seed},
                        {"out", options.out.string()},
                        {"resume", options.resume}}
@@ -124,9 +125,10 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
       options.devices[0].is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : ""));
   reporter.line(fmt::format("{}: {} samples for training, {} for testing", settings.data,
                             with_commas(train_size), with_commas(test_size)));
-  reporter.line(fmt::format("{}, learning rate {}, schedule {}; batches of {}, {} steps an epoch",
-                            settings.optimizer, *settings.lr, settings.schedule, settings.batch_size,
-                            with_commas(steps_per_epoch)));
+  reporter.line(fmt::format("{}, learning rate {}, schedule {}{}; batches of {}, {} steps an epoch",
+                            settings.optimizer, *settings.lr, settings.schedule,
+                            settings.precision == "fp32" ? "" : ", " + settings.precision,
+                            settings.batch_size, with_commas(steps_per_epoch)));
 }
 
 void save_model(Training& training, const TrainSettings& settings, const TrainingOptions& options) {
@@ -230,7 +232,10 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   const auto scheduler = schedule.make(*optimizer, *settings.lr, settings.epochs * train_loader.size());
   report_start(reporter, settings, options, sets, count_elements(params), train_loader.size());
 
+  optim::GradScaler scaler;
   train::FitOptions fit;
+  fit.autocast = settings.autocast();
+  if (settings.precision == "fp16") fit.grad_scaler = &scaler;
   fit.epochs = settings.epochs;
   fit.scheduler = scheduler.get();
   fit.schedule_unit = schedule.spans_run() ? train::ScheduleUnit::Step : train::ScheduleUnit::Epoch;

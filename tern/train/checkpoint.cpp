@@ -64,6 +64,8 @@ Checkpoint read_checkpoint(const Value& value) {
   c.model = value["model"].as_state_dict();
   c.optimizer = to_optimizer_state(value["optimizer"]);
   if (!value["scheduler"].is_none()) c.scheduler = to_state_map(value["scheduler"]);
+  if (const Value* scaler = value.find("grad_scaler"); scaler && !scaler->is_none())
+    c.grad_scaler = to_state_map(*scaler);
   c.epoch = read_count(value["epoch"], "epoch");
   c.step = read_count(value["step"], "step");
   c.awaits_test = value["awaits_test"].as_bool();
@@ -90,27 +92,29 @@ Checkpoint read_checkpoint(const Value& value) {
 Value Checkpoint::to_value() const {
   std::vector<Value> reports;
   for (const EpochReport& report : history) reports.push_back(report_value(report));
-  return {{"format", kFormat},
-          {"version", kVersion},
-          {"model", model},
-          {"optimizer", train::to_value(optimizer)},
-          {"scheduler", scheduler ? train::to_value(*scheduler) : Value()},
-          {"epoch", epoch},
-          {"step", step},
-          {"awaits_test", awaits_test},
-          {"data", Value{{"seed", seed_value(data.seed)},
-                         {"sampler_seed", seed_value(data.sampler_seed)},
-                         {"epoch", data.epoch},
-                         {"batch", data.batch},
-                         {"batch_size", data.batch_size},
-                         {"dataset_size", data.dataset_size}}},
-          {"random", Value{{"seed", seed_value(random.seed)}, {"position", seed_value(random.position)}}},
-          {"settings", settings},
-          {"info", info},
-          {"metrics", Value{{"epoch", sums_value(epoch_sums)},
-                            {"interval", sums_value(interval_sums)},
-                            {"history", Value::list(std::move(reports))},
-                            {"log_size", static_cast<int64_t>(log_size)}}}};
+  Value all{{"format", kFormat},
+            {"version", kVersion},
+            {"model", model},
+            {"optimizer", train::to_value(optimizer)},
+            {"scheduler", scheduler ? train::to_value(*scheduler) : Value()},
+            {"epoch", epoch},
+            {"step", step},
+            {"awaits_test", awaits_test},
+            {"data", Value{{"seed", seed_value(data.seed)},
+                           {"sampler_seed", seed_value(data.sampler_seed)},
+                           {"epoch", data.epoch},
+                           {"batch", data.batch},
+                           {"batch_size", data.batch_size},
+                           {"dataset_size", data.dataset_size}}},
+            {"random", Value{{"seed", seed_value(random.seed)}, {"position", seed_value(random.position)}}},
+            {"settings", settings},
+            {"info", info},
+            {"metrics", Value{{"epoch", sums_value(epoch_sums)},
+                              {"interval", sums_value(interval_sums)},
+                              {"history", Value::list(std::move(reports))},
+                              {"log_size", static_cast<int64_t>(log_size)}}}};
+  if (grad_scaler) all.as_dict().set("grad_scaler", train::to_value(*grad_scaler));
+  return all;
 }
 
 bool Checkpoint::is_checkpoint(const Value& value) {

@@ -21,6 +21,7 @@ namespace tern::train {
 ///
 ///     {'format': 'tern-checkpoint', 'version': 1,
 ///      'model': OrderedDict, 'optimizer': {'state': ..., 'param_groups': ...}, 'scheduler': {...} or None,
+///      'grad_scaler': {...} where there is one,
 ///      'epoch': finished epochs, 'step': steps, 'awaits_test': bool,
 ///      'data': {'seed', 'sampler_seed', 'epoch', 'batch', 'batch_size', 'dataset_size'},
 ///      'random': {'seed', 'position'}, 'settings': {...}, 'info': {...},
@@ -29,6 +30,7 @@ struct Checkpoint {
   StateDict model;
   optim::OptimizerState optimizer;
   std::optional<optim::StateMap> scheduler;
+  std::optional<optim::StateMap> grad_scaler;
   int64_t epoch = 0;         ///< epochs that are finished
   int64_t step = 0;          ///< steps that are done
   bool awaits_test = false;  ///< the epoch after those is trained, but not tested and reported yet

@@ -12,6 +12,7 @@
 #include "tern/base/check.h"
 #include "tern/device/capture.h"
 #include "tern/nn/functional.h"
+#include "tern/ops/autocast.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/optim/clip_grad.h"
@@ -45,6 +46,18 @@ std::optional<Device> device_of(const nn::Module& module) {
 Tensor moved(const Tensor& tensor, std::optional<Device> device) {
   return device && tensor.defined() ? tensor.to(*device, {.non_blocking = true}) : tensor;
 }
+
+/// An AutocastGuard where a dtype is given, for the device that the network is on.
+class MaybeAutocast {
+ public:
+  MaybeAutocast(std::optional<DType> dtype, std::optional<Device> device, const Tensor& input) {
+    if (dtype)
+      guard_.emplace(AutocastOptions{.device_type = device.value_or(input.device()).type, .dtype = dtype});
+  }
+
+ private:
+  std::optional<AutocastGuard> guard_;
+};
 
 /// "seed is 2, was 1; ...", empty when there is no difference.
 std::string differences(const ValueDict& now, const ValueDict& before) {
@@ -170,6 +183,10 @@ void Run::open() {
              "fit: keep counts checkpoints, got {}", options_.keep);
   TERN_CHECK(options_.clip_grad_norm >= 0, ValueError, "fit: clip_grad_norm must not be negative, got {}",
              options_.clip_grad_norm);
+  TERN_CHECK(
+      !options_.capture || !options_.grad_scaler, ValueError,
+      "fit: a step with a gradient scaler cannot be captured: the host asks whether gradients are finite: "
+      "use bfloat16, which needs no scaling, or leave out capture");
   TERN_CHECK(!options_.resume || writes(), ValueError, "fit: resume needs the out_dir with the checkpoint");
   if (writes()) {
     std::error_code error;
@@ -243,10 +260,13 @@ void Run::resume() {
              "{}: {} epochs are done already, and {} are asked for", context, saved.epoch, options_.epochs);
   TERN_CHECK(saved.scheduler.has_value() == (options_.scheduler != nullptr), CheckpointError,
              "{}: the run was started {} a schedule", context, saved.scheduler ? "with" : "without");
+  TERN_CHECK(saved.grad_scaler.has_value() == (options_.grad_scaler != nullptr), CheckpointError,
+             "{}: the run was started {} a gradient scaler", context, saved.grad_scaler ? "with" : "without");
   with_context(context, [&] {
     net_.module.load_state_dict(saved.model);
     optimizer_.load_state_dict(saved.optimizer);
     if (options_.scheduler) options_.scheduler->load_state_dict(*saved.scheduler);
+    if (options_.grad_scaler) options_.grad_scaler->load_state_dict(*saved.grad_scaler);
     loaders_.train.load_state(saved.data);
   });
   default_generator().set_state(saved.random);
@@ -268,6 +288,7 @@ void Run::save(std::optional<double> metric) {
   checkpoint.model = net_.module.state_dict();
   checkpoint.optimizer = optimizer_.state_dict();
   if (options_.scheduler) checkpoint.scheduler = options_.scheduler->state_dict();
+  if (options_.grad_scaler) checkpoint.grad_scaler = options_.grad_scaler->state_dict();
   checkpoint.epoch = result_.epoch;
   checkpoint.step = result_.step;
   checkpoint.awaits_test = awaits_test_;
@@ -303,12 +324,25 @@ bool Run::train_epoch() {
 
 Run::Outcome Run::step_on(const Tensor& input, const Tensor& target) {
   optimizer_.zero_grad();
-  const Tensor output = net_.forward(moved(input, device_));
-  const Tensor wanted = moved(target, output.device());
-  const Tensor loss = loss_(output, wanted);
-  loss.backward();
-  if (options_.clip_grad_norm > 0) optim::clip_grad_norm_(params_, options_.clip_grad_norm);
-  optimizer_.step();
+  Tensor output, wanted, loss;
+  {
+    const MaybeAutocast autocast(options_.autocast, device_, input);
+    output = net_.forward(moved(input, device_));
+    wanted = moved(target, output.device());
+    loss = loss_(output, wanted);
+  }
+  optim::GradScaler* scaler = options_.grad_scaler;
+  (scaler ? scaler->scale(loss) : loss).backward();
+  if (options_.clip_grad_norm > 0) {
+    if (scaler) scaler->unscale_(optimizer_);
+    optim::clip_grad_norm_(params_, options_.clip_grad_norm);
+  }
+  if (scaler) {
+    scaler->step(optimizer_);
+    scaler->update();
+  } else {
+    optimizer_.step();
+  }
   return {loss.detach(), count_correct(output, wanted)};
 }
 
@@ -385,8 +419,11 @@ bool Run::finish_epoch() {
         options_.on_test_batch(
             {report.epoch, options_.epochs, at.batch, at.batches, result_.step, at.averages});
     };
-    const Evaluation test = evaluate(
-        net_, *loaders_.test, {.loss = loss_, .stop = [this] { return stop_asked(); }, .on_batch = on_batch});
+    const Evaluation test = evaluate(net_, *loaders_.test,
+                                     {.loss = loss_,
+                                      .autocast = options_.autocast,
+                                      .stop = [this] { return stop_asked(); },
+                                      .on_batch = on_batch});
     if (test.stopped) {
       save();
       return false;
@@ -440,9 +477,14 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
       result.stopped = true;
       break;
     }
-    const Tensor output = net.forward(moved(input, device));
-    const Tensor target = moved(wanted, output.device());
-    averages.add(loss(output, target), count_correct(output, target), input.dim() > 0 ? input.size(0) : 1);
+    Tensor output, target, batch_loss;
+    {
+      const MaybeAutocast autocast(options.autocast, device, input);
+      output = net.forward(moved(input, device));
+      target = moved(wanted, output.device());
+      batch_loss = loss(output, target);
+    }
+    averages.add(batch_loss, count_correct(output, target), input.dim() > 0 ? input.size(0) : 1);
     if (options.on_output) options.on_output(output, target);
     if (options.confusion && is_classification(output, target)) result.confusion.add(output, target);
     if (++done % 64 == 0) averages.sums();  // so that its tensors do not pile up

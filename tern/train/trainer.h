@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "tern/data/data_loader.h"
 #include "tern/nn/any_module.h"
 #include "tern/nn/module.h"
+#include "tern/optim/grad_scaler.h"
 #include "tern/optim/lr_scheduler.h"
 #include "tern/optim/optimizer.h"
 #include "tern/train/checkpoint.h"
@@ -64,6 +66,12 @@ struct FitOptions {
   optim::LRScheduler* scheduler = nullptr;
   ScheduleUnit schedule_unit = ScheduleUnit::Epoch;
   double clip_grad_norm = 0;  ///< 0: no clipping
+  /// bfloat16 or float16: the network and the loss, of tests too, are computed under autocast to it
+  /// (ops/autocast.h).
+  std::optional<DType> autocast = {};
+  /// For float16. Its state is saved with the checkpoint. It asks the device after every step whether
+  /// gradients were finite, which cannot be captured.
+  optim::GradScaler* grad_scaler = nullptr;
   /// Records the second step of a batch's shape and replays it from then on (device/capture.h), with the same
   /// numbers. Other batches, such as the last one of an epoch, go the usual way. A network whose step cannot
   /// be recorded throws CaptureError.
@@ -129,7 +137,8 @@ inline constexpr const char* kBestName = "best.pt";
 FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options);
 
 struct EvaluateOptions {
-  LossFunction loss = {};  ///< by default cross entropy
+  LossFunction loss = {};              ///< by default cross entropy
+  std::optional<DType> autocast = {};  ///< as in FitOptions
   bool confusion = false;  ///< fill in Evaluation::confusion; waits for the device after every batch
   std::function<bool()> stop = {};
   std::function<void(const Position&)> on_batch = {};

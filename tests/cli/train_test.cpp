@@ -225,6 +225,25 @@ TEST_F(TrainTest, ChangedSettingsAreRefused) {
   EXPECT_EQ(load(out_ / "checkpoint.pt")["epoch"].as_int(), 2);
 }
 
+TEST_F(TrainTest, PrecisionIsRememberedWithTheScaler) {
+  ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1", "--schedule", "none", "--precision", "fp16"})).code,
+            0);
+  const auto scaler = [&] { return load(out_ / "checkpoint.pt")["grad_scaler"]; };
+  EXPECT_EQ(load(out_ / "checkpoint.pt")["settings"]["precision"].as_str(), "fp16");
+  const int64_t steps = load(out_ / "checkpoint.pt")["step"].as_int();
+  EXPECT_EQ(scaler()["_growth_tracker"].as_int(), steps);
+  EXPECT_EQ(scaler()["scale"].as_float(), 65536);
+  const Outcome other = run_program({"train", "--resume", "--out", out_.string(), "--precision", "bf16"});
+  EXPECT_EQ(other.code, 1);
+  EXPECT_NE(other.err.find("precision is 'bf16', was 'fp16'"), std::string::npos) << other.err;
+  const Outcome longer = run_program({"train", "--resume", "--out", out_.string(), "--epochs", "2"});
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_EQ(scaler()["_growth_tracker"].as_int(), 2 * steps);
+  const Outcome refused = run_program(small_run(out_, {"--overwrite", "--precision", "fp8"}));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--precision: unknown name 'fp8'"), std::string::npos) << refused.err;
+}
+
 TEST_F(TrainTest, ARunIsNotOverwrittenUnasked) {
   ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1"})).code, 0);
   const Outcome refused = run_program(small_run(out_));

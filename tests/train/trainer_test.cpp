@@ -24,6 +24,7 @@
 #include "tern/optim/adam.h"
 #include "tern/optim/one_cycle_lr.h"
 #include "tern/optim/sgd.h"
+#include "tests/support/expect_error.h"
 #include "tests/train/train_testing.h"
 
 namespace tern::train {
@@ -214,6 +215,47 @@ TEST(Fit, ResumesFromTheLastCheckpointAfterACrash) {
     EXPECT_GE(result.resumed_step, crash - 4);
     EXPECT_EQ(metrics_in(out), metrics_in(folder.path() / "whole"));
     expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
+  }
+}
+
+TEST(Fit, LearnsInSixteenBitsAndResumesToTheBit) {
+  for (const DType dtype : {bfloat16, float16}) {
+    SCOPED_TRACE(name(dtype));
+    const auto options = [&](optim::GradScaler& scaler, FitOptions given) {
+      given.autocast = dtype;
+      given.clip_grad_norm = 5;
+      if (dtype == float16) given.grad_scaler = &scaler;
+      return given;
+    };
+    const optim::GradScalerOptions growing{.init_scale = 64, .growth_interval = 5};
+    const TemporaryFolder folder;
+    Parts whole, exact;
+    optim::GradScaler whole_scaler(growing);
+    const FitResult expected = whole.run(options(whole_scaler, {.out_dir = folder.path() / "whole"}));
+    const FitResult in_float32 = exact.run({.clip_grad_norm = 5});
+    EXPECT_NE(expected.history.back().loss, in_float32.history.back().loss);
+    EXPECT_NEAR(expected.history.back().loss, in_float32.history.back().loss,
+                0.1 * in_float32.history.back().loss);
+    for (const Tensor& p : whole.net.parameters()) EXPECT_EQ(p.dtype(), float32);
+
+    Parts first, second;
+    optim::GradScaler first_scaler(growing), second_scaler;
+    first.run(options(first_scaler, {.out_dir = folder.path() / "two", .stop = stop_after(17)}));
+    const Checkpoint saved = Checkpoint::load(folder.path() / "two" / kCheckpointName);
+    EXPECT_EQ(saved.grad_scaler.has_value(), dtype == float16);
+    const FitResult result =
+        second.run(options(second_scaler, {.out_dir = folder.path() / "two", .resume = true}));
+    EXPECT_GT(result.resumed_step, 0);
+    expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
+    if (dtype != float16) continue;
+    EXPECT_GT(whole_scaler.get_scale(), 64);
+    EXPECT_EQ(second_scaler.get_scale(), whole_scaler.get_scale());
+    Parts third;
+    expect_error<CheckpointError>([&] { third.run({.out_dir = folder.path() / "two", .resume = true}); },
+                                  "the run was started with a gradient scaler");
+    optim::GradScaler scaler;
+    expect_error<ValueError>([&] { third.run({.grad_scaler = &scaler, .capture = true}); },
+                             "cannot be captured");
   }
 }
 
