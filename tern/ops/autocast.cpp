@@ -7,6 +7,7 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/autograd/node.h"
 #include "tern/base/check.h"
+#include "tern/core/recording.h"
 #include "tern/device/stream.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/copy.h"
@@ -107,8 +108,9 @@ bool can_autocast(const Tensor& x, DeviceType type) noexcept {
 
 Tensor autocast_tensor(const Tensor& x, DeviceType type, DType dtype) {
   if (!can_autocast(x, type) || x.dtype() == dtype) return x;
-  const bool caches =
-      state.cache_enabled && state.depth > 0 && dtype == get_autocast_dtype(type) && is_weight(x);
+  // A recorded step casts anew: what was cast before it would be an old weight at every replay.
+  const bool caches = state.cache_enabled && state.depth > 0 && !step_recorder &&
+                      dtype == get_autocast_dtype(type) && is_weight(x);
   return caches ? cast_weight(x, dtype) : to(x, dtype);
 }
 

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tern/autograd/grad_mode.h"
 #include "tern/core/memory.h"
 #include "tern/device/cuda.h"
 #include "tern/device/registry.h"
@@ -14,6 +15,7 @@
 #include "tern/nn/linear.h"
 #include "tern/nn/norm.h"
 #include "tern/ops/activation.h"
+#include "tern/ops/autocast.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
@@ -142,6 +144,18 @@ TEST(Capture, ReplaysCountAsChangesInPlace) {
   scaled = weight * x;
   change.replay();
   EXPECT_THROW(scaled.sum().backward(), AutogradError);
+}
+
+TEST(Capture, CastsWeightsAnew) {
+  const AutocastGuard autocast({.device_type = get_default_device().type, .dtype = bfloat16});
+  nn::Linear linear(2, 1);
+  Tensor x = ones({1, 2}), y;
+  NoGradGuard no_grad;
+  CapturedStep step = capture([&] { y = linear(x); });
+  linear.weight.fill_(2);
+  linear.bias.fill_(1);
+  step.replay();
+  EXPECT_EQ(y.to(float32).to_vector<float>(), (std::vector<float>{5}));
 }
 
 TEST(Capture, RandomNumbersGoOn) {
