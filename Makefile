@@ -21,7 +21,9 @@ build: setup  ## Build the library and the program into build/ (the program is b
 	cmake --preset release $(CMAKE_ARGS)
 	cmake --build --preset release --target product
 
-demo: build  ## Train LeNet on the built-in digits, save it, load it again, and show what it sees
+demo: setup  ## Build the program, train LeNet on the built-in digits, save it, load it again, and show what it sees
+	cmake --preset release $(CMAKE_ARGS)
+	cmake --build --preset release --target tern_cli
 	build/bin/tern demo $(DEMO_ARGS)
 
 test:  ## Build everything and run all tests
