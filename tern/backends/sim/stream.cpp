@@ -54,9 +54,9 @@ SimStream::~SimStream() {
   while (oldest_) delete std::exchange(oldest_, oldest_->next.load(std::memory_order_acquire));
 }
 
-void SimStream::add(std::unique_ptr<Task> task) {
-  outstanding_.fetch_add(1, std::memory_order_relaxed);
-  auto* added = new Node{.task = std::move(task)};
+void SimStream::add(std::unique_ptr<Task> task, bool counts) {
+  if (counts) outstanding_.fetch_add(1, std::memory_order_relaxed);
+  auto* added = new Node{.task = std::move(task), .counts = counts};
   newest_.exchange(added, std::memory_order_acq_rel)->next.store(added, std::memory_order_release);
   sem_post(&available_);
 }
@@ -64,12 +64,13 @@ void SimStream::add(std::unique_ptr<Task> task) {
 void SimStream::push(std::unique_ptr<Task> task) {
   if (outstanding_.load(std::memory_order_relaxed) >= kMostQueued) [[unlikely]]
     drain();
-  add(std::move(task));
+  add(std::move(task), /*counts=*/true);
 }
 
 std::shared_ptr<SimEvent> SimStream::record() {
   auto event = std::make_shared<SimEvent>();
-  add(std::make_unique<Record>(*this, event));
+  // Who has waited for it must find the stream idle.
+  add(std::make_unique<Record>(*this, event), /*counts=*/false);
   return event;
 }
 
@@ -108,7 +109,7 @@ void SimStream::work() {
         failure_->error = std::current_exception();
       }
     task = nullptr;
-    outstanding_.fetch_sub(1, std::memory_order_release);
+    if (next->counts) outstanding_.fetch_sub(1, std::memory_order_release);
   }
 }
 

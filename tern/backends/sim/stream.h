@@ -41,7 +41,7 @@ class SimStream {
   void wait_for(std::shared_ptr<SimEvent> event, const Observation& observation);
   /// Blocks until all that was pushed is done or skipped; throws nothing.
   void drain() { record()->wait(); }
-  /// True when nothing is queued or running.
+  /// True when nothing but records is queued or running.
   bool idle() const noexcept { return outstanding_.load(std::memory_order_acquire) == 0; }
 
  private:
@@ -49,10 +49,11 @@ class SimStream {
   struct Wait;
   struct Node {
     std::unique_ptr<Task> task;
+    bool counts = true;  ///< among what is outstanding
     std::atomic<Node*> next{nullptr};
   };
 
-  void add(std::unique_ptr<Task> task);
+  void add(std::unique_ptr<Task> task, bool counts);
   void work();
   void disturb();
 
