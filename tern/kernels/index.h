@@ -45,8 +45,8 @@ Geometry<2 + N> operands(const IndexGeometry& all) {
   return g;
 }
 
-/// Calls f.operator()<N>() for a number N of index tensors that is enough: one is by far the most common, and
-/// is compiled apart.
+/// Calls `f` with, as its template argument, a number of index tensors that is enough: one is by far the most
+/// common, and is compiled apart.
 template <class F>
 void visit_count(const IndexedDims& dims, F&& f) {
   if (dims.count == 1)
