@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "tern/core/generator.h"
 #include "tern/core/storage.h"
@@ -24,6 +25,8 @@ class StepRecorder {
   virtual void changed(StorageImpl& storage) = 0;
   /// Counters `first.position` to `first.position + counters` of a generator were given away.
   virtual void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) = 0;
+  /// Calls `action` now and at every replay. What it starts is not recorded.
+  virtual void call(std::function<void()> action) = 0;
 };
 
 namespace detail {

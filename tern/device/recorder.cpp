@@ -136,29 +136,17 @@ void Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
   // Numbers are other ones at every replay, so that their kernel is started by itself.
   if (launch.random.position_offset == 0 && in_segment(backend, stream)) return;
   end_segment();
-  auto* args = static_cast<std::byte*>(
-      args_memory_.allocate(launch.nbytes + launch.array.nbytes, alignof(std::max_align_t)));
-  std::memcpy(args, launch.args, launch.nbytes);
-  if (launch.array.nbytes != 0) {
-    // The array goes behind the args, and the pointer to it is moved there.
-    std::byte* copy = args + launch.nbytes;
-    const void* array;
-    std::memcpy(&array, args + launch.array.pointer_offset, sizeof array);
-    std::memcpy(copy, array, launch.array.nbytes);
-    std::memcpy(args + launch.array.pointer_offset, &copy, sizeof copy);
-  }
-  LaunchOp op{&backend, stream, launch, args, nullptr, 0};
-  op.launch.args = args;
+  LaunchOp op{&backend, stream, KeptLaunch(launch), nullptr, 0};
   if (launch.random.position_offset != 0) {
-    const uint64_t seed = read_word(args, launch.random.seed_offset);
-    const uint64_t position = read_word(args, launch.random.position_offset);
+    const uint64_t seed = read_word(op.kept.args(), launch.random.seed_offset);
+    const uint64_t position = read_word(op.kept.args(), launch.random.position_offset);
     for (const auto& draws : draws_)
       if (seed == draws->first.seed && position - draws->first.position < draws->counters) {
         op.draws = draws.get();
         op.position = position - draws->first.position;
       }
   }
-  ops_.emplace_back(op);
+  ops_.emplace_back(std::move(op));
 }
 
 void Recorder::copied(Stream stream, void* to, Device to_device, const void* from, Device from_device,
@@ -203,10 +191,11 @@ void Recorder::replay() {
     if (const auto* op = std::get_if<LaunchOp>(&each)) {
       if (op->draws) {
         const uint64_t position = op->draws->now.position + op->position;
-        std::memcpy(op->args + op->launch.random.seed_offset, &op->draws->now.seed, sizeof(uint64_t));
-        std::memcpy(op->args + op->launch.random.position_offset, &position, sizeof position);
+        std::memcpy(op->kept.args() + op->kept.launch().random.seed_offset, &op->draws->now.seed,
+                    sizeof(uint64_t));
+        std::memcpy(op->kept.args() + op->kept.launch().random.position_offset, &position, sizeof position);
       }
-      detail::launch_slowly(*op->backend, op->stream, op->launch);
+      detail::launch_slowly(*op->backend, op->stream, op->kept.launch());
     } else if (const auto* copy = std::get_if<CopyOp>(&each)) {
       backend_of(copy->stream.device.type)
           .enqueue_copy(copy->stream, copy->to, copy->to_device, copy->from, copy->from_device, copy->nbytes);

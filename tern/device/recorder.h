@@ -2,16 +2,15 @@
 // public side is device/capture.h.
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <memory>
-#include <memory_resource>
 #include <variant>
 #include <vector>
 
 #include "tern/core/recording.h"
 #include "tern/device/backend.h"
+#include "tern/device/kept_launch.h"
 
 namespace tern {
 
@@ -32,6 +31,7 @@ class Recorder final : public StepRecorder {
   void host_writes(StorageImpl& to, size_t offset, const void* host, size_t nbytes) override;
   void changed(StorageImpl& storage) override;
   void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) override;
+  void call(std::function<void()> action) override;
 
   /// To be told before the backend is, as everything here.
   void launched(Backend& backend, Stream stream, const Launch& launch);
@@ -40,8 +40,6 @@ class Recorder final : public StepRecorder {
   /// Told afterwards: end_segment() comes before.
   void event_recorded(const std::shared_ptr<EventRecord>& record, Stream stream);
   void event_waited(const std::shared_ptr<EventRecord>& record, Stream stream);
-  /// Calls `action` now and at every replay. What it starts is not recorded.
-  void call(std::function<void()> action);
   /// Keeps the memory from being reused by what the step does later.
   void keep(const StorageImpl& storage) { kept_.emplace_back(const_cast<StorageImpl*>(&storage)); }
   /// The allocator serves this step from memory of its own.
@@ -72,8 +70,7 @@ class Recorder final : public StepRecorder {
   struct LaunchOp {
     Backend* backend;
     Stream stream;
-    Launch launch;
-    std::byte* args;
+    KeptLaunch kept;
     Draws* draws;       ///< null: the kernel draws nothing, or what it drew before the step
     uint64_t position;  ///< of its numbers among those of the step
   };
@@ -109,7 +106,6 @@ class Recorder final : public StepRecorder {
 
   std::vector<std::variant<LaunchOp, CopyOp, RecordOp, WaitOp, CallOp, SegmentOp>> ops_;
   Segment segment_;
-  std::pmr::monotonic_buffer_resource args_memory_;
   std::vector<std::unique_ptr<Draws>> draws_;
   std::vector<std::shared_ptr<EventRecord>> events_;
   std::vector<Storage> kept_;

@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "tern/core/recording.h"
 #include "tern/core/tensor.h"
-#include "tern/device/recorder.h"
 #include "tern/kernels/optim.h"
 #include "tern/optim/state.h"
 
@@ -121,8 +121,8 @@ class Optimizer {
     for (size_t b = 0; b < used_; ++b) {
       Batch& batch = batches_[b];
       const Stream stream = current_stream(batch.device);
-      if (Recorder* recorder = detail::this_recorder()) [[unlikely]]
-        recorder->call([update, stream, batch]() mutable {
+      if (tern::detail::step_recorder) [[unlikely]]
+        tern::detail::step_recorder->call([update, stream, batch]() mutable {
           update(stream, batch);
           count_changes(batch);
         });

@@ -14,6 +14,7 @@
 #include "tern/base/env.h"
 #include "tern/base/parallel.h"
 #include "tern/device/copy.h"
+#include "tern/device/kept_launch.h"
 #include "tern/device/registry.h"
 
 namespace tern::sim {
@@ -40,22 +41,13 @@ struct KernelTask final : Task {
         fate(device_.next_launch()),
         latency(latency_),
         observation({.stream = stream_, .name = launch.name, .kernel = launch.id, .args = launch.args}),
-        args(new std::byte[launch.nbytes + launch.array.nbytes]) {
-    std::memcpy(args.get(), launch.args, launch.nbytes);
-    if (launch.array.nbytes == 0) return;
-    // The array travels behind the args, and the pointer to it is moved there.
-    std::byte* copy = args.get() + launch.nbytes;
-    const void* array;
-    std::memcpy(&array, args.get() + launch.array.pointer_offset, sizeof array);
-    std::memcpy(copy, array, launch.array.nbytes);
-    std::memcpy(args.get() + launch.array.pointer_offset, &copy, sizeof copy);
-  }
+        kept(launch) {}
 
   void run() override {
     with_origin(name, stream, [&] {
       device.meet(fate, name);
       const DeviceMemory::Access access(&device.memory());
-      observation.run(latency, [&] { kernel(LaunchContext{stream}, args.get()); });
+      observation.run(latency, [&] { kernel(LaunchContext{stream}, kept.args()); });
     });
   }
 
@@ -66,7 +58,7 @@ struct KernelTask final : Task {
   SimDevice::Fate fate;
   double latency;
   Observation observation;
-  std::unique_ptr<std::byte[]> args;
+  KeptLaunch kept;
 };
 
 struct CopyTask final : Task {
@@ -103,32 +95,15 @@ struct CopyTask final : Task {
 class RecordedKernels final : public RecordedWork {
  public:
   RecordedKernels(Backend& backend, Stream stream) : backend_(backend), stream_(stream) {}
-  void add(const Launch& launch) {
-    Kept& kept = kept_.emplace_back(launch);
-    kept.args.resize(launch.nbytes);
-    std::memcpy(kept.args.data(), launch.args, launch.nbytes);
-    kept.launch.args = kept.args.data();
-    if (launch.array.nbytes == 0) return;
-    const std::byte* array;
-    std::memcpy(&array, kept.args.data() + launch.array.pointer_offset, sizeof array);
-    kept.array.assign(array, array + launch.array.nbytes);
-    array = kept.array.data();
-    std::memcpy(kept.args.data() + launch.array.pointer_offset, &array, sizeof array);
-  }
+  void add(const Launch& launch) { kept_.emplace_back(launch); }
   void run() override {
-    for (const Kept& kept : kept_) backend_.enqueue(stream_, kept.launch);
+    for (const KeptLaunch& kept : kept_) backend_.enqueue(stream_, kept.launch());
   }
 
  private:
-  struct Kept {
-    explicit Kept(const Launch& launch_) : launch(launch_) {}
-    Launch launch;
-    std::vector<std::byte> args = {};
-    std::vector<std::byte> array = {};
-  };
   Backend& backend_;
   Stream stream_;
-  std::vector<Kept> kept_;
+  std::vector<KeptLaunch> kept_;
 };
 
 /// Pinned memory is the host's own.
