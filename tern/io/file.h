@@ -96,8 +96,8 @@ class FileSystem {
   virtual void name_file(OutputFile& file, const std::filesystem::path& path) = 0;
   /// A new file; it is an error when the name exists.
   virtual std::unique_ptr<OutputFile> create(const std::filesystem::path& path) = 0;
-  /// Makes the file's permissions those of `like` if that exists.
-  virtual void copy_permissions(OutputFile& file, const std::filesystem::path& like) = 0;
+  /// Tells that `file` shall take the place of `path`. If that exists, `file` gets its permissions.
+  virtual void prepare_to_replace(OutputFile& file, const std::filesystem::path& path) = 0;
   /// Replaces `to` in one step.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual void remove(const std::filesystem::path& path) = 0;

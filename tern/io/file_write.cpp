@@ -9,11 +9,15 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <ctime>
+#include <optional>
 #include <random>
 #include <system_error>
+#include <utility>
 
 #include "tern/base/check.h"
 #include "tern/io/file.h"
+#include "tern/io/replaced_file.h"
 
 namespace tern::io {
 
@@ -23,6 +27,11 @@ constexpr size_t kBufferBytes = size_t{1} << 20;
 /// The kernel is told to begin writing after this many bytes, so that the disk works while later bytes are
 /// prepared.
 constexpr size_t kWriteBehindBytes = size_t{4} << 20;
+/// So many bytes take 1 ms of a processor's time, and 10 ms where the host of a virtual machine must provide
+/// the memory first.
+constexpr double kDearSeconds = 0.005;
+/// From then on no more than this much of the new file stays in the page cache.
+constexpr uint64_t kKeptBytes = uint64_t{64} << 20;
 
 constexpr std::string_view kTemporaryBegin = ".tern-", kTemporaryEnd = ".tmp";
 
@@ -35,6 +44,12 @@ std::string temporary_name() {
   TERN_THROW(IoError, "{} failed: {}", operation, std::generic_category().message(cause));
 }
 
+double thread_seconds() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
 class NativeFile final : public OutputFile {
  public:
   explicit NativeFile(int descriptor) : descriptor_(descriptor) {}
@@ -45,8 +60,15 @@ class NativeFile final : public OutputFile {
   void write(std::span<const std::byte> bytes) override {
     while (!bytes.empty()) {
       auto piece = bytes.first(std::min(bytes.size(), kWriteBehindBytes));
+      const double start = thread_seconds();
       ssize_t done = ::write(descriptor_, piece.data(), piece.size());
+      if (thread_seconds() - start > kDearSeconds) ++dear_pieces_;
       if (done < 0 && errno == EINTR) continue;
+      if (done < 0 && (errno == ENOSPC || errno == EDQUOT) && !std::exchange(waited_, true)) {
+        const int cause = errno;
+        if (wait_for_replaced_files()) continue;
+        errno = cause;
+      }
       if (done < 0) throw_system("writing", errno);
       bytes = bytes.subspan(static_cast<size_t>(done));
       position_ += static_cast<uint64_t>(done);
@@ -57,20 +79,27 @@ class NativeFile final : public OutputFile {
     if (::fsync(descriptor_) != 0) throw_system("syncing to disk", errno);
   }
   int descriptor() const noexcept { return descriptor_; }
+  void replaces(const std::filesystem::path& path) { replaced_.emplace(path); }
 
  private:
   void begin_writing() noexcept {
-#if defined(__linux__)
     if (position_ - begun_ < kWriteBehindBytes) return;
+#if defined(__linux__)
     ::sync_file_range(descriptor_, static_cast<off_t>(begun_), static_cast<off_t>(position_ - begun_),
                       SYNC_FILE_RANGE_WRITE);
-    begun_ = position_;
 #endif
+    if (replaced_) replaced_->forget(begun_, position_);
+    if (dear_pieces_ > 1 && position_ > kKeptBytes)
+      ::posix_fadvise(descriptor_, 0, static_cast<off_t>(position_ - kKeptBytes), POSIX_FADV_DONTNEED);
+    begun_ = position_;
   }
 
   int descriptor_;
+  std::optional<ReplacedFile> replaced_;
   uint64_t position_ = 0;
   uint64_t begun_ = 0;
+  int dear_pieces_ = 0;
+  bool waited_ = false;
 };
 
 class NativeFileSystem final : public FileSystem {
@@ -106,11 +135,13 @@ class NativeFileSystem final : public FileSystem {
     return file;
   }
 
-  void copy_permissions(OutputFile& file, const std::filesystem::path& like) override {
+  void prepare_to_replace(OutputFile& file, const std::filesystem::path& path) override {
     struct stat status {};
-    if (::stat(like.c_str(), &status) != 0) return;
-    if (::fchmod(static_cast<NativeFile&>(file).descriptor(), status.st_mode & 07777) != 0)
+    if (::stat(path.c_str(), &status) != 0) return;
+    auto& native = static_cast<NativeFile&>(file);
+    if (::fchmod(native.descriptor(), status.st_mode & 07777) != 0)
       throw_system("setting the file's permissions", errno);
+    native.replaces(path);
   }
 
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
@@ -208,7 +239,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
       file_ = system_.create(temporary_);
       named_ = true;
     }
-    system_.copy_permissions(*file_, target_);
+    system_.prepare_to_replace(*file_, target_);
   });
   buffer_.reserve(kBufferBytes);
 }
@@ -248,8 +279,8 @@ void AtomicFile::commit(bool sync) {
     }
     system_.rename(temporary_, target_);
     committed_ = true;
-    file_.reset();
   });
+  const std::unique_ptr<OutputFile> file = std::move(file_);  // closed when the folder has been synced
   if (!sync) return;
   with_context(fmt::format("saving '{}': the new file is in place, but may not survive a power cut",
                            shown_path_.string()),

@@ -31,9 +31,9 @@ class FaultySystem final : public FileSystem {
     step("creating");
     return wrap(native().create(path));
   }
-  void copy_permissions(OutputFile& file, const std::filesystem::path& like) override {
-    step("permissions");
-    native().copy_permissions(*static_cast<File&>(file).inner, like);
+  void prepare_to_replace(OutputFile& file, const std::filesystem::path& path) override {
+    step("preparing");
+    native().prepare_to_replace(*static_cast<File&>(file).inner, path);
   }
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     step("renaming");
@@ -134,7 +134,7 @@ TEST(AtomicFile, OrderOfOperations) {
   AtomicFile file(folder / "a.bin", system);
   file.write("text");
   file.commit();
-  EXPECT_EQ(system.log(), (std::vector<std::string>{"creating", "permissions", "writing", "syncing", "naming",
+  EXPECT_EQ(system.log(), (std::vector<std::string>{"creating", "preparing", "writing", "syncing", "naming",
                                                     "renaming", "syncing the folder"}));
 }
 

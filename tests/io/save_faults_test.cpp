@@ -61,7 +61,7 @@ class CutSystem final : public io::FileSystem {
     change([name = path.string(), inode](Names& names) { names[name] = inode; });
     return std::make_unique<File>(*this, inode);
   }
-  void copy_permissions(io::OutputFile&, const std::filesystem::path&) override { step(); }
+  void prepare_to_replace(io::OutputFile&, const std::filesystem::path&) override { step(); }
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override {
     step();
     change([from = from.string(), to = to.string()](Names& names) {
@@ -246,13 +246,14 @@ TEST(SaveFaults, EveryFormatNamesThePathOnce) {
   EXPECT_EQ(folder.entries(), 3u);
 }
 
-/// Runs `body` with a file system of 1 MiB at `folder`; an empty text where that is not possible.
+/// Runs `body` with a file system of so many MiB at `folder`; an empty text where that is not possible.
 template <class Body>
-std::string on_small_disk(const std::filesystem::path& folder, Body&& body) {
+std::string on_small_disk(const std::filesystem::path& folder, int mib, Body&& body) {
   return in_child([&]() -> std::string {
     if (::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0) return "";
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return "";
-    if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, "size=1m") != 0) return "";
+    if (::mount("tmpfs", folder.c_str(), "tmpfs", 0, ("size=" + std::to_string(mib) + "m").c_str()) != 0)
+      return "";
     return body();
   });
 }
@@ -261,7 +262,7 @@ TEST(SaveFaults, FullDisk) {
   TemporaryFolder folder;
   const auto path = folder / "a.pt";
   Tensor big = floats(std::vector<float>(1 << 20));
-  std::string result = on_small_disk(folder.path(), [&] {
+  std::string result = on_small_disk(folder.path(), 1, [&] {
     save(1, path);
     std::string message = "saved";
     try {
@@ -278,10 +279,38 @@ TEST(SaveFaults, FullDisk) {
                 "': writing failed: No space left on device (what was there before is unchanged)|1|1");
 }
 
+TEST(SaveFaults, RoomForTwoIsEnoughForMany) {
+  TemporaryFolder folder;
+  const auto path = folder / "a.pt";
+  const Tensor large = floats(std::vector<float>(5 << 20));
+  std::string result = on_small_disk(folder.path(), 45, [&] {
+    // A replaced file may give its room back a little later.
+    for (int i = 0; i < 20; ++i) save(Value::list({i, large}), path);
+    return std::to_string(load(path)[0].as_int());
+  });
+  if (result.empty()) GTEST_SKIP() << "file systems cannot be mounted here";
+  EXPECT_EQ(result, "19");
+}
+
+TEST(SaveFaults, WhoHoldsAReplacedFileKeepsIt) {
+  TemporaryFolder folder;
+  const auto path = folder / "a.pt";
+  constexpr int64_t count = 5 << 20;
+  auto filled_with = [&](float value) { return floats(std::vector<float>(count, value)); };
+  save(filled_with(1), path);
+  const Tensor mapped = load(path, {.mmap = true}).as_tensor();
+  const auto open = io::open_file(path);
+  const auto before = open->read(0, open->size());
+  for (float value : {2.0f, 3.0f}) save(filled_with(value), path);
+  EXPECT_EQ(elements<float>(mapped), std::vector<float>(count, 1));
+  EXPECT_TRUE(open->read(0, open->size()) == before);
+  EXPECT_EQ(elements<float>(load(path).as_tensor()), std::vector<float>(count, 3));
+}
+
 TEST(SaveFaults, ReadOnlyDisk) {
   TemporaryFolder folder;
   const auto path = folder / "a.pt";
-  std::string result = on_small_disk(folder.path(), [&] {
+  std::string result = on_small_disk(folder.path(), 1, [&] {
     save(1, path);
     if (::mount(nullptr, folder.path().c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) != 0)
       return std::string();
