@@ -2,6 +2,7 @@
 #include "tern/base/parallel.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <exception>
@@ -21,6 +22,13 @@ int initial_threads() {
 std::atomic<int> process_threads{0};
 thread_local int own_threads = 0;
 thread_local bool inside = false;
+/// Threads are not copied by fork(), but OpenMP's pool believes in them and would wait for ever.
+std::atomic<bool> pool_lost{false};
+
+void run_chunks(int64_t first, int64_t step, int64_t count, int64_t chunks, detail::RangeBody body,
+                void* context) {
+  for (int64_t c = first; c < chunks; c += step) body(context, count * c / chunks, count * (c + 1) / chunks);
+}
 
 }  // namespace
 
@@ -54,20 +62,22 @@ namespace detail {
 bool in_parallel_region() noexcept { return inside; }
 
 void parallel_for_impl(int64_t count, int64_t chunks, RangeBody body, void* context) {
+  static std::once_flag watching;
+  std::call_once(watching, [] { ::pthread_atfork(nullptr, nullptr, [] { pool_lost.store(true); }); });
+  if (pool_lost.load(std::memory_order_relaxed)) return run_chunks(0, 1, count, chunks, body, context);
+
   std::exception_ptr failure;
   std::mutex failure_mutex;
   int team = static_cast<int>(chunks);
 #pragma omp parallel num_threads(team)
   {
     inside = true;
-    // The team may be smaller than asked for: every thread takes its chunks in turn.
-    for (int64_t c = omp_get_thread_num(); c < chunks; c += omp_get_num_threads()) {
-      try {
-        body(context, count * c / chunks, count * (c + 1) / chunks);
-      } catch (...) {
-        std::lock_guard lock(failure_mutex);
-        if (!failure) failure = std::current_exception();
-      }
+    try {
+      // The team may be smaller than asked for: every thread takes its chunks in turn.
+      run_chunks(omp_get_thread_num(), omp_get_num_threads(), count, chunks, body, context);
+    } catch (...) {
+      std::lock_guard lock(failure_mutex);
+      if (!failure) failure = std::current_exception();
     }
     inside = false;
   }

@@ -28,8 +28,8 @@ bool in_parallel_region() noexcept;
 
 /// Calls `body(begin, end)` on disjoint ranges that cover [0, count), of equal length up to one element and
 /// of at least half of `grain` elements, at most one per thread. Ranges depend only on count, grain and the
-/// number of threads. Serial when called from inside another parallel_for. An exception of `body` is rethrown
-/// here.
+/// number of threads. Serial when called from inside another parallel_for, and in a process that was forked
+/// after its parent had used threads. An exception of `body` is rethrown here.
 template <class Body>
 void parallel_for(int64_t count, int64_t grain, Body&& body) {
   if (count <= 0) return;

@@ -1,3 +1,5 @@
+// The page cache and the space of files that are about to be, or have been, replaced. Who replaces them is in
+// file_write.cpp.
 #include "tern/io/replaced_file.h"
 
 #include <fcntl.h>

@@ -2,6 +2,8 @@
 #include "tern/base/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -143,6 +145,18 @@ TEST_F(Threads, SeveralCallersAtOnce) {
     });
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(sum, 3 * 50 * 1000);
+}
+
+TEST_F(Threads, AForkedProcessGoesOnAlone) {
+  const Ranges here = ranges_of(1000, 10);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    ::_exit(ranges_of(1000, 10) == here ? 0 : 1);
+  }
+  int status = -1;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "status " << status;
 }
 
 }  // namespace
