@@ -30,7 +30,7 @@ constexpr size_t kWriteBehindBytes = size_t{4} << 20;
 /// So many bytes take 1 ms of a processor's time, and 10 ms where the host of a virtual machine must provide
 /// the memory first.
 constexpr double kDearSeconds = 0.005;
-/// From then on no more than this much of the new file stays in the page cache.
+/// After two such writes in a row no more than this much of the new file stays in the page cache.
 constexpr uint64_t kKeptBytes = uint64_t{64} << 20;
 
 constexpr std::string_view kTemporaryBegin = ".tern-", kTemporaryEnd = ".tmp";
@@ -62,14 +62,16 @@ class NativeFile final : public OutputFile {
       auto piece = bytes.first(std::min(bytes.size(), kWriteBehindBytes));
       const double start = thread_seconds();
       ssize_t done = ::write(descriptor_, piece.data(), piece.size());
-      if (thread_seconds() - start > kDearSeconds) ++dear_pieces_;
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0 && (errno == ENOSPC || errno == EDQUOT) && !std::exchange(waited_, true)) {
-        const int cause = errno;
-        if (wait_for_replaced_files()) continue;
-        errno = cause;
+      const int cause = errno;
+      const bool dear = thread_seconds() - start > kDearSeconds;
+      memory_is_dear_ |= dear && last_was_dear_;
+      last_was_dear_ = dear;
+      if (done < 0 && cause == EINTR) continue;
+      if (done < 0) {
+        const bool full = cause == ENOSPC || cause == EDQUOT;
+        if (full && !std::exchange(waited_, true) && wait_for_replaced_files()) continue;
+        throw_system("writing", cause);
       }
-      if (done < 0) throw_system("writing", errno);
       bytes = bytes.subspan(static_cast<size_t>(done));
       position_ += static_cast<uint64_t>(done);
       begin_writing();
@@ -89,7 +91,7 @@ class NativeFile final : public OutputFile {
                       SYNC_FILE_RANGE_WRITE);
 #endif
     if (replaced_) replaced_->forget(begun_, position_);
-    if (dear_pieces_ > 1 && position_ > kKeptBytes)
+    if (memory_is_dear_ && position_ > kKeptBytes)
       ::posix_fadvise(descriptor_, 0, static_cast<off_t>(position_ - kKeptBytes), POSIX_FADV_DONTNEED);
     begun_ = position_;
   }
@@ -98,7 +100,8 @@ class NativeFile final : public OutputFile {
   std::optional<ReplacedFile> replaced_;
   uint64_t position_ = 0;
   uint64_t begun_ = 0;
-  int dear_pieces_ = 0;
+  bool last_was_dear_ = false;
+  bool memory_is_dear_ = false;
   bool waited_ = false;
 };
 

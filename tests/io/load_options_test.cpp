@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include "io_testing.h"
+#include "placed_checkpoint.h"
 #include "tern/device/simulation.h"
 #include "tern/io/bulk_read.h"
 #include "tern/io/checksum.h"
@@ -55,30 +56,6 @@ std::string plain_zip(const std::vector<std::pair<std::string, std::string>>& en
   number(out, at, 4);
   number(out, 0, 2);
   return out;
-}
-
-/// The pickle of one tensor of two floats whose storage says it was at `location`.
-std::string pickle_at(const std::string& location) {
-  std::string pickle =
-      "\x80\x02"
-      "ctorch._utils\n_rebuild_tensor_v2\n((X\x07";
-  pickle += std::string(3, '\0') +
-            "storagectorch\nFloatStorage\nU\x01"
-            "0U";
-  pickle += static_cast<char>(location.size()) + location + "K\x02tQK" + std::string(1, '\0') +
-            "K\x02\x85K\x01\x85\x89"
-            "ccollections\nOrderedDict\n)RtR.";
-  return pickle;
-}
-
-std::vector<std::byte> checkpoint_at(const std::string& location) {
-  io::MemorySink sink;
-  io::ZipWriter zip(sink);
-  zip.add("archive/data.pkl", pickle_at(location));
-  zip.add("archive/data/0", std::string_view("\0\0\x80\x3f\0\0\0\x40", 8));
-  zip.add("archive/version", "3\n");
-  zip.finish();
-  return std::move(sink.bytes());
 }
 
 std::vector<float> range(size_t count) {

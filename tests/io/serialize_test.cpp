@@ -2,7 +2,7 @@
 #include "tern/io/serialize.h"
 
 #include "io_testing.h"
-#include "tern/io/zip_writer.h"
+#include "placed_checkpoint.h"
 
 namespace tern {
 namespace {
@@ -137,26 +137,6 @@ TEST(Serialize, ErrorsSayWhatTheFileIs) {
   EXPECT_THAT(error("GGUF...."), HasSubstr("GGUF"));
   EXPECT_THAT(error("PK\3\4 and then nothing that is a zip archive"), HasSubstr("cut short"));
   EXPECT_THAT(error_of<IoError>([&] { load(folder / "absent.pt"); }), HasSubstr("No such file"));
-}
-
-/// A checkpoint of one tensor of two floats whose storage says it was at `location`.
-std::vector<std::byte> checkpoint_at(const std::string& location) {
-  std::string pickle =
-      "\x80\x02"
-      "ctorch._utils\n_rebuild_tensor_v2\n((X\x07";
-  pickle += std::string(3, '\0') +
-            "storagectorch\nFloatStorage\nU\x01"
-            "0U";
-  pickle += static_cast<char>(location.size()) + location + "K\x02tQK" + std::string(1, '\0') +
-            "K\x02\x85K\x01\x85\x89"
-            "ccollections\nOrderedDict\n)RtR.";
-  io::MemorySink sink;
-  io::ZipWriter zip(sink);
-  zip.add("archive/data.pkl", pickle);
-  zip.add("archive/data/0", std::string_view("\0\0\x80\x3f\0\0\0\x40", 8));
-  zip.add("archive/version", "3\n");
-  zip.finish();
-  return std::move(sink.bytes());
 }
 
 TEST(MapLocation, AbsentDevicesInPyTorchsWords) {

@@ -1,9 +1,12 @@
 // The convolution kernels: cuDNN where it has a plan, else plain kernels.
 #include "tern/backends/cuda/kernels/conv.h"
 
+#include <cstdio>
+#include <mutex>
 #include <optional>
 #include <string>
 
+#include "tern/backends/cuda/cudnn.h"
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 
@@ -21,9 +24,33 @@ bool wants_cudnn() {
   return wanted;
 }
 
+/// Once for each cause, since plain kernels give the same result much more slowly.
+void tell_plain(const Conv2dShape& s) {
+  static std::once_flag missing, no_plan;
+  if (cudnn() == nullptr) {
+    std::call_once(missing, [] {
+      std::fputs(
+          "tern: cuDNN cannot be opened: convolutions run on plain kernels, several times slower "
+          "(install it, or add its folder to LD_LIBRARY_PATH)\n",
+          stderr);
+    });
+    return;
+  }
+  std::call_once(no_plan, [&s] {
+    const std::string text = fmt::format(
+        "tern: cuDNN has no exact and deterministic way to convolve [{}, {}, {}, {}] to [{}, {}, {}, {}]: "
+        "such convolutions run on plain kernels, several times slower (this is told once)\n",
+        s.batch, s.in_channels, s.in_h, s.in_w, s.batch, s.out_channels, s.out_h, s.out_w);
+    std::fputs(text.c_str(), stderr);
+  });
+}
+
 template <class Args>
 bool by_cudnn(const LaunchContext& context, const Args& args) {
-  return wants_cudnn() && conv_by_cudnn(context, args);
+  if (!wants_cudnn()) return false;
+  if (conv_by_cudnn(context, args)) return true;
+  tell_plain(args.shape);
+  return false;
 }
 
 }  // namespace
