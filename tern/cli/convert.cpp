@@ -119,7 +119,7 @@ void rename(Weights& weights, const std::vector<Rename>& renames) {
 void check_distinct(const Weights& weights) {
   std::unordered_set<std::string_view> names;
   for (const auto& [name, value] : weights) {
-    TERN_CHECK(!name.empty(), ValueError, "a name would be empty");
+    TERN_CHECK(!name.empty(), ValueError, "a tensor would have no name: --add-prefix NAME gives it one");
     TERN_CHECK(names.insert(name).second, ValueError, "two tensors would have the name '{}'", name);
   }
 }
@@ -207,14 +207,15 @@ int run(const ConvertOptions& options) {
   rename(weights, renames);
   if (!options.add.empty())
     for (auto& [name, value] : weights) name = options.add + name;
-  check_distinct(weights);
+  const bool unchanged = whole && !loaded.from_dict;
+  if (!unchanged) check_distinct(weights);
   if (dtype) convert_dtype(weights, *dtype);
 
   const Value attributes = rename_metadata(loaded.attributes, strip, options.add);
   Value root;
   if (holds_trees(write.format)) {
-    root = weights_dict(weights, attributes);
-    if (whole) root = loaded.from_dict ? put_back(loaded, root) : loaded.summary.root;
+    root = unchanged ? loaded.summary.root : weights_dict(weights, attributes);
+    if (whole && !unchanged) root = put_back(loaded, root);
   }
   if (!whole && !loaded.rest.empty()) note("left out: " + list_text(loaded.rest));
   const std::string written = write_checkpoint(root, weights, out, write);

@@ -139,7 +139,9 @@ class Finder {
                  quantized   ? TensorKind::Quantized
                  : parameter ? TensorKind::Parameter
                              : TensorKind::Tensor);
-      if (!quantized && object.state.is_dict()) walk_state(object.state);
+      const bool attributes =
+          object.state.is_dict() || (object.state.is_tuple() && object.state.length() == 2);
+      if (!quantized && attributes) walk_state(object.state);
       return;
     }
     if (function == "_rebuild_sparse_tensor" || function == "_rebuild_sparse_csr_tensor") {
@@ -150,10 +152,11 @@ class Finder {
       add_packed(value);
     } else if (function == "_rebuild_parameter" || function == "_rebuild_from_type_v2" ||
                function == "_rebuild_parameter_with_state") {
-      // Of a sparse or quantized tensor.
+      // Of a sparse or quantized tensor, or of one that has its numbers in tensors of its own.
+      if (object.payload.is_object()) walk(object.payload);
       for (const Value& argument : object.args.as_tuple())
         if (argument.is_object()) walk(argument);
-      if (object.state.is_dict()) walk_state(object.state);
+      walk_state(object.state);
     } else {
       if (object.args.is_tuple() && object.args.length() > 0) step("__args__", object.args);
       if (!object.kwargs.is_none()) step("__kwargs__", object.kwargs);

@@ -4,11 +4,15 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "tern/core/storage.h"
 #include "tern/io/value.h"
 
 namespace tern::io {
@@ -28,6 +32,16 @@ class PickleHost {
   virtual Device device_for(const std::string& location) = 0;
   /// What `torch.storage._load_from_bytes` stands for: a complete checkpoint inside the pickle.
   virtual Value load_nested(const std::string& bytes) = 0;
+  /// The storage that stands for `given` with its numbers conjugated or negated; null until somebody has made
+  /// it.
+  Storage& resolved_storage(const Storage& given, bool conj, bool neg) {
+    auto& [kept, resolved] = resolved_[{given.get(), conj, neg}];
+    kept = given;
+    return resolved;
+  }
+
+ private:
+  std::map<std::tuple<const StorageImpl*, bool, bool>, std::pair<Storage, Storage>> resolved_;
 };
 
 using CallArgs = std::vector<Value>;

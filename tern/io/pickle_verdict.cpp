@@ -165,12 +165,19 @@ constexpr std::string_view kFunctions[] = {"torch.load",
                                            "logging.FileHandler",
                                            "test.support.script_helper.assert_python_ok"};
 
+/// Harmless names of the modules above: plain containers, and what joins flags of an enum.
+constexpr std::string_view kHarmless[] = {"types.SimpleNamespace", "operator.or_", "_operator.or_"};
+
+/// Harmless too, unless what they give is called.
+constexpr std::string_view kHarmlessUncalled[] = {"functools.partial", "builtins.getattr",
+                                                  "__builtin__.getattr", "__builtins__.getattr"};
+
 /// Of builtins, beside classes of exceptions.
 constexpr std::string_view kHarmlessBuiltins[] = {
     "list",  "dict",    "tuple", "int",       "float",    "str",       "bool",    "object",
     "long",  "unicode", "set",   "frozenset", "bytes",    "bytearray", "complex", "slice",
     "range", "xrange",  "type",  "enumerate", "reversed", "zip",       "len",     "abs",
-    "min",   "max",     "sum",   "round",     "sorted",   "any",       "all"};
+    "min",   "max",     "sum",   "round",     "sorted",   "any",       "all",     "print"};
 
 bool is_builtins(std::string_view module) {
   return module == "builtins" || module == "__builtin__" || module == "__builtins__";
@@ -197,19 +204,22 @@ std::string_view name(Verdict verdict) noexcept {
 Verdict judge_global(const GlobalName& global, bool calls_results) {
   const Value known = find_global(global.module, global.name);
   if (known.kind() != ValueKind::Global || known.as_global().known) return Verdict::PlainData;
+  if (contains(kHarmless, global.full())) return Verdict::NeedsClasses;
+  if (contains(kHarmlessUncalled, global.full()))
+    return calls_results ? Verdict::WouldRunCode : Verdict::NeedsClasses;
   if (in_dangerous_module(global.module) || contains(kFunctions, global.full())) return Verdict::WouldRunCode;
   // An attribute of an attribute ("torch", "os.system") reaches what its module imported.
   for (std::string_view rest = global.name; !rest.empty();) {
     const size_t dot = rest.find('.');
     const std::string_view part = rest.substr(0, dot);
     const bool reaches = dot != std::string_view::npos || rest.size() != global.name.size();
-    if (part.starts_with("__") || (reaches && (in_dangerous_module(part) || is_builtins(part))))
+    const bool special = part.starts_with("__") && (reaches || part.ends_with("__"));
+    if (special || (reaches && (in_dangerous_module(part) || is_builtins(part))))
       return Verdict::WouldRunCode;
     if (reaches && in_dangerous_module(global.module + "." + std::string(part))) return Verdict::WouldRunCode;
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);
   }
   if (!is_builtins(global.module)) return Verdict::NeedsClasses;
-  if (global.name == "getattr") return calls_results ? Verdict::WouldRunCode : Verdict::NeedsClasses;
   const bool exception = !global.name.empty() && global.name[0] >= 'A' && global.name[0] <= 'Z';
   return exception || contains(kHarmlessBuiltins, global.name) ? Verdict::NeedsClasses
                                                                : Verdict::WouldRunCode;

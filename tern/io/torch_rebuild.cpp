@@ -65,25 +65,45 @@ Tensor with_grad(Tensor tensor, bool requires_grad) {
   return tensor;
 }
 
-/// The values of `tensor`, conjugated or negated, once they are there. PyTorch keeps these as bits of the
-/// tensor.
+/// Conjugates or negates the numbers in `bytes`. The sign of a floating-point number is its top bit; of a
+/// complex one the second half is the imaginary part.
+void change_signs(std::span<std::byte> bytes, DType dtype, bool conj, bool neg) {
+  const bool complex = is_complex(dtype), integer = !complex && !is_floating_point(dtype);
+  const size_t width = itemsize(dtype) / (complex ? 2 : 1);
+  for (size_t i = 0; (i + 1) * width <= bytes.size(); ++i) {
+    std::span<std::byte> number = bytes.subspan(i * width, width);
+    if (integer) {
+      bool carry = true;
+      for (std::byte& byte : number) {
+        byte = ~byte;
+        if (carry) byte = static_cast<std::byte>(static_cast<uint8_t>(byte) + 1);
+        carry = carry && byte == std::byte{0};
+      }
+    } else if (neg != (conj && i % 2 == 1)) {
+      number.back() ^= std::byte{0x80};
+    }
+  }
+}
+
+/// The same elements of a storage whose numbers are conjugated or negated once they are there: PyTorch keeps
+/// these as bits of the tensor. Tensors that share a storage and have the same bits share the new one.
 Tensor resolve_bits(PickleHost& host, const Tensor& tensor, bool conj, bool neg) {
-  if (!conj && !neg) return tensor;
-  DType dtype = tensor.dtype();
-  bool complex = is_complex(dtype);
-  TERN_CHECK(complex || (!conj && tensor.is_floating_point()), CheckpointError,
+  const DType dtype = tensor.dtype();
+  const Storage& given = tensor.storage();
+  if ((!conj && !neg) || given->data() == nullptr) return tensor;
+  TERN_CHECK(dtype != DType::Bool && (is_complex(dtype) || !conj), CheckpointError,
              "a tensor of dtype {} has the {} bit", name(dtype), conj ? "conj" : "neg");
-  check_backed(tensor);
-  Tensor resolved = empty_contiguous(tensor.shape(), tensor.numel(), dtype, tensor.device());
-  host.check_later([=] {
-    std::vector<std::byte> bytes = element_bytes(tensor);
-    // The sign is the top bit of each number; the imaginary part is the second of two.
-    size_t width = itemsize(dtype) / (complex ? 2 : 1);
-    for (size_t i = 0; i * width < bytes.size(); ++i)
-      if (neg != (conj && i % 2 == 1)) bytes[(i + 1) * width - 1] ^= std::byte{0x80};
-    copy_from_host(*resolved.storage(), 0, bytes.data(), bytes.size());
-  });
-  return resolved;
+  Storage& resolved = host.resolved_storage(given, conj, neg);
+  const auto count = static_cast<int64_t>(given->nbytes() / itemsize(dtype));
+  if (!resolved) {
+    resolved = empty_contiguous({count}, count, dtype, tensor.device()).storage();
+    host.check_later([=, from = Tensor::from_storage(given, dtype, {count}, {1}, 0), to = resolved] {
+      std::vector<std::byte> bytes = element_bytes(from);
+      change_signs(bytes, dtype, conj, neg);
+      copy_from_host(*to, 0, bytes.data(), bytes.size());
+    });
+  }
+  return Tensor::from_storage(resolved, dtype, tensor.shape(), tensor.strides(), tensor.storage_offset());
 }
 
 Tensor apply_metadata(PickleHost& host, const Tensor& tensor, const Value& metadata) {
@@ -116,8 +136,9 @@ Value rebuild_tensor_v3(PickleHost& host, const Value& callee, const CallArgs& a
   return with_grad(tensor, flag_argument(args[4], "requires_grad"));
 }
 
-Value make_parameter(const Value& callee, const Value& data, bool requires_grad) {
-  if (data.is_object()) return make_object(callee, {data, requires_grad});  // of a quantized or sparse tensor
+Value make_parameter(const Value& callee, const CallArgs& args, bool requires_grad) {
+  const Value& data = args[0];
+  if (data.is_object()) return make_object(callee, args);  // of a quantized or sparse tensor
   TERN_CHECK(data.is_tensor(), CheckpointError, "the data of a parameter is {}, not a tensor",
              describe(data));
   return with_grad(data.as_tensor().detach(), requires_grad);
@@ -126,14 +147,15 @@ Value make_parameter(const Value& callee, const Value& data, bool requires_grad)
 /// (tensor, requires_grad, hooks).
 Value rebuild_parameter(PickleHost&, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 3, 3);
-  return make_parameter(callee, args[0], flag_argument(args[1], "requires_grad"));
+  return make_parameter(callee, args, flag_argument(args[1], "requires_grad"));
 }
 
 /// (tensor, requires_grad, hooks, state): a parameter with attributes of its own.
 Value rebuild_parameter_with_state(PickleHost&, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 4, 4);
   Value object = make_object(callee, args);
-  object.as_object().payload = make_parameter(callee, args[0], flag_argument(args[1], "requires_grad"));
+  if (!args[0].is_object())
+    object.as_object().payload = make_parameter(callee, args, flag_argument(args[1], "requires_grad"));
   object.as_object().state = args[3];
   return object;
 }
@@ -142,7 +164,7 @@ Value rebuild_parameter_with_state(PickleHost&, const Value& callee, const CallA
 Value call_parameter(PickleHost&, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 0, 2);
   if (args.empty()) return make_object(callee, args, ValueObject::Made::New);
-  return make_parameter(callee, args[0], args.size() < 2 || flag_argument(args[1], "requires_grad"));
+  return make_parameter(callee, args, args.size() < 2 || flag_argument(args[1], "requires_grad"));
 }
 
 /// (function, class, its arguments, state): a tensor of a subclass or with attributes of its own.

@@ -219,10 +219,27 @@ TEST(Inspect, UnknownClassesAreNamed) {
                                                         {"torch._utils", "_rebuild_tensor_v2.__globals__"},
                                                         {"torch.hub", "load"},
                                                         {"numpy", "load"},
-                                                        {"functools", "partial"}}) {
+                                                        {"my.package", "__dict__"},
+                                                        {"functools", "reduce"}}) {
     write_call(folder / "m.pkl", module, name, "text");
     EXPECT_EQ(run_in(folder, {"inspect", "m.pkl"}).code, 1) << module << " " << name;
   }
+}
+
+TEST(Inspect, HarmlessNamesOfOtherwiseDangerousModules) {
+  const TemporaryFolder folder;
+  for (const auto& [module, name] :
+       std::vector<std::pair<std::string, std::string>>{{"types", "SimpleNamespace"},
+                                                        {"_operator", "or_"},
+                                                        {"functools", "partial"},
+                                                        {"numpy.random._pickle", "__randomstate_ctor"}}) {
+    write_call(folder / "m.pkl", module, name, "text");
+    EXPECT_EQ(run_in(folder, {"inspect", "m.pkl"}).code, 0) << module << " " << name;
+  }
+  // What a partial function gives is another matter: partial(f)(x).
+  std::ofstream(folder / "m.pkl", std::ios::binary) << "\x80\x02"
+                                                       "cfunctools\npartial\ncmy\nf\n\x85RU\x01x\x85R.";
+  expect_error(run_in(folder, {"inspect", "m.pkl"}), "would run code");
 }
 
 TEST(Inspect, ErrorsAreOneLine) {
@@ -233,6 +250,16 @@ TEST(Inspect, ErrorsAreOneLine) {
   expect_error(run_in(folder, {"inspect"}), "file is required", 2);
   expect_error(run_in(folder, {"inspect", "page.pt", "--json", "--tree"}), "--json goes with --values only",
                2);
+}
+
+TEST(Convert, OneTensorWithoutAName) {
+  const TemporaryFolder folder;
+  save(numbers({1, 2}, {2}), folder / "t.pt");
+  EXPECT_EQ(run_in(folder, {"convert", "t.pt", "legacy.pt", "--to", "legacy"}).code, 0);
+  EXPECT_EQ(load(folder / "legacy.pt").as_tensor().shape(), Shape({2}));
+  expect_error(run_in(folder, {"convert", "t.pt", "t.safetensors"}), "--add-prefix NAME gives it one");
+  EXPECT_EQ(run_in(folder, {"convert", "t.pt", "t.safetensors", "--add-prefix", "w"}).code, 0);
+  EXPECT_EQ(load(folder / "t.safetensors")["w"].as_tensor().shape(), Shape({2}));
 }
 
 TEST(Convert, StripsPrefixesAndKeepsTheRest) {

@@ -184,8 +184,8 @@ TEST(PickleReader, Limits) {
               HasSubstr("nested deeper than 1000"));
   EXPECT_THAT(error("]" + std::string(5000, '\x85') + "."), HasSubstr("nested deeper than 1000"));
   EXPECT_THAT(error("I" + std::string(5000, '9') + "\n."), HasSubstr("5000 digits"));
-  EXPECT_THAT(error(std::string(8 << 20, '}') + "."),
-              HasSubstr("more values than a file of its size may hold"));
+  std::string dicts(8 << 20, '}');
+  EXPECT_THAT(error(dicts += '.'), HasSubstr("more values than a file of its size may hold"));
   EXPECT_THAT(error("\x8b\x00\x10\x00\x00"s + std::string(4096, 'x') + "."), HasSubstr("at most 1024"));
 }
 

@@ -24,15 +24,19 @@ inline std::string pickle_at(const std::string& location) {
   return pickle;
 }
 
-/// The whole file.
-inline std::vector<std::byte> checkpoint_at(const std::string& location) {
+/// A whole file with this pickle.
+inline std::vector<std::byte> checkpoint_of(const std::string& pickle) {
   io::MemorySink sink;
   io::ZipWriter zip(sink);
-  zip.add("archive/data.pkl", pickle_at(location));
+  zip.add("archive/data.pkl", pickle);
   zip.add("archive/data/0", std::string_view("\0\0\x80\x3f\0\0\0\x40", 8));
   zip.add("archive/version", "3\n");
   zip.finish();
   return std::move(sink.bytes());
+}
+
+inline std::vector<std::byte> checkpoint_at(const std::string& location) {
+  return checkpoint_of(pickle_at(location));
 }
 
 }  // namespace tern

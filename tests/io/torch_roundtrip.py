@@ -180,9 +180,14 @@ def objects():
         yield "numpy", {"array": np.arange(6.0).reshape(2, 3), "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
                         "big": np.arange(3, dtype=">f4"), "scalar": np.float64(0.5), "texts": np.array(["a", "bc"]),
                         "dtype": np.dtype("f4")}, False
+    yield "parameters", {"sparse": torch.nn.Parameter(torch.eye(3).to_sparse()), "fixed": torch.nn.Parameter(
+        torch.quantize_per_tensor(torch.randn(3), 0.1, 0, torch.qint8), requires_grad=False)}, False
     yield "enum", {"color": Color.RED, "parameter": torch.nn.Parameter(torch.ones(2))}, False
     if MODERN:
-        yield "conj", {"c": torch.randn(4, dtype=torch.complex64).conj(), "n": torch._neg_view(torch.randn(3))}, True
+        wave = torch.randn(4, dtype=torch.complex64)
+        yield "conj", {"c": wave.conj(), "again": wave[1:].conj(), "same": wave, "expanded": wave[0].conj().expand(3),
+                       "n": torch._neg_view(torch.randn(3)), "i": torch._neg_view(torch.tensor([0, 1, -5, 300, 2**40])),
+                       "b": torch._neg_view(torch.tensor([1, -128, 127], dtype=torch.int8))}, True
     yield "namespace", __import__("argparse").Namespace(lr=0.1, w=torch.ones(2)), False
     # Plain data to Tern, whose generator is another one; PyTorch takes it back.
     yield "random state", {"torch": torch.get_rng_state(), "cuda": [torch.arange(16, dtype=torch.uint8)], "epoch": 1}, True
