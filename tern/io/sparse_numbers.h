@@ -8,8 +8,9 @@
 
 namespace tern::io {
 
-/// The sum of a sparse tensor, and the first four elements of the dense tensor that it stands for (COO, CSR
-/// and CSC with scalar values; none for others). Nothing when its numbers were not read.
+/// The sum of a sparse tensor, and the first four elements of the dense tensor that it stands for. Where a
+/// COO tensor stores several values for one place, they add up; those of bools are or-ed. No first elements
+/// when the parts do not fit each other, nothing when the numbers were not read. Throws as summarize_numbers.
 std::optional<NumberSummary> summarize_sparse(const FoundTensor& sparse);
 
 }  // namespace tern::io

@@ -120,7 +120,12 @@ void add_places(Summary& summary, const std::vector<StoredStorage>& stored) {
   };
   for (TensorEntry& entry : summary.tensors) {
     if (entry.tensor.defined()) see(entry.tensor, &entry);
-    for (const Tensor& part : entry.parts) see(part, nullptr);
+    for (const Tensor& part : entry.parts) {
+      see(part, nullptr);
+      // The values come last: where they are, the tensor is.
+      if (auto place = places.find(part.storage().get()); place != places.end())
+        entry.device = place->second->location;
+    }
     if (entry.kind == TensorKind::Meta) entry.device = "meta";
     uint64_t elements = 1;
     for (int64_t size : entry.shape)

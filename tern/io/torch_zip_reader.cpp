@@ -131,11 +131,23 @@ class ZipHost final : public TorchHost, private ScriptStorages {
                inside.empty() ? "" : fmt::format(", '{}'", inside.substr(0, 100)));
     TERN_CHECK(!(zip_.find("model.weights.h5") || (zip_.find("config.json") && zip_.find("metadata.json"))),
                CheckpointError, "this is a Keras model (.keras), which is not read");
+    TERN_CHECK(!is_exported_program(), CheckpointError,
+               "this is a program exported by torch.export (.pt2), whose weights are not read: load it in "
+               "Python with torch.export.load and save its weights with torch.save(program.state_dict, ...)");
     TERN_CHECK(inside.empty(), CheckpointError,
                "the zip archive is no PyTorch checkpoint, but holds one: unpack it and load '{}'",
                inside.substr(0, 100));
     TERN_THROW(CheckpointError,
                "the zip archive is no PyTorch checkpoint: it has no data.pkl (its entries are {})", names);
+  }
+
+  /// An archive of torch.export.save: with a record of its format, older ones with the program at the top.
+  bool is_exported_program() const {
+    const std::vector<ZipEntry>& entries = zip_.entries();
+    return std::any_of(entries.begin(), entries.end(), [](const ZipEntry& entry) {
+      const std::string_view inside = std::string_view(entry.name).substr(entry.name.find('/') + 1);
+      return inside == "archive_format" || inside == "serialized_exported_program.json";
+    });
   }
 
   std::string text_of(const std::string& name) {
