@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tern/io/file.h"
 #include "tern/io/serialize.h"
+#include "tern/io/value.h"
 
 namespace tern {
 
@@ -17,7 +20,8 @@ namespace tern {
 /// (these hold pickles, and are never read); IoError when the file cannot be read.
 Tensor load_npy(const std::filesystem::path& path, const LoadOptions& options = {});
 
-/// Reads a .npz archive: the arrays by name, without ".npy", in the order of the archive.
+/// Reads a .npz archive: the arrays by name, without ".npy", in the order of the archive. Throws as load_npy;
+/// with arrays that are no tensors among them, `load` gives those that are.
 StateDict load_npz(const std::filesystem::path& path, const LoadOptions& options = {});
 
 /// Writes a .npy file (version 1.0, row-major order), in one step as `save`. Throws DTypeError for dtypes
@@ -34,12 +38,15 @@ class ZipReader;
 
 /// One array from the whole of `source`.
 Tensor read_npy(const ByteSource& source, const LoadOptions& options);
-/// One array from bytes that it may keep: their data are not copied where their place allows it.
-Tensor read_npy(std::vector<std::byte> bytes, const LoadOptions& options);
+/// One array from bytes that it may keep: their data are not copied where their place allows it. An array of
+/// text, dates, structures or Python objects is the object that stands for it in a pickle; the pickle of the
+/// objects is not looked at, and None is in its place.
+Value read_npy(std::vector<std::byte> bytes, const LoadOptions& options);
 
 /// True when the archive has arrays ("a.npy") and nothing else.
 bool is_npz(const ZipReader& zip);
-StateDict read_npz(const ZipReader& zip, const LoadOptions& options);
+/// The arrays by name, without ".npy", in the order of the archive.
+std::vector<std::pair<std::string, Value>> read_npz(const ZipReader& zip, const LoadOptions& options);
 
 void write_npy(const Tensor& tensor, ByteSink& sink);
 void write_npz(const StateDict& tensors, ByteSink& sink);

@@ -22,7 +22,10 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr uint64_t kMaxHeader = 1 << 16;
 
 struct Header {
-  DType dtype = DType::Float32;
+  std::optional<DType> dtype;  ///< none for elements that are no numbers here
+  std::string code;            ///< as it is there, "<f4"; of a structured dtype empty
+  bool objects = false;        ///< the data are a pickle
+  uint64_t width = 0;          ///< bytes of an element; of a structured dtype or objects 0
   bool big_endian = false;
   bool column_major = false;
   Shape shape;
@@ -137,24 +140,64 @@ class HeaderText {
 
   void parse_type(Header& header) {
     skip_space();
-    if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '('))
-      TERN_THROW(
-          CheckpointError,
-          "the NumPy array has elements of several fields (a structured dtype), which is not supported: "
-          "save each field as an array of its own");
-    std::string_view code = quoted();
-    std::string shown(code.substr(0, 40));
-    if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos) {
-      header.big_endian = code[0] == '>';
-      code.remove_prefix(1);
+    if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '(')) {
+      header.objects = skip_structure();
+      return;
     }
-    if (!code.empty() && code[0] == 'O')
-      TERN_THROW(CheckpointError,
-                 "the NumPy array holds Python objects (dtype '{}'), which are a pickle: they are not read",
-                 shown);
-    auto dtype = dtype_of_numpy_code(code);
-    TERN_CHECK(dtype, CheckpointError, "the NumPy array has the dtype '{}', which is not supported", shown);
-    header.dtype = *dtype;
+    std::string_view code = quoted();
+    header.code = code;
+    header.big_endian = code.starts_with('>');
+    code = without_order(code);
+    header.dtype = dtype_of_numpy_code(code);
+    TERN_CHECK(header.dtype || is_opaque_numpy_code(code), CheckpointError,
+               "the NumPy array has the dtype '{}', which is not supported", header.code.substr(0, 40));
+    header.objects = code[0] == 'O';
+    if (header.objects) return;
+    if (header.dtype) {
+      header.width = itemsize(*header.dtype);
+      return;
+    }
+    constexpr uint64_t kMaxWidth = uint64_t{1} << 40;
+    for (char c : code.substr(1, code.find('[') - 1)) {
+      header.width = header.width * 10 + static_cast<uint64_t>(c - '0');
+      if (header.width > kMaxWidth) fail("has elements of too many bytes");
+    }
+    if (code[0] == 'U') header.width *= 4;  // UTF-32
+  }
+
+  static std::string_view without_order(std::string_view code) {
+    if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos)
+      code.remove_prefix(1);
+    return code;
+  }
+
+  /// Goes past [('a', '<f4'), ('b', '<i2', (3,))]: brackets, texts and sizes. True when a field may be of
+  /// objects.
+  bool skip_structure() {
+    constexpr size_t kMaxDepth = 32;
+    std::string open;
+    bool objects = false;
+    do {
+      skip_space();
+      if (at_ >= text_.size()) fail("has a dtype without an end");
+      const char c = text_[at_];
+      if (c == '[' || c == '(') {
+        if (open.size() == kMaxDepth) fail("has a dtype of too many levels");
+        open += c == '[' ? ']' : ')';
+        ++at_;
+      } else if (c == open.back()) {
+        open.pop_back();
+        ++at_;
+      } else if (c == ',') {
+        ++at_;
+      } else if (c >= '0' && c <= '9') {
+        whole_number();
+      } else {
+        const std::string_view code = without_order(quoted());
+        objects = objects || (code.starts_with('O') && is_opaque_numpy_code(code));
+      }
+    } while (!open.empty());
+    return objects;
   }
 
   std::string_view text_;
@@ -186,40 +229,75 @@ Header read_header(const ByteSource& source) {
   return header;
 }
 
+/// Throws CheckpointError for an array that is no tensor.
+void require_numbers(const Header& header) {
+  TERN_CHECK(!header.code.empty(), CheckpointError,
+             "the NumPy array has elements of several fields (a structured dtype), which is not supported: "
+             "save each field as an array of its own");
+  TERN_CHECK(!header.objects, CheckpointError,
+             "the NumPy array holds Python objects (dtype '{}'), which are a pickle: they are not read",
+             header.code);
+  TERN_CHECK(header.dtype, CheckpointError, "the NumPy array has the dtype '{}', which is not supported",
+             header.code.substr(0, 40));
+}
+
 /// Bytes of the data, checked against the file.
 uint64_t data_size(const Header& header, uint64_t file_size) {
-  uint64_t nbytes = itemsize(header.dtype);
+  uint64_t nbytes = header.width;
   bool overflow = false;
   for (int64_t size : header.shape)
     overflow = overflow || __builtin_mul_overflow(nbytes, static_cast<uint64_t>(size), &nbytes);
   uint64_t held = file_size - header.data_begin;
+  const std::string dtype = header.dtype ? std::string(name(*header.dtype)) : header.code.substr(0, 40);
   TERN_CHECK(!overflow && nbytes <= held, CheckpointError,
              "a NumPy array of shape {} and dtype {} needs {} bytes, but there are {} (incomplete file?)",
-             to_string(header.shape), name(header.dtype),
-             overflow ? "more than 2^64" : std::to_string(nbytes), held);
+             to_string(header.shape), dtype, overflow ? "more than 2^64" : std::to_string(nbytes), held);
   TERN_CHECK(
       nbytes == held, CheckpointError,
       "a NumPy array of shape {} and dtype {} has {} bytes, but {} more follow: files of several arrays "
       "are not read (save them as .npz)",
-      to_string(header.shape), name(header.dtype), nbytes, held - nbytes);
+      to_string(header.shape), dtype, nbytes, held - nbytes);
   return nbytes;
 }
 
 /// Host byte order, bools 0 or 1.
 void finish(const Header& header, std::span<std::byte> bytes) {
-  size_t width = itemsize(header.dtype);
-  if (header.big_endian) swap_bytes(bytes.data(), bytes.size(), is_complex(header.dtype) ? width / 2 : width);
+  if (header.big_endian)
+    swap_bytes(bytes.data(), bytes.size(), is_complex(*header.dtype) ? header.width / 2 : header.width);
   if (header.dtype == DType::Bool)
     for (std::byte& byte : bytes) byte = byte == std::byte{0} ? byte : std::byte{1};
 }
 
 Tensor tensor_of(const Header& header, Storage storage) {
-  if (!header.column_major) return Tensor::from_storage(std::move(storage), header.dtype, header.shape);
+  if (!header.column_major) return Tensor::from_storage(std::move(storage), *header.dtype, header.shape);
   Shape reversed = header.shape;
   std::reverse(reversed.begin(), reversed.end());
   Strides strides = contiguous_strides(reversed);
   std::reverse(strides.begin(), strides.end());
-  return Tensor::from_storage(std::move(storage), header.dtype, header.shape, strides);
+  return Tensor::from_storage(std::move(storage), *header.dtype, header.shape, strides);
+}
+
+/// An array that is no tensor, in a file of these bytes. Objects stay behind: nothing is read of their
+/// pickle.
+Value opaque_value(const Header& header, std::span<const std::byte> file) {
+  const std::span<const std::byte> held = file.subspan(header.data_begin);
+  uint64_t numel = 1;
+  bool overflow = false;
+  for (int64_t size : header.shape)
+    overflow = overflow || __builtin_mul_overflow(numel, static_cast<uint64_t>(size), &numel);
+  TERN_CHECK(!overflow, CheckpointError, "a NumPy array of shape {} has more than 2^64 elements",
+             to_string(header.shape));
+  if (header.objects) return opaque_array(std::string_view("O"), header.shape, header.column_major, {});
+  Value data = Value::bytes(std::string(reinterpret_cast<const char*>(held.data()), held.size()));
+  if (!header.code.empty()) {
+    data_size(header, file.size());
+    return opaque_array(std::string_view(header.code), header.shape, header.column_major, std::move(data));
+  }
+  TERN_CHECK(numel == 0 ? held.empty() : held.size() % numel == 0, CheckpointError,
+             "a NumPy array of shape {} and a structured dtype has {} bytes", to_string(header.shape),
+             held.size());
+  return opaque_array(std::string_view(fmt::format("|V{}", numel == 0 ? 0 : held.size() / numel)),
+                      header.shape, header.column_major, std::move(data));
 }
 
 constexpr std::string_view kSuffix = ".npy";
@@ -228,6 +306,7 @@ constexpr std::string_view kSuffix = ".npy";
 
 Tensor read_npy(const ByteSource& source, const LoadOptions& options) {
   Header header = read_header(source);
+  require_numbers(header);
   uint64_t nbytes = data_size(header, source.size());
   LoadBudget(options.limits, source.size()).take_tensor(nbytes);
   if (options.skip_data) return tensor_of(header, storage_from_blob(nullptr, nbytes, [] {}));
@@ -242,10 +321,11 @@ Tensor read_npy(const ByteSource& source, const LoadOptions& options) {
   return tensor_of(header, std::move(storage));
 }
 
-Tensor read_npy(std::vector<std::byte> bytes, const LoadOptions& options) {
+Value read_npy(std::vector<std::byte> bytes, const LoadOptions& options) {
   auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   auto source = view_memory(*kept);
   Header header = read_header(*source);
+  if (!header.dtype) return opaque_value(header, *kept);
   constexpr uint64_t kAlignment = 16;
   if (!options.map_location("cpu").is_cpu() || header.data_begin % kAlignment != 0 || options.skip_data)
     return read_npy(*source, options);
@@ -262,15 +342,15 @@ bool is_npz(const ZipReader& zip) {
   });
 }
 
-StateDict read_npz(const ZipReader& zip, const LoadOptions& options) {
-  StateDict arrays;
+std::vector<std::pair<std::string, Value>> read_npz(const ZipReader& zip, const LoadOptions& options) {
+  std::vector<std::pair<std::string, Value>> arrays;
   LoadBudget budget(options.limits, zip.source().size());
   for (const ZipEntry& entry : zip.entries()) {
     const std::string array_name(entry.name.substr(0, entry.name.size() - kSuffix.size()));
     with_context(fmt::format("array '{}'", array_name.substr(0, 100)), [&] {
       if (!entry.stored()) budget.take_unpacked(entry.name, entry.size);
       budget.take_tensor(entry.size);
-      arrays.insert(array_name, read_npy(zip.read(entry, entry.size, options.verify), options));
+      arrays.emplace_back(array_name, read_npy(zip.read(entry, entry.size, options.verify), options));
     });
   }
   return arrays;
@@ -292,7 +372,15 @@ StateDict load_npz(const std::filesystem::path& path, const LoadOptions& options
     io::ZipReader zip(source, options.limits.entries);
     TERN_CHECK(io::is_npz(zip), CheckpointError, "the archive is no .npz: it has the entry '{}'",
                zip.entries().front().name.substr(0, 100));
-    return io::read_npz(zip, options);
+    StateDict tensors;
+    for (auto& [name, array] : io::read_npz(zip, options)) {
+      TERN_CHECK(array.is_tensor(), CheckpointError,
+                 "the array '{}' holds no numbers (text, dates, structures or Python objects), and load_npz "
+                 "gives tensors only: load() gives the other arrays too",
+                 name.substr(0, 100));
+      tensors.insert(name, array.as_tensor());
+    }
+    return tensors;
   });
 }
 

@@ -1,6 +1,7 @@
 // The allow-list's rows for NumPy arrays, scalars and dtypes (numpy/core/src/multiarray: array_reduce,
 // array_setstate). Arrays of numbers become objects that stand for a tensor; arrays of other things stay as
 // their parts.
+#include <algorithm>
 #include <cstring>
 
 #include "tern/base/check.h"
@@ -26,15 +27,26 @@ constexpr std::pair<std::string_view, DType> kCodes[] = {
 
 /// What numpy.dtype('f8') and its state say about an element.
 struct ArrayType {
-  std::optional<DType> dtype;  ///< none for text, dates, structures and objects
+  std::optional<DType> dtype;  ///< none for what is_opaque_numpy_code names, records, texts of any length
   bool big_endian = false;
 };
 
+/// numpy.dtypes.StringDType, which is made by a function of its own.
+bool is_string_dtype(const Value& value) {
+  if (!value.is_object() || value.as_object().callee.kind() != ValueKind::Global) return false;
+  const GlobalName& callee = value.as_object().callee.as_global();
+  return callee.name == "_convert_to_stringdtype_kwargs" &&
+         (callee.module == "numpy._core._internal" || callee.module == "numpy.core._internal");
+}
+
 ArrayType array_type(const Value& value) {
+  if (is_string_dtype(value)) return {};
   const GlobalRow* row = value.is_object() ? row_of(value.as_object().callee) : nullptr;
   if (!row || row->name != "dtype") fail(fmt::format("an array's dtype is {}", describe(value)));
   const ValueObject& object = value.as_object();
   const std::vector<Value>& args = object.args.as_tuple();
+  // numpy.record, or a class of another package: the name of a type stands for it.
+  if (!args.empty() && args[0].kind() == ValueKind::Global) return {};
   if (args.empty() || !args[0].is_str()) fail("a dtype has no code");
   std::string_view code = args[0].as_str();
   ArrayType type;
@@ -45,8 +57,7 @@ ArrayType array_type(const Value& value) {
   if (object.state.is_tuple() && object.state.length() >= 2 && object.state.as_tuple()[1].is_str())
     type.big_endian = object.state.as_tuple()[1].as_str() == ">";
   type.dtype = dtype_of_numpy_code(code);
-  static constexpr std::string_view kOpaque = "USMmOVa";
-  if (!type.dtype && (code.empty() || kOpaque.find(code[0]) == std::string_view::npos))
+  if (!type.dtype && !is_opaque_numpy_code(code))
     fail(fmt::format("the dtype code '{}' is unknown", code.substr(0, 40)));
   return type;
 }
@@ -185,15 +196,85 @@ Value call_scalar(PickleHost&, const Value& callee, const CallArgs& args) {
   return object;
 }
 
-/// numpy.core.numeric._frombuffer(bytes, dtype, shape, 'C' or 'F'), from protocol 5 on.
+/// What transpose(axes) does to an array's sizes or strides.
+template <class Sizes>
+Sizes permuted(const Sizes& sizes, const std::vector<size_t>& axes) {
+  Sizes result = sizes;
+  for (size_t i = 0; i < axes.size(); ++i) result[i] = sizes[axes[i]];
+  return result;
+}
+
+/// The last argument of _frombuffer: each axis of an array of `rank` dimensions, once.
+std::vector<size_t> axis_order(const Value& value, size_t rank) {
+  if (!value.is_tuple() && !value.is_list())
+    fail(fmt::format("an array's axis order is {}", describe(value)));
+  std::vector<size_t> axes;
+  std::vector<bool> seen(rank);
+  for (const Value& item : value.as_sequence()) {
+    const int64_t axis = item.kind() == ValueKind::Int ? item.as_int() : -1;
+    if (axis < 0 || static_cast<uint64_t>(axis) >= rank || seen[static_cast<size_t>(axis)])
+      fail(fmt::format("an array's axis order {} is no permutation of its {} axes", value.str(200), rank));
+    seen[static_cast<size_t>(axis)] = true;
+    axes.push_back(static_cast<size_t>(axis));
+  }
+  if (axes.size() != rank)
+    fail(fmt::format("an array's axis order {} is no permutation of its {} axes", value.str(200), rank));
+  return axes;
+}
+
+/// The elements of a row-major array of `shape` as those of its transpose(axes), row-major too.
+std::string transposed_bytes(const std::string& data, const Shape& shape, const std::vector<size_t>& axes) {
+  if (data.empty()) return data;
+  const size_t width = data.size() / static_cast<size_t>(checked_numel(shape));
+  const Shape sizes = permuted(shape, axes);
+  const Strides strides = permuted(contiguous_strides(shape), axes);
+  std::string result;
+  result.reserve(data.size());
+  std::vector<int64_t> index(sizes.size());
+  int64_t from = 0;
+  while (result.size() < data.size()) {
+    result.append(data, static_cast<size_t>(from) * width, width);
+    for (size_t axis = sizes.size(); axis-- > 0;) {
+      from += strides[axis];
+      if (++index[axis] < sizes[axis]) break;
+      from -= strides[axis] * sizes[axis];
+      index[axis] = 0;
+    }
+  }
+  return result;
+}
+
+/// numpy.core.numeric._frombuffer(bytes, dtype, shape, order), from protocol 5 on: the order is 'C', 'F' or,
+/// since NumPy 2.3, 'K' with the order of axes in a fifth argument. An array without numbers becomes what the
+/// older protocols have for it.
 Value from_buffer(PickleHost&, const Value& callee, const CallArgs& args) {
-  if (args.size() != 4 || !args[3].is_str()) fail("_frombuffer has wrong arguments");
-  ArrayType type = array_type(args[1]);
-  Value object = make_object(callee, args);
-  if (type.dtype)
-    object.as_object().payload =
-        make_tensor(type, raw_bytes(args[0]), shape_of(args[2]), args[3].as_str() == "F");
-  return object;
+  if (args.size() < 4 || args.size() > 5 || !args[3].is_str()) fail("_frombuffer has wrong arguments");
+  const ArrayType type = array_type(args[1]);
+  const std::string& data = raw_bytes(args[0]);
+  const Shape shape = shape_of(args[2]);
+  const std::string& order = args[3].as_str();
+  std::vector<size_t> axes;
+  if (order == "K" && args.size() == 5)
+    axes = axis_order(args[4], shape.size());
+  else if ((order != "C" && order != "F") || (args.size() == 5 && !args[4].is_none()))
+    fail(fmt::format("the order '{}' of an array is unknown", order.substr(0, 40)));
+  if (type.dtype) {
+    Value object = make_object(callee, args);
+    Tensor tensor = make_tensor(type, data, shape, /*column_major=*/order == "F");
+    if (order == "K")
+      tensor = Tensor::from_storage(tensor.storage(), *type.dtype, permuted(shape, axes),
+                                    permuted(tensor.strides(), axes));
+    object.as_object().payload = tensor;
+    return object;
+  }
+  const auto numel = static_cast<size_t>(checked_numel(shape));
+  if (numel == 0 ? !data.empty() : data.size() % numel != 0)
+    fail(fmt::format("an array of shape {} has {} bytes", to_string(shape), data.size()));
+  if (order == "K")
+    return opaque_array(args[1], permuted(shape, axes), /*column_major=*/false,
+                        Value::bytes(transposed_bytes(data, shape, axes)));
+  return opaque_array(args[1], shape, /*column_major=*/order == "F",
+                      args[0].kind() == ValueKind::ByteArray ? Value::bytes(data) : args[0]);
 }
 
 constexpr GlobalRow kRows[] = {
@@ -216,6 +297,38 @@ std::string_view numpy_code(DType dtype) noexcept {
   for (const auto& [text, known] : kCodes)
     if (known == dtype) return text;
   return {};
+}
+
+bool is_opaque_numpy_code(std::string_view code) noexcept {
+  for (std::string_view wide : {"f12", "f16", "c24", "c32"})
+    if (code == wide) return true;
+  if (code.empty() || std::string_view("USMmOVa").find(code[0]) == std::string_view::npos) return false;
+  const bool dated = code[0] == 'M' || code[0] == 'm';
+  code.remove_prefix(1);
+  while (!code.empty() && code[0] >= '0' && code[0] <= '9') code.remove_prefix(1);
+  if (code.empty()) return true;
+  // The unit of a date: [ns], [25us].
+  return dated && code.size() > 2 && code.front() == '[' && code.back() == ']' &&
+         std::all_of(code.begin() + 1, code.end() - 1, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '/';
+         });
+}
+
+Value opaque_array(Value dtype, const Shape& shape, bool column_major, Value data) {
+  std::vector<Value> sizes(shape.begin(), shape.end());
+  Value object =
+      make_object(find_global("numpy.core.multiarray", "_reconstruct"),
+                  {find_global("numpy", "ndarray"), Value::tuple({int64_t{0}}), Value::bytes("b")});
+  ValueObject& array = object.as_object();
+  array.state = Value::tuple(
+      {int64_t{1}, Value::tuple(std::move(sizes)), std::move(dtype), column_major, std::move(data)});
+  array.has_state = true;
+  return object;
+}
+
+Value opaque_array(std::string_view dtype_code, const Shape& shape, bool column_major, Value data) {
+  return opaque_array(make_object(find_global("numpy", "dtype"), {dtype_code, false, true}), shape,
+                      column_major, std::move(data));
 }
 
 std::span<const GlobalRow> numpy_globals() { return kRows; }
