@@ -39,8 +39,7 @@ class ZipReader;
 /// One array from the whole of `source`.
 Tensor read_npy(const ByteSource& source, const LoadOptions& options);
 /// One array from bytes that it may keep: their data are not copied where their place allows it. An array of
-/// text, dates, structures or Python objects is the object that stands for it in a pickle; the pickle of the
-/// objects is not looked at, and None is in its place.
+/// text, dates or structures is the object that stands for it in a pickle.
 Value read_npy(std::vector<std::byte> bytes, const LoadOptions& options);
 
 /// True when the archive has arrays ("a.npy") and nothing else.

@@ -229,14 +229,19 @@ Header read_header(const ByteSource& source) {
   return header;
 }
 
+/// Throws CheckpointError for an array whose data are a pickle.
+void refuse_objects(const Header& header) {
+  TERN_CHECK(!header.objects, CheckpointError,
+             "the NumPy array holds Python objects (dtype '{}'), which are a pickle: they are not read",
+             header.code);
+}
+
 /// Throws CheckpointError for an array that is no tensor.
 void require_numbers(const Header& header) {
   TERN_CHECK(!header.code.empty(), CheckpointError,
              "the NumPy array has elements of several fields (a structured dtype), which is not supported: "
              "save each field as an array of its own");
-  TERN_CHECK(!header.objects, CheckpointError,
-             "the NumPy array holds Python objects (dtype '{}'), which are a pickle: they are not read",
-             header.code);
+  refuse_objects(header);
   TERN_CHECK(header.dtype, CheckpointError, "the NumPy array has the dtype '{}', which is not supported",
              header.code.substr(0, 40));
 }
@@ -277,9 +282,9 @@ Tensor tensor_of(const Header& header, Storage storage) {
   return Tensor::from_storage(std::move(storage), *header.dtype, header.shape, strides);
 }
 
-/// An array that is no tensor, in a file of these bytes. Objects stay behind: nothing is read of their
-/// pickle.
+/// An array that is no tensor, in a file of these bytes.
 Value opaque_value(const Header& header, std::span<const std::byte> file) {
+  refuse_objects(header);
   const std::span<const std::byte> held = file.subspan(header.data_begin);
   uint64_t numel = 1;
   bool overflow = false;
@@ -287,7 +292,6 @@ Value opaque_value(const Header& header, std::span<const std::byte> file) {
     overflow = overflow || __builtin_mul_overflow(numel, static_cast<uint64_t>(size), &numel);
   TERN_CHECK(!overflow, CheckpointError, "a NumPy array of shape {} has more than 2^64 elements",
              to_string(header.shape));
-  if (header.objects) return opaque_array(std::string_view("O"), header.shape, header.column_major, {});
   Value data = Value::bytes(std::string(reinterpret_cast<const char*>(held.data()), held.size()));
   if (!header.code.empty()) {
     data_size(header, file.size());
@@ -375,7 +379,7 @@ StateDict load_npz(const std::filesystem::path& path, const LoadOptions& options
     StateDict tensors;
     for (auto& [name, array] : io::read_npz(zip, options)) {
       TERN_CHECK(array.is_tensor(), CheckpointError,
-                 "the array '{}' holds no numbers (text, dates, structures or Python objects), and load_npz "
+                 "the array '{}' holds no numbers (text, dates or structures), and load_npz "
                  "gives tensors only: load() gives the other arrays too",
                  name.substr(0, 100));
       tensors.insert(name, array.as_tensor());

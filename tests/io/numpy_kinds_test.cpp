@@ -183,8 +183,6 @@ TEST(Npz, ArraysWithoutNumbersStayBesideTheOthers) {
       {{"'<m8[25us]'", "()", "01234567"}, "odd timedelta64[]"},
       {{"[('a', '<i4'), ('b', '<f4', (2,))]", "(2,)", std::string(24, '.')}, "odd void96[2]"},
       {{"[('a', [('b', '|u1')])]", "(0,)", ""}, "odd void0[0]"},
-      {{"'|O'", "(2,)", "\x80\4cos\nsystem\n."}, "odd object[2]"},
-      {{"[('a', '|O'), ('b', '<f4')]", "(2,)", "cos\nsystem\n."}, "odd object[2]"},
   };
   for (const auto& [entry, listed] : rows) {
     SCOPED_TRACE(entry.descr);
@@ -193,16 +191,11 @@ TEST(Npz, ArraysWithoutNumbersStayBesideTheOthers) {
     const Value dict = load(path);
     EXPECT_THAT(listing(dict), ElementsAre("x float64[1]", listed));
     EXPECT_EQ(dict["x"].as_tensor().item<double>(), 3);
-    const Value data = dict["odd"].as_object().state.as_tuple()[4];
-    if (listed.find("object") != std::string::npos)
-      EXPECT_TRUE(data.is_none());
-    else
-      EXPECT_EQ(data.as_bytes(), entry.data);
+    EXPECT_EQ(dict["odd"].as_object().state.as_tuple()[4].as_bytes(), entry.data);
     // A dict of tensors has no place for it, and a .npy holds nothing else.
     EXPECT_THAT(error_of<CheckpointError>([&] { load_npz(path); }),
                 HasSubstr("array 'odd' holds no numbers"));
-    EXPECT_THAT(load_error(npy(entry)),
-                testing::AnyOf(HasSubstr("not supported"), HasSubstr("Python objects")));
+    EXPECT_THAT(load_error(npy(entry)), HasSubstr("not supported"));
   }
 }
 
@@ -213,8 +206,9 @@ TEST(Npz, BrokenArraysWithoutNumbers) {
   } rows[] = {
       {{"'<U1'", "(3,)", "a...b..."}, "needs 12 bytes"},
       {{"'<U1'", "(1,)", "a...b..."}, "4 more follow"},
-      {{"'<U1'", "(4294967296, 4294967296)", ""}, "2^64"},
-      {{"'|O'", "(4294967296, 4294967296)", ""}, "2^64"},
+      {{"'<U1'", "(4294967296, 4294967296)", ""}, "2\\^64"},
+      {{"'|O'", "(2,)", "\x80\4cos\nsystem\n."}, "Python objects"},
+      {{"[('a', '|O'), ('b', '<f4')]", "(2,)", "cos\nsystem\n."}, "structured|Python objects"},
       {{"'<U99999999999999999999'", "(0,)", ""}, "too many bytes"},
       {{"'<U1x'", "(1,)", "...."}, "'<U1x'"},
       {{"'<'", "(1,)", "...."}, "'<'"},
@@ -227,7 +221,7 @@ TEST(Npz, BrokenArraysWithoutNumbers) {
   for (const auto& [entry, error] : rows) {
     TemporaryFolder folder;
     const std::filesystem::path path = npz(folder, entry);
-    EXPECT_THAT(error_of<CheckpointError>([&] { load(path); }), HasSubstr(error)) << entry.descr;
+    EXPECT_THAT(error_of<CheckpointError>([&] { load(path); }), testing::ContainsRegex(error)) << entry.descr;
   }
 }
 
