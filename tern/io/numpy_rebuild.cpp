@@ -70,13 +70,15 @@ const std::string& raw_bytes(const Value& value) {
   return value.as_bytes();
 }
 
-Tensor make_tensor(const ArrayType& type, const std::string& data, const Shape& shape, bool column_major) {
+Tensor make_tensor(PickleHost& host, const ArrayType& type, const std::string& data, const Shape& shape,
+                   bool column_major) {
   size_t width = itemsize(*type.dtype);
   auto numel = static_cast<uint64_t>(checked_numel(shape));
   uint64_t needed = 0;
   if (__builtin_mul_overflow(numel, width, &needed) || needed != data.size())
     fail(fmt::format("an array of shape {} and dtype {} has {} bytes", to_string(shape), name(*type.dtype),
                      data.size()));
+  host.count_copy(data.size());
   std::string swapped;
   const std::string* bytes = &data;
   if (type.big_endian) {
@@ -120,7 +122,7 @@ Value reconstruct(PickleHost&, const Value& callee, const CallArgs& args) {
 }
 
 /// (version, shape, dtype, column major, bytes or a list of objects).
-void set_array_state(PickleHost&, ValueObject& object, const Value& state) {
+void set_array_state(PickleHost& host, ValueObject& object, const Value& state) {
   if (!state.is_tuple() || state.length() < 4 || state.length() > 5)
     fail(fmt::format("an array's state is {}", describe(state)));
   const std::vector<Value>& items = state.as_tuple();
@@ -130,7 +132,7 @@ void set_array_state(PickleHost&, ValueObject& object, const Value& state) {
   const Value& column_major = items[first + 2];
   if (!column_major.is_bool() && column_major.kind() != ValueKind::Int) fail("an array's order is no bool");
   if (type.dtype)
-    object.payload = make_tensor(type, raw_bytes(items[first + 3]), shape, column_major.as_int() != 0);
+    object.payload = make_tensor(host, type, raw_bytes(items[first + 3]), shape, column_major.as_int() != 0);
   object.state = state;
   object.has_state = true;
 }
@@ -142,12 +144,12 @@ Value call_dtype(PickleHost&, const Value& callee, const CallArgs& args) {
 }
 
 /// numpy.core.multiarray.scalar(dtype, bytes).
-Value call_scalar(PickleHost&, const Value& callee, const CallArgs& args) {
+Value call_scalar(PickleHost& host, const Value& callee, const CallArgs& args) {
   if (args.size() != 2) fail("a scalar has wrong arguments");
   ArrayType type = array_type(args[0]);
   Value object = make_object(callee, args);
   if (!type.dtype) return object;
-  Tensor tensor = make_tensor(type, raw_bytes(args[1]), {}, /*column_major=*/false);
+  Tensor tensor = make_tensor(host, type, raw_bytes(args[1]), {}, /*column_major=*/false);
   const std::byte* p = static_cast<const std::byte*>(tensor.data_ptr());
   Value& payload = object.as_object().payload;
   switch (*type.dtype) {
@@ -247,7 +249,7 @@ std::string transposed_bytes(const std::string& data, const Shape& shape, const 
 /// numpy.core.numeric._frombuffer(bytes, dtype, shape, order), from protocol 5 on: the order is 'C', 'F' or,
 /// since NumPy 2.3, 'K' with the order of axes in a fifth argument. An array without numbers becomes what the
 /// older protocols have for it.
-Value from_buffer(PickleHost&, const Value& callee, const CallArgs& args) {
+Value from_buffer(PickleHost& host, const Value& callee, const CallArgs& args) {
   if (args.size() < 4 || args.size() > 5 || !args[3].is_str()) fail("_frombuffer has wrong arguments");
   const ArrayType type = array_type(args[1]);
   const std::string& data = raw_bytes(args[0]);
@@ -260,7 +262,7 @@ Value from_buffer(PickleHost&, const Value& callee, const CallArgs& args) {
     fail(fmt::format("the order '{}' of an array is unknown", order.substr(0, 40)));
   if (type.dtype) {
     Value object = make_object(callee, args);
-    Tensor tensor = make_tensor(type, data, shape, /*column_major=*/order == "F");
+    Tensor tensor = make_tensor(host, type, data, shape, /*column_major=*/order == "F");
     if (order == "K")
       tensor = Tensor::from_storage(tensor.storage(), *type.dtype, permuted(shape, axes),
                                     permuted(tensor.strides(), axes));
@@ -270,6 +272,7 @@ Value from_buffer(PickleHost&, const Value& callee, const CallArgs& args) {
   const auto numel = static_cast<size_t>(checked_numel(shape));
   if (numel == 0 ? !data.empty() : data.size() % numel != 0)
     fail(fmt::format("an array of shape {} has {} bytes", to_string(shape), data.size()));
+  if (order == "K" || args[0].kind() == ValueKind::ByteArray) host.count_copy(data.size());
   if (order == "K")
     return opaque_array(args[1], permuted(shape, axes), /*column_major=*/false,
                         Value::bytes(transposed_bytes(data, shape, axes)));

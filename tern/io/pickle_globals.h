@@ -32,6 +32,10 @@ class PickleHost {
   virtual Device device_for(const std::string& location) = 0;
   /// What `torch.storage._load_from_bytes` stands for: a complete checkpoint inside the pickle.
   virtual Value load_nested(const std::string& bytes) = 0;
+  /// Counts memory that a call has taken for a copy of what the pickle has; the reader sets it against the
+  /// pickle's size.
+  void count_copy(size_t nbytes) noexcept { copied_ += nbytes; }
+  size_t take_copied() noexcept { return std::exchange(copied_, 0); }
   /// The storage that stands for `given` with its numbers conjugated or negated; null until somebody has made
   /// it.
   Storage& resolved_storage(const Storage& given, bool conj, bool neg) {
@@ -41,6 +45,7 @@ class PickleHost {
   }
 
  private:
+  size_t copied_ = 0;
   std::map<std::tuple<const StorageImpl*, bool, bool>, std::pair<Storage, Storage>> resolved_;
 };
 

@@ -252,7 +252,11 @@ class Machine {
     if (callee.kind() == ValueKind::Global) {
       const GlobalRow* row = row_of(callee);
       if (row && !row->call) fail(fmt::format("{} cannot be called", callee.as_global().full()));
-      if (row && kwargs.is_none()) return row->call(host_, callee, args.as_tuple());
+      if (row && kwargs.is_none()) {
+        Value result = row->call(host_, callee, args.as_tuple());
+        charge(host_.take_copied());
+        return result;
+      }
     } else if (!callee.is_object()) {
       fail(fmt::format("what is called is {}, not a class or function", describe(callee)));
     } else {
@@ -274,6 +278,7 @@ class Machine {
       const GlobalRow* row = row_of(object->object.callee);
       if (row && row->set_state) {
         row->set_state(host_, object->object, state);
+        charge(host_.take_copied());
       } else {
         object->object.state = std::move(state);
         object->object.has_state = true;

@@ -194,6 +194,7 @@ Value rebuild_device_tensor(PickleHost& host, const Value& callee, const CallArg
   DType dtype = dtype_argument(args[1]);
   Device device = host.device_for(args[2].as_str());
   bool requires_grad = flag_argument(args[3], "requires_grad");
+  host.count_copy(values.nbytes());
   if (values.dtype() == dtype) {
     Tensor tensor = empty_contiguous(values.shape(), values.numel(), dtype, device);
     host.check_later([=] {

@@ -71,6 +71,18 @@ std::string reconstructed(const std::string& type, const std::string& shape, con
                 tuple({number(1), shape, type, "\x89", data}) + "b");
 }
 
+TEST(NumpyBuffer, ArraysOfTheSameBytesAreCountedEach) {
+  const std::string length = raw("\0\0\x10\0");  // 2^20
+  auto array = [&](const std::string& data) {
+    return call("numpy._core.numeric", "_frombuffer",
+                tuple({data, dtype("u1", "|"), tuple({"J" + length}), text("C")}));
+  };
+  std::string arrays = array("B" + length + std::string(1 << 20, 'x') + "\x94");
+  for (int i = 0; i < 400; ++i) arrays += array(raw("h\0"));
+  EXPECT_THAT(load_error(pickle("](" + arrays + "e")),
+              HasSubstr("more values than a file of its size may hold"));
+}
+
 TEST(NumpyBuffer, OrderOfAxes) {
   const std::string data =
       bytes(raw("\0\1\2\3\4\5\6\7\x8\x9\xa\xb\xc\xd\xe\xf\x10\x11\x12\x13\x14\x15\x16\x17"));
