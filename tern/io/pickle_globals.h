@@ -36,17 +36,17 @@ class PickleHost {
   /// pickle's size.
   void count_copy(size_t nbytes) noexcept { copied_ += nbytes; }
   size_t take_copied() noexcept { return std::exchange(copied_, 0); }
-  /// The storage that stands for `given` with its numbers conjugated or negated; null until somebody has made
-  /// it.
-  Storage& resolved_storage(const Storage& given, bool conj, bool neg) {
-    auto& [kept, resolved] = resolved_[{given.get(), conj, neg}];
+  /// The storage that stands for `given` with its numbers of `dtype` conjugated or negated; null until
+  /// somebody has made it.
+  Storage& resolved_storage(const Storage& given, DType dtype, bool conj, bool neg) {
+    auto& [kept, resolved] = resolved_[{given.get(), dtype, conj, neg}];
     kept = given;
     return resolved;
   }
 
  private:
   size_t copied_ = 0;
-  std::map<std::tuple<const StorageImpl*, bool, bool>, std::pair<Storage, Storage>> resolved_;
+  std::map<std::tuple<const StorageImpl*, DType, bool, bool>, std::pair<Storage, Storage>> resolved_;
 };
 
 using CallArgs = std::vector<Value>;

@@ -93,7 +93,7 @@ Tensor resolve_bits(PickleHost& host, const Tensor& tensor, bool conj, bool neg)
   if ((!conj && !neg) || given->data() == nullptr) return tensor;
   TERN_CHECK(dtype != DType::Bool && (is_complex(dtype) || !conj), CheckpointError,
              "a tensor of dtype {} has the {} bit", name(dtype), conj ? "conj" : "neg");
-  Storage& resolved = host.resolved_storage(given, conj, neg);
+  Storage& resolved = host.resolved_storage(given, dtype, conj, neg);
   const auto count = static_cast<int64_t>(given->nbytes() / itemsize(dtype));
   if (!resolved) {
     resolved = empty_contiguous({count}, count, dtype, tensor.device()).storage();

@@ -139,6 +139,21 @@ TEST(Serialize, ErrorsSayWhatTheFileIs) {
   EXPECT_THAT(error_of<IoError>([&] { load(folder / "absent.pt"); }), HasSubstr("No such file"));
 }
 
+TEST(Serialize, NegatedViewsOfOneStorageAsTwoDtypes) {
+  // _rebuild_tensor_v3(storage of 8 bytes, 0, (count,), (1,), False, {}, dtype, {'neg': True}).
+  auto negated = [](const std::string& dtype, char count) {
+    return "ctorch._utils\n_rebuild_tensor_v3\n((U\x07storagectorch\nUntypedStorage\nU\x01"
+           "0U\x03"
+           "cpuK\x08tQK" +
+           std::string(1, '\0') + "K" + count + "\x85K\x01\x85\x89}ctorch\n" + dtype + "\n}U\x03neg\x88stR";
+  };
+  const Value both =
+      load_from_buffer(checkpoint_of("\x80\x02](" + negated("float64", 1) + negated("float32", 2) + "e."));
+  EXPECT_EQ(elements<float>(both[1].as_tensor()), (std::vector<float>{-1, -2}));
+  const auto wide = elements<uint64_t>(both[0].as_tensor());
+  EXPECT_EQ(wide, (std::vector<uint64_t>{0xC00000003F800000}));  // only the sign of the whole is turned
+}
+
 TEST(MapLocation, AbsentDevicesInPyTorchsWords) {
   Memory* gpus = find_memory(DeviceType::CUDA);
   if (gpus && gpus->device_count() > 0) GTEST_SKIP() << "there is a GPU here";
