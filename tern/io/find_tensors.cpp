@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "tern/base/check.h"
+#include "tern/io/numpy_types.h"
 #include "tern/io/pickle_globals.h"
 
 namespace tern::io {
@@ -20,9 +21,7 @@ std::string array_dtype(const Value& dtype) {
     return "unknown";
   const Value& code_value = dtype.as_object().args.as_tuple()[0];
   if (!code_value.is_str()) return "unknown";
-  std::string_view code = code_value.as_str();
-  if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos)
-    code.remove_prefix(1);
+  const std::string_view code = without_byte_order(code_value.as_str());
   if (code.empty()) return "unknown";
   int64_t width = 0;
   for (char c : code.substr(1))

@@ -147,7 +147,7 @@ class HeaderText {
     std::string_view code = quoted();
     header.code = code;
     header.big_endian = code.starts_with('>');
-    code = without_order(code);
+    code = without_byte_order(code);
     header.dtype = dtype_of_numpy_code(code);
     TERN_CHECK(header.dtype || is_opaque_numpy_code(code), CheckpointError,
                "the NumPy array has the dtype '{}', which is not supported", header.code.substr(0, 40));
@@ -163,12 +163,6 @@ class HeaderText {
       if (header.width > kMaxWidth) fail("has elements of too many bytes");
     }
     if (code[0] == 'U') header.width *= 4;  // UTF-32
-  }
-
-  static std::string_view without_order(std::string_view code) {
-    if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos)
-      code.remove_prefix(1);
-    return code;
   }
 
   /// Goes past [('a', '<f4'), ('b', '<i2', (3,))]: brackets, texts and sizes. True when a field may be of
@@ -193,7 +187,7 @@ class HeaderText {
       } else if (c >= '0' && c <= '9') {
         whole_number();
       } else {
-        const std::string_view code = without_order(quoted());
+        const std::string_view code = without_byte_order(quoted());
         objects = objects || (code.starts_with('O') && is_opaque_numpy_code(code));
       }
     } while (!open.empty());
@@ -233,7 +227,7 @@ Header read_header(const ByteSource& source) {
 void refuse_objects(const Header& header) {
   TERN_CHECK(!header.objects, CheckpointError,
              "the NumPy array holds Python objects (dtype '{}'), which are a pickle: they are not read",
-             header.code);
+             header.code.empty() ? "of several fields" : header.code);
 }
 
 /// Throws CheckpointError for an array that is no tensor.
@@ -286,17 +280,12 @@ Tensor tensor_of(const Header& header, Storage storage) {
 Value opaque_value(const Header& header, std::span<const std::byte> file) {
   refuse_objects(header);
   const std::span<const std::byte> held = file.subspan(header.data_begin);
-  uint64_t numel = 1;
-  bool overflow = false;
-  for (int64_t size : header.shape)
-    overflow = overflow || __builtin_mul_overflow(numel, static_cast<uint64_t>(size), &numel);
-  TERN_CHECK(!overflow, CheckpointError, "a NumPy array of shape {} has more than 2^64 elements",
-             to_string(header.shape));
   Value data = Value::bytes(std::string(reinterpret_cast<const char*>(held.data()), held.size()));
   if (!header.code.empty()) {
     data_size(header, file.size());
     return opaque_array(std::string_view(header.code), header.shape, header.column_major, std::move(data));
   }
+  const auto numel = static_cast<uint64_t>(checked_numel(header.shape));
   TERN_CHECK(numel == 0 ? held.empty() : held.size() % numel == 0, CheckpointError,
              "a NumPy array of shape {} and a structured dtype has {} bytes", to_string(header.shape),
              held.size());

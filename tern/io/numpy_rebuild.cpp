@@ -50,10 +50,8 @@ ArrayType array_type(const Value& value) {
   if (args.empty() || !args[0].is_str()) fail("a dtype has no code");
   std::string_view code = args[0].as_str();
   ArrayType type;
-  if (!code.empty() && (code[0] == '<' || code[0] == '>' || code[0] == '|' || code[0] == '=')) {
-    type.big_endian = code[0] == '>';
-    code.remove_prefix(1);
-  }
+  type.big_endian = code.starts_with('>');
+  code = without_byte_order(code);
   if (object.state.is_tuple() && object.state.length() >= 2 && object.state.as_tuple()[1].is_str())
     type.big_endian = object.state.as_tuple()[1].as_str() == ">";
   type.dtype = dtype_of_numpy_code(code);
@@ -300,6 +298,12 @@ std::string_view numpy_code(DType dtype) noexcept {
   for (const auto& [text, known] : kCodes)
     if (known == dtype) return text;
   return {};
+}
+
+std::string_view without_byte_order(std::string_view code) noexcept {
+  if (!code.empty() && std::string_view("<>|=").find(code[0]) != std::string_view::npos)
+    code.remove_prefix(1);
+  return code;
 }
 
 bool is_opaque_numpy_code(std::string_view code) noexcept {

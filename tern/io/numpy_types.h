@@ -17,12 +17,15 @@ std::optional<DType> dtype_of_numpy_code(std::string_view code);
 /// The code of a DType; empty for those that NumPy lacks (bfloat16, float8, quantized ones).
 std::string_view numpy_code(DType dtype) noexcept;
 
+/// The code without the sign of its byte order: "f4" of "<f4".
+std::string_view without_byte_order(std::string_view code) noexcept;
+
 /// True for a code without byte order of elements that no DType has: text ("U3", "S3"), dates ("M8",
 /// "m8[ns]"), structures ("V12"), objects ("O"), and numbers wider than any DType ("f16", "c32").
 bool is_opaque_numpy_code(std::string_view code) noexcept;
 
 /// What a pickle has for an array of such elements: numpy.core.multiarray._reconstruct with the state (1,
-/// shape, dtype, column_major, data). `data` are its bytes, or None where they are not kept.
+/// shape, dtype, column_major, data). `data` are its bytes.
 Value opaque_array(Value dtype, const Shape& shape, bool column_major, Value data);
 /// The same with numpy.dtype(dtype_code); the code may begin with the byte order.
 Value opaque_array(std::string_view dtype_code, const Shape& shape, bool column_major, Value data);
