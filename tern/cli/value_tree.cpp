@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tern/cli/checkpoint_text.h"
+#include "tern/io/find_tensors.h"
 
 namespace tern::cli {
 namespace {
@@ -59,9 +60,9 @@ class Drawer {
 
   static std::vector<Child> children_of(const Value& value) {
     std::vector<Child> result;
-    auto add_entries = [&](const ValueDict& dict) {
-      for (const auto& [key, entry] : dict)
-        result.emplace_back(key.is_str() ? key.as_str() : key.str(60), entry);
+    auto add_entries = [&](const auto& entries) {
+      size_t position = 0;
+      for (const auto& [key, entry] : entries) result.emplace_back(io::key_text(key, position++), entry);
     };
     auto add_items = [&](const std::vector<Value>& items) {
       for (size_t i = 0; i < items.size(); ++i) result.emplace_back(std::to_string(i), items[i]);
@@ -71,12 +72,14 @@ class Drawer {
       if (value.as_dict().attributes().is_dict()) add_entries(value.as_dict().attributes().as_dict());
     } else if (value.is_list() || value.is_tuple()) {
       add_items(value.as_sequence());
+    } else if (value.kind() == ValueKind::Set || value.kind() == ValueKind::FrozenSet) {
+      size_t position = 0;
+      for (const auto& entry : value.as_set()) result.emplace_back(std::to_string(position++), entry.key);
     } else if (value.is_object() && !value.as_object().payload.is_tensor()) {
       const ValueObject& object = value.as_object();
       if (object.args.is_tuple() && object.args.length() > 0) result.emplace_back("__args__", object.args);
       add_items(object.items);
-      for (const auto& [key, entry] : object.entries)
-        result.emplace_back(key.is_str() ? key.as_str() : key.str(60), entry);
+      add_entries(object.entries);
       if (object.state.is_dict())
         add_entries(object.state.as_dict());
       else if (!object.state.is_none())

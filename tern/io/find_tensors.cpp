@@ -62,6 +62,8 @@ class Finder {
       case ValueKind::List:
       case ValueKind::Tuple:
       case ValueKind::Dict:
+      case ValueKind::Set:
+      case ValueKind::FrozenSet:
       case ValueKind::Object:
         break;
       default:
@@ -73,6 +75,8 @@ class Finder {
       walk_dict(value);
     else if (value.is_object())
       walk_object(value);
+    else if (value.kind() == ValueKind::Set || value.kind() == ValueKind::FrozenSet)
+      walk_members(value.as_set());
     else
       walk_items(value.as_sequence());
     open_.erase(value.identity());
@@ -95,21 +99,27 @@ class Finder {
   void walk_items(const std::vector<Value>& items) {
     for (size_t i = 0; i < items.size(); ++i) step(std::to_string(i), items[i]);
   }
-  void walk_entry(const Value& key, const Value& value) {
-    step(key.is_str() ? key.as_str() : key.str(200), value);
+  void walk_members(const ValueDict& members) {
+    size_t position = 0;
+    for (const auto& entry : members) step(std::to_string(position++), entry.key);
+  }
+  /// The entries of a dict, or of what is like one.
+  template <class Entries>
+  void walk_entries(const Entries& entries) {
+    size_t position = 0;
+    for (const auto& [key, entry] : entries) step(key_text(key, position++), entry);
   }
   void walk_dict(const Value& value) {
     const ValueDict& dict = value.as_dict();
-    for (const auto& [key, entry] : dict) walk_entry(key, entry);
-    if (dict.attributes().is_dict())
-      for (const auto& [key, entry] : dict.attributes().as_dict()) walk_entry(key, entry);
+    walk_entries(dict);
+    if (dict.attributes().is_dict()) walk_entries(dict.attributes().as_dict());
   }
 
   /// A state as pickle gives it: a dict of attributes, or a pair of one for __dict__ and one for __slots__.
   void walk_state(const Value& state) {
     if (state.is_none()) return;
     if (state.is_dict()) {
-      for (const auto& [key, entry] : state.as_dict()) walk_entry(key, entry);
+      walk_entries(state.as_dict());
       return;
     }
     if (state.is_tuple() && state.length() == 2) {
@@ -160,7 +170,7 @@ class Finder {
       if (object.args.is_tuple() && object.args.length() > 0) step("__args__", object.args);
       if (!object.kwargs.is_none()) step("__kwargs__", object.kwargs);
       walk_items(object.items);
-      for (const auto& [key, entry] : object.entries) walk_entry(key, entry);
+      walk_entries(object.entries);
       walk_state(object.state);
     }
   }
@@ -211,6 +221,7 @@ class Finder {
     FoundTensor& entry = add(value, TensorKind::Array);
     entry.dtype = array_dtype(state[first + 1]);
     for (const Value& size : state[first].as_sequence()) entry.shape.push_back(size.as_int());
+    if (state[first + 3].is_list()) walk_items(state[first + 3].as_list());
   }
   void add_sparse(const Value& value) {
     const std::vector<Value>& args = value.as_object().args.as_tuple();
@@ -285,6 +296,12 @@ std::string_view name(TensorKind kind) noexcept {
   constexpr std::array<std::string_view, 7> kNames = {"tensor",    "parameter", "array", "storage",
                                                       "quantized", "sparse",    "meta"};
   return kNames[static_cast<size_t>(kind)];
+}
+
+std::string key_text(const Value& key, size_t position) {
+  if (key.is_str()) return key.as_str();
+  const bool is_tensor = key.is_tensor() || (key.is_object() && holds_tensor(key));
+  return is_tensor ? std::to_string(position) : key.str(200);
 }
 
 std::vector<FoundTensor> find_tensors(const Value& root, size_t max_values) {

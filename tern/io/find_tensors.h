@@ -29,7 +29,12 @@ struct FoundTensor {
   std::vector<Tensor> parts;    ///< of a sparse tensor: indices and values
 };
 
-/// All tensors in the order of the tree; one that is in it twice comes twice. The state of an object of an
+/// What stands for the key of a dict's entry in a path: the text itself, Python's text of other values, and
+/// for a tensor (the state of an optimizer that was saved whole has parameters as keys) the entry's position.
+std::string key_text(const Value& key, size_t position);
+
+/// All tensors in the order of the tree; one that is in it twice comes twice. Members of sets and of arrays
+/// of objects are numbered; tensors that are keys are not looked at. The state of an object of an
 /// unknown class counts as its own entries, the arguments of its constructor stand under `__args__`, a state
 /// that is no dict under `__state__`. Throws CheckpointError when the tree, walked through, has more than
 /// `max_values` values.

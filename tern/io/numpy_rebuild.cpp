@@ -135,6 +135,24 @@ void set_array_state(PickleHost& host, ValueObject& object, const Value& state) 
   object.has_state = true;
 }
 
+/// numpy.ma: what an array has, its mask as one byte for each element, and the value for masked ones.
+void set_masked_state(PickleHost& host, ValueObject& object, const Value& state) {
+  if (!state.is_tuple() || state.length() != 7)
+    fail(fmt::format("a masked array's state is {}", describe(state)));
+  const std::vector<Value>& items = state.as_tuple();
+  set_array_state(host, object, Value::tuple(std::vector<Value>(items.begin(), items.begin() + 5)));
+  const auto numel = static_cast<uint64_t>(checked_numel(shape_of(items[1])));
+  if (const size_t size = raw_bytes(items[5]).size(); object.payload.is_tensor() && size != numel)
+    fail(fmt::format("the mask of an array of shape {} has {} bytes", items[1].str(200), size));
+  object.state = state;
+}
+
+/// numpy.ma.core._mareconstruct(MaskedArray, numpy.ndarray, (0,), b'b').
+Value reconstruct_masked(PickleHost&, const Value& callee, const CallArgs& args) {
+  if (args.size() != 4 || args[0].kind() != ValueKind::Global) fail("_mareconstruct has wrong arguments");
+  return make_object(callee, args);
+}
+
 /// numpy.dtype('f8', align, copy).
 Value call_dtype(PickleHost&, const Value& callee, const CallArgs& args) {
   if (args.empty() || args.size() > 3) fail("a dtype has wrong arguments");
@@ -284,6 +302,9 @@ constexpr GlobalRow kRows[] = {
     {"numpy.core.multiarray", "_reconstruct", reconstruct, set_array_state},
     {"numpy.core.multiarray", "scalar", call_scalar},
     {"numpy.core.numeric", "_frombuffer", from_buffer},
+    {"numpy.ma.core", "_mareconstruct", reconstruct_masked, set_masked_state},
+    {"numpy.ma.core", "MaskedArray"},
+    {"numpy.ma", "MaskedArray"},
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,6 +83,14 @@ inline const GlobalRow* row_of(const Value& value) {
 /// (requires_grad, volatile, hooks): what a parameter got after it was made, before torch 0.4. Throws
 /// CheckpointError.
 void set_tensor_state(const Tensor& tensor, const Value& state);
+
+/// True for names that begin as a class does, with a capital, perhaps after underscores.
+bool is_class_name(std::string_view name) noexcept;
+
+/// The class in a class, "Outer.Inner", that `getattr(Outer, 'Inner')` stands for: how Python writes its name
+/// before protocol 4. None for any other value, for names of methods, and for more than 16 classes in each
+/// other.
+std::optional<GlobalName> nested_class(const Value& value);
 
 /// An object that stands for the call `callee(*args)`.
 Value make_object(Value callee, CallArgs args, ValueObject::Made made = ValueObject::Made::Called);

@@ -156,6 +156,8 @@ Value call_object(PickleHost&, const Value& callee, const CallArgs& args) {
 /// class.__new__(class).
 Value call_reconstructor(PickleHost& host, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 3, 3);
+  if (std::optional<GlobalName> inner = nested_class(args[0]))
+    return call_reconstructor(host, callee, {std::move(*inner), args[1], args[2]});
   if (args[0].kind() != ValueKind::Global) wrong_argument(callee, args[0], "a class");
   CallArgs given = args[2].is_none() ? CallArgs{} : CallArgs{args[2]};
   if (const GlobalRow* row = row_of(args[0]); row && row->call) return row->call(host, args[0], given);
@@ -219,6 +221,33 @@ Value find_global(std::string_view module, std::string_view name) {
   }
   auto found = table().find(fmt::format("{} {}", common_module(module), name));
   return GlobalName{std::string(module), std::string(name), found == table().end() ? nullptr : found->second};
+}
+
+bool is_class_name(std::string_view name) noexcept {
+  const size_t first = name.find_first_not_of('_');
+  return first != std::string_view::npos && name[first] >= 'A' && name[first] <= 'Z';
+}
+
+std::optional<GlobalName> nested_class(const Value& value) {
+  if (!value.is_object()) return std::nullopt;
+  constexpr int kMaxNesting = 16;
+  std::string path;
+  const Value* at = &value;
+  for (int i = 0; i < kMaxNesting && at->is_object(); ++i) {
+    const ValueObject& object = at->as_object();
+    if (object.callee.kind() != ValueKind::Global || object.has_state || !object.args.is_tuple() ||
+        object.args.length() != 2)
+      return std::nullopt;
+    const GlobalName& callee = object.callee.as_global();
+    const std::vector<Value>& args = object.args.as_tuple();
+    if (common_module(callee.module) != "builtins" || callee.name != "getattr" || !args[1].is_str() ||
+        !is_class_name(args[1].as_str()))
+      return std::nullopt;
+    path = fmt::format(".{}{}", args[1].as_str(), path);
+    at = &args[0];
+  }
+  if (at->kind() != ValueKind::Global) return std::nullopt;
+  return GlobalName{at->as_global().module, at->as_global().name + path};
 }
 
 Value make_object(Value callee, CallArgs args, ValueObject::Made made) {

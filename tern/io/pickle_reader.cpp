@@ -247,7 +247,9 @@ class Machine {
     return value;
   }
 
-  Value call(const Value& callee, Value args, ValueObject::Made made, Value kwargs = {}) {
+  Value call(const Value& called, Value args, ValueObject::Made made, Value kwargs = {}) {
+    const std::optional<GlobalName> inner = nested_class(called);
+    const Value callee = inner ? global(inner->module, inner->name) : called;
     if (!args.is_tuple()) fail(fmt::format("a class is called with {} instead of a tuple", describe(args)));
     if (callee.kind() == ValueKind::Global) {
       const GlobalRow* row = row_of(callee);

@@ -208,13 +208,14 @@ Verdict judge_global(const GlobalName& global, bool calls_results) {
   if (contains(kHarmlessUncalled, global.full()))
     return calls_results ? Verdict::WouldRunCode : Verdict::NeedsClasses;
   if (in_dangerous_module(global.module) || contains(kFunctions, global.full())) return Verdict::WouldRunCode;
-  // An attribute of an attribute ("torch", "os.system") reaches what its module imported.
+  // An attribute of an attribute ("torch", "os.system") reaches what its module imported, or a method.
   for (std::string_view rest = global.name; !rest.empty();) {
     const size_t dot = rest.find('.');
     const std::string_view part = rest.substr(0, dot);
     const bool reaches = dot != std::string_view::npos || rest.size() != global.name.size();
     const bool special = part.starts_with("__") && (reaches || part.ends_with("__"));
-    if (special || (reaches && (in_dangerous_module(part) || is_builtins(part))))
+    const bool method = rest.size() != global.name.size() && !is_class_name(part);
+    if (special || method || (reaches && (in_dangerous_module(part) || is_builtins(part))))
       return Verdict::WouldRunCode;
     if (reaches && in_dangerous_module(global.module + "." + std::string(part))) return Verdict::WouldRunCode;
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);

@@ -262,7 +262,22 @@ class Writer {
     if (name.module.find('\n') != std::string::npos || name.name.find('\n') != std::string::npos ||
         name.name.empty())
       fail("the name of a class or function has a line end or is empty");
-    global(name.module, name.name);
+    qualified(name.module, name.name);
+  }
+
+  /// A class in a class by getattr, as Python does before protocol 4, whose opcode knows no dotted names.
+  void qualified(std::string_view module, std::string_view name) {
+    const size_t dot = name.rfind('.');
+    if (dot == std::string_view::npos || dot == 0 || dot + 1 == name.size()) return global(module, name);
+    const std::string key = fmt::format("{}\n{}", module, name);
+    if (auto found = globals_.find(key); found != globals_.end()) return get(found->second);
+    global("__builtin__", "getattr");
+    qualified(module, name.substr(0, dot));
+    text(name.substr(dot + 1));
+    op(0x86);
+    op('R');
+    globals_.emplace(key, next_memo_);
+    put(next_memo_++);
   }
 
   void bytes(const std::string& data) {

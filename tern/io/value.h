@@ -246,7 +246,8 @@ class Value : public detail::ValueReader<Value> {
   /// Python's ==: 1, True and 1.0 are equal. Tensors are equal when they are the same tensor.
   /// Throws ValueError when the values are nested deeper than 1000 or have more than 10 million parts.
   bool operator==(const Value& other) const;
-  /// Of equal values equal. Throws TypeError for a list, dict, set or tensor: they cannot be keys.
+  /// Of equal values equal; of tensors and objects by identity. Throws TypeError for a list, dict, set or
+  /// bytearray: they cannot be keys.
   size_t hash() const;
 
   /// Turns the references that close a cycle into ones that do not own, so that the tree is freed with its

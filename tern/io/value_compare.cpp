@@ -106,7 +106,8 @@ uint64_t hash_value(const Value& value, size_t depth) {
       return mix(hash_integer(r.start) ^ kind_seed, hash_integer(r.stop) + static_cast<uint64_t>(r.step));
     }
     case ValueKind::Tuple:
-    case ValueKind::Size: {
+    case ValueKind::Size:
+    case ValueKind::Slice: {
       auto* sequence = value.node<SequenceNode>();
       if (sequence->hash != 0) return sequence->hash;
       uint64_t state = secrets()[0];
@@ -120,15 +121,15 @@ uint64_t hash_value(const Value& value, size_t depth) {
       for (const auto& entry : value.as_set()) sum += hash_value(entry.key, depth + 1);
       return sum;
     }
+    case ValueKind::RawStorage:
+      return mix(std::bit_cast<uintptr_t>(value.as_storage().storage.get()), secrets()[0]);
+    case ValueKind::Tensor:
     case ValueKind::Object:
       return mix(std::bit_cast<uintptr_t>(value.identity()), secrets()[0]);
     case ValueKind::ByteArray:
-    case ValueKind::Tensor:
-    case ValueKind::RawStorage:
     case ValueKind::List:
     case ValueKind::Dict:
     case ValueKind::Set:
-    case ValueKind::Slice:
       break;
   }
   throw_unhashable(value);

@@ -242,6 +242,27 @@ TEST(Inspect, HarmlessNamesOfOtherwiseDangerousModules) {
   expect_error(run_in(folder, {"inspect", "m.pkl"}), "would run code");
 }
 
+TEST(Inspect, ClassesInClassesAreNoCode) {
+  const TemporaryFolder folder;
+  auto code_of = [&](const std::string& callee) {
+    std::ofstream(folder / "m.pkl", std::ios::binary) << "\x80\x02" << callee << "U\x01x\x85R.";
+    return run_in(folder, {"inspect", "m.pkl"}).code;
+  };
+  auto attribute = [](const std::string& of, const std::string& name) {
+    return "c__builtin__\ngetattr\n" + of + "U" + static_cast<char>(name.size()) + name + "\x86R";
+  };
+  const std::string outer = "cmy\nOuter\n";
+  EXPECT_EQ(code_of(attribute(outer, "Mode")), 0);
+  EXPECT_EQ(code_of(attribute(attribute(outer, "_Inner"), "Mode")), 0);
+  EXPECT_EQ(code_of("cmy\nOuter.Mode\n"), 0);
+  for (const std::string& callee :
+       {attribute(outer, "method"), attribute(outer, "__subclasses__"), attribute("cmy\nf\n)R", "Mode"),
+        attribute(attribute("ctorch\nserialization\n", "os"), "system"), attribute("ctorch\nOs\n", "system"),
+        attribute("cos\nsystem\n", "Mode"), attribute("U\x01x", "Mode"),
+        std::string("cnumpy\nndarray.tofile\n"), std::string("cmy\nOuter.method\n")})
+    EXPECT_EQ(code_of(callee), 1) << callee;
+}
+
 TEST(Inspect, ErrorsAreOneLine) {
   const TemporaryFolder folder;
   std::ofstream(folder / "page.pt") << "<!DOCTYPE html>\n<html>404\n</html>";

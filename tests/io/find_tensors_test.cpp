@@ -57,5 +57,20 @@ TEST(FindTensors, OfSubclasses) {
             (Names{":float32[3]", "half:float32[2]"}));
 }
 
+TEST(FindTensors, OfSetsAndWithTensorsAsKeys) {
+  const Tensor one = floats({1}), two = floats({1, 2});
+  Value state = Value::dict(), root = Value::dict();
+  for (const Tensor& key : {one, two}) state[key] = Value({{"step", key}});
+  root["set"] = Value::set(std::vector<Value>{one, two});
+  root["frozen"] = Value::tuple({Value::frozen_set(std::vector<Value>{two})});
+  root["state"] = state;
+  root[Value::tuple({1, "a"})] = one;
+  std::vector<std::string> names;
+  for (const io::FoundTensor& found : io::find_tensors(root))
+    names.push_back(found.path + to_string(found.shape));
+  EXPECT_THAT(names, testing::ElementsAre("set.0[1]", "set.1[2]", "frozen.0.0[2]", "state.0.step[1]",
+                                          "state.1.step[2]", "(1, 'a')[1]"));
+}
+
 }  // namespace
 }  // namespace tern

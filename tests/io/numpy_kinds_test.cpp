@@ -160,6 +160,28 @@ TEST(NumpyPickle, OddDtypesAreOpaque) {
               HasSubstr("no code"));
 }
 
+TEST(NumpyPickle, MaskedArrays) {
+  auto masked = [](std::string_view mask) {
+    return pickle(
+        call("numpy.ma.core", "_mareconstruct",
+             tuple({"cnumpy.ma\nMaskedArray\n", "cnumpy\nndarray\n", sizes({0}), bytes("b")})) +
+        tuple({number(1), sizes({3}), dtype("u1", "|"), "\x89", bytes("\1\2\3"), bytes(mask), "N"}) + "b");
+  };
+  const Value array = load_text(masked(raw("\0\1\0")));
+  EXPECT_THAT(listing(array), ElementsAre(" uint8[3]"));
+  EXPECT_EQ(elements<uint8_t>(array.as_tensor()), (std::vector<uint8_t>{1, 2, 3}));
+  EXPECT_EQ(array.as_object().state.as_tuple()[5].as_bytes(), raw("\0\1\0"));
+  EXPECT_THAT(load_error(masked("1")), HasSubstr("the mask of an array of shape (3,) has 1 bytes"));
+}
+
+TEST(NumpyPickle, TensorsInArraysOfObjects) {
+  const std::string inner =
+      call("numpy._core.multiarray", "_reconstruct", tuple({"cnumpy\nndarray\n", sizes({0}), bytes("b")})) +
+      tuple({number(1), sizes({1}), dtype("u1", "|"), "\x89", bytes("x")}) + "b";
+  EXPECT_THAT(listing(load_text(reconstructed(dtype("O8", "|"), sizes({2}), "](N" + inner + "e"))),
+              ElementsAre(" object[2]", "1 uint8[1]"));
+}
+
 // ---- .npz
 
 struct Entry {

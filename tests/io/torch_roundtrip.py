@@ -89,6 +89,8 @@ def compare(a, b, place, seen, shared):
         assert type(a) is type(b) and len(a) == len(b), f"{place}: {a} / {b}"
         for i, (x, y) in enumerate(zip(a, b)):
             compare(x, y, f"{place}[{i}]", seen, shared)
+    elif np and isinstance(a, np.ma.MaskedArray):
+        assert type(b) is type(a) and a.tolist() == b.tolist() and a.fill_value == b.fill_value, f"{place}: {a} / {b}"
     elif np and isinstance(a, np.ndarray):
         assert a.dtype == b.dtype and a.flags.f_contiguous == b.flags.f_contiguous and (a == b).all(), f"{place}: {a} / {b}"
     elif isinstance(a, float):
@@ -107,6 +109,15 @@ def check(name, body):
 
 class Color(enum.Enum):
     RED = 1
+
+
+class Outer:
+    class Mode(enum.Enum):
+        FAST = 1
+
+    class Inner:
+        def __init__(self):
+            self.weight = torch.ones(2)
 
 
 class Net(torch.nn.Module):
@@ -179,7 +190,7 @@ def objects():
     if np:
         yield "numpy", {"array": np.arange(6.0).reshape(2, 3), "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
                         "big": np.arange(3, dtype=">f4"), "scalar": np.float64(0.5), "texts": np.array(["a", "bc"]),
-                        "dtype": np.dtype("f4")}, False
+                        "dtype": np.dtype("f4"), "masked": np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])}, False
     yield "parameters", {"sparse": torch.nn.Parameter(torch.eye(3).to_sparse()), "fixed": torch.nn.Parameter(
         torch.quantize_per_tensor(torch.randn(3), 0.1, 0, torch.qint8), requires_grad=False)}, False
     yield "enum", {"color": Color.RED, "parameter": torch.nn.Parameter(torch.ones(2))}, False
@@ -278,6 +289,29 @@ def main():
             compare(state, plain_load(target), f"protocol {protocol}", {}, {})
 
     check("plain pickle", plain_pickle)
+
+    def nested_classes():
+        source, target = folder / "source.pt", folder / "target.pt"
+        for protocol in (1, 2, 4):
+            torch.save({"mode": Outer.Mode.FAST, "inner": Outer.Inner(), "class": Outer.Inner}, source, pickle_protocol=protocol)
+            run("pt", source, target)
+            back = plain_load(target)
+            assert back["mode"] is Outer.Mode.FAST and back["class"] is Outer.Inner, back
+            assert type(back["inner"]) is Outer.Inner and torch.equal(back["inner"].weight, torch.ones(2)), back
+
+    check("nested classes", nested_classes)
+
+    def tensors_in_sets():
+        source, target = folder / "source.pt", folder / "target.pt"
+        one, two = torch.ones(1), torch.arange(2)
+        torch.save({"set": {one}, "frozen": frozenset((two,)), "by tensor": {one: "one", two: "two"}}, source)
+        run("pt", source, target)
+        back = plain_load(target)
+        (first, text), (second, other) = back["by tensor"].items()
+        assert torch.equal(first, one) and torch.equal(second, two) and (text, other) == ("one", "two"), back
+        assert back["set"] == {first} and back["frozen"] == {second}, back
+
+    check("tensors in sets", tensors_in_sets)
 
     def safetensors():
         try:

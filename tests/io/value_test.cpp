@@ -121,7 +121,19 @@ TEST(Value, EqualKeysAreOneKey) {
   dict[std::nan("")] = 2;
   EXPECT_EQ(dict.length(), 4u);
   EXPECT_THAT(error_of<TypeError>([&] { dict[Value::list()] = 1; }), HasSubstr("a list cannot be a key"));
-  EXPECT_THAT(error_of<TypeError>([&] { dict[floats({1})] = 1; }), HasSubstr("cannot be a key"));
+  EXPECT_THAT(error_of<TypeError>([&] { dict[Value::dict()] = 1; }), HasSubstr("a dict cannot be a key"));
+}
+
+TEST(Value, TensorsAreKeysByIdentity) {
+  const Tensor one = floats({1}), equal = floats({1});
+  Value dict = Value::dict();
+  dict[one] = "first";
+  dict[equal] = "second";
+  dict[one] = "again";
+  EXPECT_EQ(dict.length(), 2u);
+  EXPECT_EQ(dict[one].as_str(), "again");
+  EXPECT_EQ(Value::set({one, equal, one}).length(), 2u);
+  EXPECT_EQ(Value::set({Value::slice(1, 2, {}), Value::slice(1, 2, {})}).length(), 1u);
 }
 
 TEST(Value, DictKeepsOrderWhenLargeAndAfterErase) {
