@@ -115,7 +115,7 @@ Checkpoint read_checkpoint(std::shared_ptr<const ByteSource> source, const LoadO
         checkpoint.root = safetensors_root(*source, options);
         return checkpoint;
       case FileFormat::Npy:
-        checkpoint.root = read_npy(*source, options);
+        checkpoint.root = read_npy_value(*source, options);
         return checkpoint;
       default:
         return read_torch_file(std::move(source), options);

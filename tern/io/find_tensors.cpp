@@ -15,11 +15,19 @@ namespace {
 
 std::vector<int64_t> list_of(IntArrayRef sizes) { return {sizes.begin(), sizes.end()}; }
 
-/// NumPy's name of a dtype that no DType is: "str64", "bytes16", "datetime64", "object", "void".
+/// NumPy's name of a dtype that no DType is: "str64", "bytes16", "datetime64", "object", "void", "float128".
 std::string array_dtype(const Value& dtype) {
   if (!dtype.is_object() || !dtype.as_object().args.is_tuple() || dtype.as_object().args.length() == 0)
     return "unknown";
+  if (dtype.as_object().callee.kind() == ValueKind::Global &&
+      dtype.as_object().callee.as_global().name == "_convert_to_stringdtype_kwargs")
+    return "StringDType128";
   const Value& code_value = dtype.as_object().args.as_tuple()[0];
+  // Of records the state tells the size: (version, order, base, names, fields, size, ...).
+  const Value& state = dtype.as_object().state;
+  if (code_value.kind() == ValueKind::Global && state.is_tuple() && state.length() > 5 &&
+      state.as_tuple()[5].kind() == ValueKind::Int)
+    return fmt::format("record{}", 8 * std::clamp<int64_t>(state.as_tuple()[5].as_int(), 0, 1 << 30));
   if (!code_value.is_str()) return "unknown";
   const std::string_view code = without_byte_order(code_value.as_str());
   if (code.empty()) return "unknown";
@@ -40,6 +48,10 @@ std::string array_dtype(const Value& dtype) {
       return "object";
     case 'V':
       return fmt::format("void{}", 8 * width);
+    case 'f':
+      return fmt::format("float{}", 8 * width);
+    case 'c':
+      return fmt::format("complex{}", 8 * width);
     default:
       return std::string(code);
   }
@@ -246,14 +258,14 @@ class Finder {
     for (const Value& size : args[1].as_sequence()) entry.shape.push_back(size.as_int());
     for (const Value& step : args[2].as_sequence()) entry.stride.push_back(step.as_int());
   }
-  /// A quantized tensor with several numbers in a byte.
+  /// A quantized tensor with several numbers in a byte: its numbers are the bytes, as int_repr() gives them.
   void add_packed(const Value& value) {
     const std::vector<Value>& args = value.as_object().args.as_tuple();
+    const StorageValue& held = args[0].as_storage();
     FoundTensor& entry = add(value, TensorKind::Quantized);
-    if (args[0].kind() == ValueKind::RawStorage) {
-      entry.dtype = name(args[0].as_storage().dtype);
-      entry.nbytes = static_cast<uint64_t>(args[0].as_storage().numel);
-    }
+    entry.tensor = Tensor::from_storage(held.storage, DType::UInt8, {held.numel}, {1}, held.offset);
+    entry.dtype = name(held.dtype);
+    entry.nbytes = static_cast<uint64_t>(held.numel);
     for (const Value& size : args[2].as_sequence()) entry.shape.push_back(size.as_int());
     for (const Value& step : args[3].as_sequence()) entry.stride.push_back(step.as_int());
   }

@@ -20,8 +20,8 @@ struct FoundTensor {
   std::string path;  ///< keys and positions joined by dots, from the root
   TensorKind kind = TensorKind::Tensor;
   Value value;
-  Tensor tensor;      ///< its numbers, where they are one strided tensor; undefined else
-  std::string dtype;  ///< "float32"; of arrays of text and dates NumPy's name
+  Tensor tensor;      ///< its numbers, where they are one strided tensor; of packed ones the bytes
+  std::string dtype;  ///< "float32"; of other arrays NumPy's name ("str96", "datetime64", "object")
   std::vector<int64_t> shape;
   std::vector<int64_t> stride;  ///< in elements; empty where there is none
   int64_t offset = 0;           ///< in elements, from the begin of the storage

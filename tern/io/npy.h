@@ -38,9 +38,10 @@ class ZipReader;
 
 /// One array from the whole of `source`.
 Tensor read_npy(const ByteSource& source, const LoadOptions& options);
-/// One array from bytes that it may keep: their data are not copied where their place allows it. An array of
-/// text, dates or structures is the object that stands for it in a pickle.
-Value read_npy(std::vector<std::byte> bytes, const LoadOptions& options);
+/// The same for any array: one of text, dates or structures is the object that stands for it in a pickle.
+Value read_npy_value(const ByteSource& source, const LoadOptions& options);
+/// One array from bytes that it may keep: their data are not copied where their place allows it.
+Value read_npy_value(std::vector<std::byte> bytes, const LoadOptions& options);
 
 /// True when the archive has arrays ("a.npy") and nothing else.
 bool is_npz(const ZipReader& zip);

@@ -276,21 +276,20 @@ Tensor tensor_of(const Header& header, Storage storage) {
   return Tensor::from_storage(std::move(storage), *header.dtype, header.shape, strides);
 }
 
-/// An array that is no tensor, in a file of these bytes.
-Value opaque_value(const Header& header, std::span<const std::byte> file) {
+/// An array that is no tensor.
+Value opaque_value(const Header& header, std::string data) {
   refuse_objects(header);
-  const std::span<const std::byte> held = file.subspan(header.data_begin);
-  Value data = Value::bytes(std::string(reinterpret_cast<const char*>(held.data()), held.size()));
+  const uint64_t size = data.size();
+  Value bytes = Value::bytes(std::move(data));
   if (!header.code.empty()) {
-    data_size(header, file.size());
-    return opaque_array(std::string_view(header.code), header.shape, header.column_major, std::move(data));
+    data_size(header, header.data_begin + size);
+    return opaque_array(std::string_view(header.code), header.shape, header.column_major, std::move(bytes));
   }
   const auto numel = static_cast<uint64_t>(checked_numel(header.shape));
-  TERN_CHECK(numel == 0 ? held.empty() : held.size() % numel == 0, CheckpointError,
-             "a NumPy array of shape {} and a structured dtype has {} bytes", to_string(header.shape),
-             held.size());
-  return opaque_array(std::string_view(fmt::format("|V{}", numel == 0 ? 0 : held.size() / numel)),
-                      header.shape, header.column_major, std::move(data));
+  TERN_CHECK(numel == 0 ? size == 0 : size % numel == 0, CheckpointError,
+             "a NumPy array of shape {} and a structured dtype has {} bytes", to_string(header.shape), size);
+  return opaque_array(std::string_view(fmt::format("|V{}", numel == 0 ? 0 : size / numel)), header.shape,
+                      header.column_major, std::move(bytes));
 }
 
 constexpr std::string_view kSuffix = ".npy";
@@ -314,11 +313,24 @@ Tensor read_npy(const ByteSource& source, const LoadOptions& options) {
   return tensor_of(header, std::move(storage));
 }
 
-Value read_npy(std::vector<std::byte> bytes, const LoadOptions& options) {
+Value read_npy_value(const ByteSource& source, const LoadOptions& options) {
+  const Header header = read_header(source);
+  if (header.dtype) return read_npy(source, options);
+  refuse_objects(header);
+  LoadBudget(options.limits, source.size()).take_tensor(source.size() - header.data_begin);
+  std::string data(source.size() - header.data_begin, '\0');
+  source.read_at(header.data_begin, std::as_writable_bytes(std::span(data)));
+  return opaque_value(header, std::move(data));
+}
+
+Value read_npy_value(std::vector<std::byte> bytes, const LoadOptions& options) {
   auto kept = std::make_shared<std::vector<std::byte>>(std::move(bytes));
   auto source = view_memory(*kept);
   Header header = read_header(*source);
-  if (!header.dtype) return opaque_value(header, *kept);
+  if (!header.dtype) {
+    const auto* data = reinterpret_cast<const char*>(kept->data());
+    return opaque_value(header, std::string(data + header.data_begin, kept->size() - header.data_begin));
+  }
   constexpr uint64_t kAlignment = 16;
   if (!options.map_location("cpu").is_cpu() || header.data_begin % kAlignment != 0 || options.skip_data)
     return read_npy(*source, options);
@@ -343,7 +355,7 @@ std::vector<std::pair<std::string, Value>> read_npz(const ZipReader& zip, const 
     with_context(fmt::format("array '{}'", array_name.substr(0, 100)), [&] {
       if (!entry.stored()) budget.take_unpacked(entry.name, entry.size);
       budget.take_tensor(entry.size);
-      arrays.emplace_back(array_name, read_npy(zip.read(entry, entry.size, options.verify), options));
+      arrays.emplace_back(array_name, read_npy_value(zip.read(entry, entry.size, options.verify), options));
     });
   }
   return arrays;

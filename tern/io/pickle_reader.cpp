@@ -259,6 +259,9 @@ class Machine {
         charge(host_.take_copied());
         return result;
       }
+      const std::string& name = callee.as_global().name;
+      const size_t dot = name.rfind('.');
+      if (dot != std::string::npos && !is_class_name(name.substr(dot + 1))) result_.calls_results = true;
     } else if (!callee.is_object()) {
       fail(fmt::format("what is called is {}, not a class or function", describe(callee)));
     } else {

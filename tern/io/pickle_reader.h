@@ -40,7 +40,7 @@ struct PickleResult {
   int protocol = 0;                  ///< the highest that a PROTO opcode named
   std::vector<GlobalName> globals;   ///< every class and function that was named, once each
   std::vector<size_t> global_bytes;  ///< where each of them is first named
-  bool calls_results = false;        ///< what a call of an unknown function gave is called in turn
+  bool calls_results = false;        ///< what a call gave, or a method of a class, is called
 };
 
 /// Reads one pickle from the start of `bytes`; what follows it is not looked at. Cycles are made non-owning

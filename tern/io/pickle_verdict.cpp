@@ -215,7 +215,7 @@ Verdict judge_global(const GlobalName& global, bool calls_results) {
     const bool reaches = dot != std::string_view::npos || rest.size() != global.name.size();
     const bool special = part.starts_with("__") && (reaches || part.ends_with("__"));
     const bool method = rest.size() != global.name.size() && !is_class_name(part);
-    if (special || method || (reaches && (in_dangerous_module(part) || is_builtins(part))))
+    if (special || (method && calls_results) || (reaches && (in_dangerous_module(part) || is_builtins(part))))
       return Verdict::WouldRunCode;
     if (reaches && in_dangerous_module(global.module + "." + std::string(part))) return Verdict::WouldRunCode;
     rest = dot == std::string_view::npos ? std::string_view() : rest.substr(dot + 1);

@@ -18,7 +18,7 @@ enum class Verdict : uint8_t {
 std::string_view name(Verdict verdict) noexcept;
 
 /// The verdict for one name. `getattr` is how Python 3.11 writes members of an Enum: it needs classes, unless
-/// what it gives is called (`calls_results`).
+/// what it gives is called (`calls_results`). So do names of methods ("Class.method").
 Verdict judge_global(const GlobalName& global, bool calls_results);
 
 }  // namespace tern::io

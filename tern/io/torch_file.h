@@ -30,7 +30,7 @@ struct Checkpoint {
   int pickle_protocol = 0;
   std::vector<GlobalName> globals;      ///< the classes and functions it names
   std::vector<size_t> global_bytes;     ///< where in the pickle each of them is first named
-  bool calls_results = false;           ///< what a call gave is called in turn
+  bool calls_results = false;           ///< what a call gave, or a method of a class, is called
   std::vector<StoredStorage> storages;  ///< in order of first use
 
   /// Adds what another checkpoint says about itself, without its root.
@@ -51,7 +51,8 @@ Checkpoint read_torch_file(std::shared_ptr<const ByteSource> source, const LoadO
                            int depth = 0);
 
 /// Whatever load() reads: a file of any format, an index of shards, a folder with an index or with a
-/// distributed checkpoint. The root of safetensors and .npz is a dict, that of .npy a tensor.
+/// distributed checkpoint. The root of safetensors and .npz is a dict, that of .npy a tensor, or an
+/// object for text and dates.
 Checkpoint read_checkpoint(const std::filesystem::path& path, const LoadOptions& options);
 /// The same for a single file.
 Checkpoint read_checkpoint_file(const std::filesystem::path& path, const LoadOptions& options);

@@ -255,6 +255,8 @@ TEST(Inspect, ClassesInClassesAreNoCode) {
   EXPECT_EQ(code_of(attribute(outer, "Mode")), 0);
   EXPECT_EQ(code_of(attribute(attribute(outer, "_Inner"), "Mode")), 0);
   EXPECT_EQ(code_of("cmy\nOuter.Mode\n"), 0);
+  // A method that is named only: torch.channels_last of protocol 4.
+  EXPECT_EQ(code_of("cmy\nf\nctorch._utils\ntorch.channels_last\n0"), 0);
   for (const std::string& callee :
        {attribute(outer, "method"), attribute(outer, "__subclasses__"), attribute("cmy\nf\n)R", "Mode"),
         attribute(attribute("ctorch\nserialization\n", "os"), "system"), attribute("ctorch\nOs\n", "system"),
