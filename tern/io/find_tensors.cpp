@@ -8,6 +8,7 @@
 #include "tern/base/check.h"
 #include "tern/io/numpy_types.h"
 #include "tern/io/pickle_globals.h"
+#include "tern/io/tensor_kinds.h"
 
 namespace tern::io {
 
@@ -263,11 +264,17 @@ class Finder {
     const std::vector<Value>& args = value.as_object().args.as_tuple();
     const StorageValue& held = args[0].as_storage();
     FoundTensor& entry = add(value, TensorKind::Quantized);
-    entry.tensor = Tensor::from_storage(held.storage, DType::UInt8, {held.numel}, {1}, held.offset);
     entry.dtype = name(held.dtype);
-    entry.nbytes = static_cast<uint64_t>(held.numel);
-    for (const Value& size : args[2].as_sequence()) entry.shape.push_back(size.as_int());
+    int64_t numel = 1;
+    for (const Value& size : args[2].as_sequence()) {
+      entry.shape.push_back(size.as_int());
+      numel *= size.as_int();
+    }
     for (const Value& step : args[3].as_sequence()) entry.stride.push_back(step.as_int());
+    const int64_t packed = numbers_per_byte(args[0]), count = (numel + packed - 1) / packed;
+    entry.nbytes = static_cast<uint64_t>(count);
+    entry.tensor = Tensor::from_storage(held.storage, DType::UInt8, {count}, {1},
+                                        held.offset + args[1].as_int() / packed);
   }
 
   size_t left_;

@@ -156,6 +156,10 @@ FileFormat sniff_format(const ByteSource& source) {
   if (starts("\x89HDF\r\n\x1a\n")) return FileFormat::Hdf5;
   if (starts("GGUF")) return FileFormat::Gguf;
   if (starts("\x1f\x8b")) return FileFormat::Gzip;
+  if (starts("BZh") && head.size() > 3 && head[3] >= '1' && head[3] <= '9') return FileFormat::Bzip2;
+  if (starts("\3757zXZ")) return FileFormat::Xz;
+  if (starts("\x28\xb5\x2f\xfd")) return FileFormat::Zstd;
+  if (starts("Rar!\x1a\7")) return FileFormat::Rar;
   if (starts("7z\xbc\xaf\x27\x1c")) return FileFormat::SevenZip;
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return FileFormat::Tar;
   for (std::string_view member : {"sys_info", "pickle", "storages", "tensors"})
@@ -205,6 +209,14 @@ std::string_view describe(FileFormat format) noexcept {
       return "a GGUF file (llama.cpp)";
     case FileFormat::Gzip:
       return "gzip-compressed: unpack it first";
+    case FileFormat::Bzip2:
+      return "bzip2-compressed: unpack it first";
+    case FileFormat::Xz:
+      return "xz-compressed: unpack it first";
+    case FileFormat::Zstd:
+      return "zstd-compressed: unpack it first";
+    case FileFormat::Rar:
+      return "a RAR archive: unpack it first";
     case FileFormat::SevenZip:
       return "a 7z archive: unpack it first";
     case FileFormat::LuaTorch:

@@ -138,13 +138,6 @@ void check_compressed(PickleHost& host, const std::string& layout, const std::ve
   });
 }
 
-/// How many numbers lie in one byte of a quantized tensor's storage.
-int64_t packed_count(const Value& storage) {
-  if (storage.kind() != ValueKind::RawStorage) return 1;
-  DType dtype = storage.as_storage().dtype;
-  return dtype == DType::QUInt4x2 ? 2 : dtype == DType::QUInt2x4 ? 4 : 1;
-}
-
 /// The shape of a quantized tensor with several numbers in a byte, in row-major order. No Tensor has this
 /// form.
 Shape packed_shape(const Value& storage, const Value& offset, const Value& size, int64_t packed) {
@@ -158,6 +151,12 @@ Shape packed_shape(const Value& storage, const Value& offset, const Value& size,
 }
 
 }  // namespace
+
+int64_t numbers_per_byte(const Value& storage) {
+  if (storage.kind() != ValueKind::RawStorage) return 1;
+  DType dtype = storage.as_storage().dtype;
+  return dtype == DType::QUInt4x2 ? 2 : dtype == DType::QUInt2x4 ? 4 : 1;
+}
 
 /// (layout, parts).
 Value rebuild_sparse(PickleHost& host, const Value& callee, const CallArgs& args) {
@@ -181,7 +180,7 @@ Value rebuild_quantized(PickleHost&, const Value& callee, const CallArgs& args) 
              callee.as_global().full(), args.size());
   Tensor integers;
   Shape shape;
-  if (int64_t packed = packed_count(args[0]); packed > 1) {
+  if (int64_t packed = numbers_per_byte(args[0]); packed > 1) {
     shape = packed_shape(args[0], args[1], args[2], packed);
   } else {
     integers = strided_tensor(args[0], args[1], args[2], args[3]);

@@ -18,6 +18,9 @@ void check_backed(const Tensor& tensor);
 
 /// torch._utils._rebuild_sparse_tensor and _rebuild_sparse_csr_tensor.
 Value rebuild_sparse(PickleHost& host, const Value& callee, const CallArgs& args);
+/// How many numbers lie in one byte of the storage of a quantized tensor: 1, 2 or 4.
+int64_t numbers_per_byte(const Value& storage);
+
 /// torch._utils._rebuild_qtensor.
 Value rebuild_quantized(PickleHost& host, const Value& callee, const CallArgs& args);
 

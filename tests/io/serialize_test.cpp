@@ -135,6 +135,11 @@ TEST(Serialize, ErrorsSayWhatTheFileIs) {
   EXPECT_THAT(error("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("git lfs pull"));
   EXPECT_THAT(error("\n<!DOCTYPE HTML><html>"), HasSubstr("HTML page"));
   EXPECT_THAT(error("GGUF...."), HasSubstr("GGUF"));
+  EXPECT_THAT(error("\x1f\x8b\x8...."), HasSubstr("gzip"));
+  EXPECT_THAT(error("BZh91AY&SY"), HasSubstr("bzip2"));
+  EXPECT_THAT(error("\3757zXZ...."), HasSubstr("xz-compressed"));
+  EXPECT_THAT(error("\x28\xb5\x2f\xfd...."), HasSubstr("zstd"));
+  EXPECT_THAT(error("Rar!\x1a\7...."), HasSubstr("RAR"));
   EXPECT_THAT(error("PK\3\4 and then nothing that is a zip archive"), HasSubstr("cut short"));
   EXPECT_THAT(error_of<IoError>([&] { load(folder / "absent.pt"); }), HasSubstr("No such file"));
 }
