@@ -127,7 +127,7 @@ class BulkReader {
       if (!direct) buffer.resize(std::max<size_t>(buffer.size(), count));
       std::span<std::byte> bytes = direct ? std::span(static_cast<std::byte*>(storage.data()) + place, count)
                                           : std::span(buffer).first(count);
-      if (direct && place % kPagesBytes == 0) fresh_pages_.provide(pages_from(storage, place));
+      if (direct && place % kPagesBytes == 0) provide_pages(storage, place);
       for (size_t done = 0; done < count; done += kBlockBytes) {
         std::span<std::byte> block = bytes.subspan(done, std::min<size_t>(kBlockBytes, count - done));
         source_.read_at(at + done, block);
@@ -141,8 +141,9 @@ class BulkReader {
     }
   }
 
-  static std::span<std::byte> pages_from(StorageImpl& storage, size_t place) {
-    return {static_cast<std::byte*>(storage.data()) + place, std::min(kPagesBytes, storage.nbytes() - place)};
+  void provide_pages(StorageImpl& storage, size_t place) {
+    const std::span whole(static_cast<std::byte*>(storage.data()), storage.nbytes());
+    fresh_pages_.provide(whole.subspan(place, std::min(kPagesBytes, whole.size() - place)), whole);
   }
 
   void copy(StorageImpl& storage, size_t offset, std::span<const std::byte> bytes) {
