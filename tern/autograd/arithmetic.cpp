@@ -27,7 +27,7 @@ void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
 void fill_elements(const Tensor& out, double value) {
   FillArgs args;
   args.dtype = out.dtype();
-  args.value = {value, static_cast<int64_t>(value)};
+  args.value = {value, Scalar(value).to_int()};
   args.out = out.data_ptr();
   collapse<1>(args.geometry, out.shape(), {out.strides().data()});
   launch(current_stream(out.device()), kernels::fill, args);

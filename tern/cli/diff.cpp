@@ -101,8 +101,9 @@ std::optional<Difference> compare(const std::string& name, const io::FoundTensor
       comparable = false;
       continue;
     }
-    const io::NumberDifference d = with_context(fmt::format("tensor '{}'", name),
-                                                [&] { return io::difference(x, y, options.tolerance); });
+    const io::NumberDifference d = with_context(fmt::format("tensor '{}'", name), [&, &a = x, &b = y] {
+      return io::difference(a, b, options.tolerance);
+    });
     result.largest = std::max(result.largest, d.largest);
     result.different += d.different;
   }

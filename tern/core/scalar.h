@@ -28,9 +28,10 @@ class Scalar {
   double to_double() const noexcept {
     return kind_ == DType::Float64 ? floating_ : static_cast<double>(integer_);
   }
-  /// Floats are cut toward zero.
+  /// Floats are cut toward zero; those that do not fit, and NaN, give the smallest number.
   int64_t to_int() const noexcept {
-    return kind_ == DType::Float64 ? static_cast<int64_t>(floating_) : integer_;
+    if (kind_ != DType::Float64) return integer_;
+    return floating_ >= -0x1p63 && floating_ < 0x1p63 ? static_cast<int64_t>(floating_) : INT64_MIN;
   }
   bool to_bool() const noexcept { return kind_ == DType::Float64 ? floating_ != 0 : integer_ != 0; }
 

@@ -169,7 +169,7 @@ void DataLoader::Epoch::work() {
       batch = make(number);
       place(batch);
       for (const auto& [gpu, event] : begun_events_)
-        if (std::ranges::any_of(batch.tensors(), [&](const Tensor& x) { return x.device() == gpu; }))
+        if (std::ranges::any_of(batch.tensors(), [&on = gpu](const Tensor& x) { return x.device() == on; }))
           arrivals.emplace_back(gpu, Event()).second.record(current_stream(gpu));
     } catch (...) {
       error = std::current_exception();

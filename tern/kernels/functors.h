@@ -27,6 +27,36 @@ TERN_FN bool is_nan(C x) {
     return false;
 }
 
+/// Integers wrap as two's complement.
+template <class C>
+TERN_FN C wrap_add(C a, C b) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) + static_cast<std::make_unsigned_t<C>>(b));
+  else
+    return static_cast<C>(a + b);
+}
+template <class C>
+TERN_FN C wrap_sub(C a, C b) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) - static_cast<std::make_unsigned_t<C>>(b));
+  else
+    return static_cast<C>(a - b);
+}
+template <class C>
+TERN_FN C wrap_mul(C a, C b) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else
+    return static_cast<C>(a * b);
+}
+template <class C>
+TERN_FN C wrap_neg(C a) {
+  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
+    return wrap_sub(C(0), a);
+  else
+    return static_cast<C>(-a);
+}
+
 // ---- unary: constructed from the two parameters of UnaryArgs
 // ------------------------------------------------------
 
@@ -37,10 +67,10 @@ TERN_FN bool is_nan(C x) {
     TERN_FN C operator()(C x) const { return static_cast<C>(expression); } \
   }
 
-TERN_UNARY(Neg, -x);
-TERN_UNARY(Abs, x < C(0) ? -x : (x == C(0) ? C(0) : x));
+TERN_UNARY(Neg, wrap_neg(x));
+TERN_UNARY(Abs, x < C(0) ? wrap_neg(x) : (x == C(0) ? C(0) : x));
 TERN_UNARY(Sign, is_nan(x) ? C(0) : C((x > C(0)) - (x < C(0))));
-TERN_UNARY(Square, x* x);
+TERN_UNARY(Square, wrap_mul(x, x));
 TERN_UNARY(Relu, x < C(0) ? C(0) : x);
 TERN_UNARY(BitwiseNot, ~x);
 TERN_UNARY(Exp, math::exp(x));
@@ -165,29 +195,6 @@ struct IsFinite {
 // ---- binary: constructed from BinaryArgs::param
 // -------------------------------------------------------------------
 
-/// Integers wrap as two's complement.
-template <class C>
-TERN_FN C wrap_add(C a, C b) {
-  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
-    return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) + static_cast<std::make_unsigned_t<C>>(b));
-  else
-    return static_cast<C>(a + b);
-}
-template <class C>
-TERN_FN C wrap_sub(C a, C b) {
-  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
-    return static_cast<C>(static_cast<std::make_unsigned_t<C>>(a) - static_cast<std::make_unsigned_t<C>>(b));
-  else
-    return static_cast<C>(a - b);
-}
-template <class C>
-TERN_FN C wrap_mul(C a, C b) {
-  if constexpr (std::is_integral_v<C> && !std::is_same_v<C, bool>)
-    return static_cast<C>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else
-    return static_cast<C>(a * b);
-}
-
 #define TERN_BINARY(Name, Result, expression)                                             \
   template <class C>                                                                      \
   struct Name {                                                                           \
@@ -211,8 +218,8 @@ struct Sub {
 TERN_BINARY(Mul, C, wrap_mul(a, b));
 TERN_BINARY(Div, C, a / b);
 TERN_BINARY(Atan2, C, math::atan2(a, b));
-TERN_BINARY(Maximum, C, is_nan(a) | (a > b) ? a : b);
-TERN_BINARY(Minimum, C, is_nan(a) | (a < b) ? a : b);
+TERN_BINARY(Maximum, C, (is_nan(a) | (a > b)) ? a : b);
+TERN_BINARY(Minimum, C, (is_nan(a) | (a < b)) ? a : b);
 TERN_BINARY(Eq, bool, a == b);
 TERN_BINARY(Ne, bool, a != b);
 TERN_BINARY(Lt, bool, a < b);

@@ -89,7 +89,7 @@ TERN_FN float atan2(float y, float x) {
   float angle = a + a * z * p;
   angle = ay > ax ? 1.57079632679489661923f - angle : angle;
   angle = is_negative(x) ? 3.14159265358979323846f - angle : angle;
-  angle = (x != x) | (y != y) ? x + y : angle;
+  angle = ((x != x) | (y != y)) ? x + y : angle;
   return as_float(as_bits(angle) | (as_bits(y) & 0x80000000u));
 #endif
 }

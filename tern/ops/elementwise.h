@@ -11,7 +11,7 @@ namespace tern {
 
 /// Both forms of a number.
 inline Param param_of(const Scalar& s) { return {s.to_double(), s.to_int()}; }
-inline Param param_of(double value) { return {value, static_cast<int64_t>(value)}; }
+inline Param param_of(double value) { return {value, Scalar(value).to_int()}; }
 
 /// op(x). Float operators turn integers into the default dtype. Throws DTypeError for a dtype that the
 /// operator does not take.

@@ -240,7 +240,9 @@ class ModuleReader {
     }
     for (const auto& [name, value] : parameters)
       TERN_CHECK(value.is_none() || std::any_of(fields.parameters.begin(), fields.parameters.end(),
-                                                [&](const auto& f) { return f.first == name.as_str(); }),
+                                                [&wanted = name](const auto& field) {
+                                                  return field.first == wanted.as_str();
+                                                }),
                  CheckpointError, "the file has a parameter '{}', which the module lacks", name.str(60));
     const ValueDict& buffers = entries(object, "_buffers");
     for (const auto& [name, field] : fields.buffers) {

@@ -364,7 +364,7 @@ TEST(Train, SaysWhatWasOnDevicesThatAreNotHere) {
   const Outcome on_cpu = run_program(eval);
   EXPECT_EQ(on_cpu.code, 0);
   EXPECT_EQ(said(on_cpu), absent + "cpu\n");
-  EXPECT_NO_THROW(Json::parse(on_cpu.out));
+  EXPECT_TRUE(Json::accept(on_cpu.out));
   EXPECT_EQ(said(run_program(with(eval, "cuda:1"), two_gpus)), absent + "cuda:1\n");
   EXPECT_EQ(run_program(with(eval, "cuda:1"), four_gpus).err, "");
   const Outcome resumed = run_program(

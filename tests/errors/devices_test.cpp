@@ -229,7 +229,7 @@ std::vector<WrongUse> name_rows() {
     rows.push_back(
         {name,
          device,
-         [text] { Device{text}; },
+         [text = text] { Device{text}; },
          {"Invalid device string: '" + std::string(text) + "'", "cpu, cuda, or cuda:N", "cuda:1"}});
   rows.push_back({"negative_number", device, [] { Device{-2}; }, {"Device index", "0 to 32767", "-2"}});
   rows.push_back({"large_number", device, [] { Device{70000}; }, {"Device index", "0 to 32767", "70000"}});

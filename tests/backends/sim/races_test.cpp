@@ -47,11 +47,11 @@ TEST(Races, EveryKindOfWaitOrders) {
   for (const auto& [name, wait] : waits) {
     Work w;
     wait(w);
-    w.on_side([&] {
+    w.on_side([&, &waited = name] {
       EXPECT_NO_THROW({
         const Tensor y = w.x + 1;
         y.sum().item();
-      }) << name;
+      }) << waited;
     });
     w.side.synchronize();
   }

@@ -291,11 +291,14 @@ void conv_gemm_backward_weight(const Correlation& c, const WeightGradOperands<T>
   using C = Compute<T>;
   const int64_t pixels = c.out_size(), depth = c.depth();
   const int64_t in_stride = c.groups * c.in_c * c.in_size(), out_stride = c.groups * c.out_c * pixels;
+  // An empty batch has no data to point into.
+  const int64_t in_group = c.batch == 0 ? 0 : c.in_c * c.in_size();
+  const int64_t out_group = c.batch == 0 ? 0 : c.out_c * pixels;
   const Scratch<C> sums(widened_size<T>(c.out_c * depth));
   for (int64_t group = 0; group < c.groups && x.grad_weight != nullptr; ++group) {
-    const Patches<T> patches(c, x.input + group * c.in_c * c.in_size(), 0, in_stride);
+    const Patches<T> patches(c, x.input + group * in_group, 0, in_stride);
     const PatchRows<T> columns(patches);
-    const PixelRows<T> rows(x.grad_output + group * c.out_c * pixels, pixels, out_stride);
+    const PixelRows<T> rows(x.grad_output + group * out_group, pixels, out_stride);
     T* out = x.grad_weight + group * c.out_c * depth;
     Gemm<C> g{.m = c.out_c,
               .n = depth,

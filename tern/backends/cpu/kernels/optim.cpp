@@ -205,7 +205,7 @@ template <class C>
 template <NormKind kind, class T>
 double block_norm(const T* x, int64_t n, [[maybe_unused]] double norm_type) {
   using C = Compute<T>;
-  auto term = [norm_type](C v) -> C {
+  auto term = [&](C v) -> C {
     if constexpr (kind == NormKind::Two) return v * v;
     if constexpr (kind == NormKind::Zero) return v != C(0) ? C(1) : C(0);
     if constexpr (kind == NormKind::General)
