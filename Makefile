@@ -42,7 +42,7 @@ bench:  ## Compare with libtorch and PyTorch; figures go to docs/benchmarks.md a
 bench-checkpoints:  ## The same for checkpoints; figures go to docs/checkpoint-benchmarks.md and .json (BENCH_ARGS: see bench/checkpoints.py --help)
 	@scripts/setup --test
 	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
-	cmake --build --preset release --target checkpoint_peer tern_cli copy_tool module_tool resume_tool logits_tool
+	cmake --build --preset release --target checkpoint_peer tern_cli copy_tool module_tool resume_tool logits_tool random_tool
 	python=$$(scripts/bench_env) && bench/checkpoints.py --bin build/bin --python "$$python" \
 	  --json docs/checkpoint-benchmarks.json --markdown docs/checkpoint-benchmarks.md $(BENCH_ARGS)
 

@@ -23,8 +23,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 TESTS = HERE.parent / "tests"
-ROUND_TRIPS = ["io/torch_roundtrip", "train/module_roundtrip", "train/resume_in_torch", "train/lenet_in_torch"]
-TOOLS = ["copy_tool", "module_tool", "resume_tool", "logits_tool"]
+ROUND_TRIPS = ["io/torch_roundtrip", "train/module_roundtrip", "train/resume_in_torch", "ops/random_in_torch", "train/lenet_in_torch"]
+TOOLS = ["copy_tool", "module_tool", "resume_tool", "random_tool", "logits_tool"]
 GIB = 1 << 30
 
 

@@ -1,9 +1,12 @@
 // The state of random numbers.
 #include "tern/core/generator.h"
 
+#include <cstring>
 #include <mutex>
 #include <random>
 
+#include "tern/base/check.h"
+#include "tern/core/mersenne_twister.h"
 #include "tern/core/recording.h"
 
 namespace tern {
@@ -11,26 +14,76 @@ namespace tern {
 struct Generator::Shared {
   mutable std::mutex mutex;
   State state;
+  std::optional<MersenneTwister> twister;  ///< the engine, where there is one
 };
 
-Generator::Generator(uint64_t seed) : shared_(std::make_shared<Shared>()) { shared_->state.seed = seed; }
+Generator::Generator(uint64_t seed, RandomEngine engine) : shared_(std::make_shared<Shared>()) {
+  manual_seed(seed, engine);
+}
 
-void Generator::manual_seed(uint64_t seed) { set_state({seed, 0}); }
+void Generator::manual_seed(uint64_t seed) { manual_seed(seed, engine()); }
+
+void Generator::manual_seed(uint64_t seed, RandomEngine engine) {
+  std::lock_guard lock(shared_->mutex);
+  shared_->state = {seed, 0};
+  shared_->twister.reset();
+  if (engine == RandomEngine::MersenneTwister) shared_->twister.emplace(seed);
+}
+
+RandomEngine Generator::engine() const {
+  std::lock_guard lock(shared_->mutex);
+  return shared_->twister ? RandomEngine::MersenneTwister : RandomEngine::Philox;
+}
 
 Generator::State Generator::state() const {
   std::lock_guard lock(shared_->mutex);
+  TERN_CHECK(
+      !shared_->twister, ValueError,
+      "Generator::state: a Mersenne Twister has no seed and position: use bytes(), or get_rng_state()");
   return shared_->state;
 }
 
 void Generator::set_state(State state) {
   std::lock_guard lock(shared_->mutex);
+  shared_->twister.reset();
   shared_->state = state;
+}
+
+std::vector<uint8_t> Generator::bytes() const {
+  std::lock_guard lock(shared_->mutex);
+  if (shared_->twister) return shared_->twister->bytes();
+  std::vector<uint8_t> bytes(sizeof(State));
+  std::memcpy(bytes.data(), &shared_->state, sizeof(State));
+  return bytes;
+}
+
+void Generator::set_bytes(std::span<const uint8_t> bytes) {
+  if (bytes.size() == sizeof(State)) {
+    State state;
+    std::memcpy(&state, bytes.data(), sizeof(State));
+    return set_state(state);
+  }
+  TERN_CHECK(
+      MersenneTwister::has_size_of_bytes(bytes.size()), ValueError,
+      "random state: expected {} bytes (Philox, as PyTorch's of a GPU) or 5056 (a Mersenne Twister, as "
+      "PyTorch's of the CPU), got {}",
+      sizeof(State), bytes.size());
+  MersenneTwister twister = MersenneTwister::from_bytes(bytes);
+  std::lock_guard lock(shared_->mutex);
+  shared_->twister = twister;
 }
 
 Generator::State Generator::reserve(uint64_t counters) {
   State before;
   {
     std::lock_guard lock(shared_->mutex);
+    if (shared_->twister) {
+      TERN_CHECK(
+          !detail::step_recorder, CaptureError,
+          "capture: the step draws from a Mersenne Twister in a way that cannot be repeated: every replay "
+          "would draw the same numbers: use a generator with RandomEngine::Philox");
+      return {shared_->twister->next64(), 0};
+    }
     before = shared_->state;
     shared_->state.position += counters;
   }
@@ -39,12 +92,19 @@ Generator::State Generator::reserve(uint64_t counters) {
   return before;
 }
 
+void Generator::with_twister(const std::function<void(MersenneTwister&)>& draw) {
+  std::lock_guard lock(shared_->mutex);
+  TERN_CHECK(shared_->twister, ValueError, "Generator: the engine is Philox, not a Mersenne Twister");
+  draw(*shared_->twister);
+}
+
 Generator& default_generator() {
   static Generator generator(67280421310721u);  // PyTorch's default seed
   return generator;
 }
 
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+void manual_seed(uint64_t seed, RandomEngine engine) { default_generator().manual_seed(seed, engine); }
 
 uint64_t seed() {
   std::random_device entropy;

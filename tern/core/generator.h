@@ -1,62 +1,57 @@
-// Generator: the state of counter-based random numbers (Philox 4x32-10; Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3", SC 2011). Number i of a draw depends on the seed and the position alone, so
-// every device and every number of threads gives the same ones.
+// Generator: the state of random numbers. By default it is counter-based (philox.h): number i of a draw
+// depends on the seed and the position alone, so every device and every number of threads gives the same
+// ones. With a Mersenne Twister (mersenne_twister.h) it draws PyTorch's numbers on the CPU.
 #pragma once
 
-#include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 namespace tern {
 
-/// Four random 32-bit words for a key (the seed) and a 128-bit counter, of which the low 64 bits are
-/// `counter` and the high ones `stream`.
-[[gnu::always_inline]] constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter,
-                                                                uint64_t stream = 0) {
-  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32);
-  uint32_t c2 = static_cast<uint32_t>(stream), c3 = static_cast<uint32_t>(stream >> 32);
-  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
-  for (int round = 0; round < 10; ++round) {
-    uint64_t p0 = uint64_t{0xD2511F53u} * c0;
-    uint64_t p1 = uint64_t{0xCD9E8D57u} * c2;
-    uint32_t n0 = static_cast<uint32_t>(p1 >> 32) ^ c1 ^ k0;
-    uint32_t n2 = static_cast<uint32_t>(p0 >> 32) ^ c3 ^ k1;
-    c1 = static_cast<uint32_t>(p1);
-    c3 = static_cast<uint32_t>(p0);
-    c0 = n0;
-    c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
-  }
-  return {c0, c1, c2, c3};
-}
+class MersenneTwister;
 
-/// Uniform in [0, 1) with 24 random bits.
-[[gnu::always_inline]] constexpr float uniform_float(uint32_t bits) {
-  return static_cast<float>(bits >> 8) * 0x1p-24f;
-}
-/// Uniform in [0, 1) with 53 random bits.
-[[gnu::always_inline]] constexpr double uniform_double(uint32_t high, uint32_t low) {
-  return static_cast<double>((static_cast<uint64_t>(high) << 32 | low) >> 11) * 0x1p-53;
-}
+/// How a generator makes its numbers.
+enum class RandomEngine : uint8_t {
+  Philox,           ///< the same numbers on every device and for every number of threads
+  MersenneTwister,  ///< on the CPU the numbers of `torch.manual_seed`; on other devices keys for Philox
+};
 
-/// A seed and a position in its sequence. Copies of a handle share the position. Safe to use from several
-/// threads.
+/// A seed and a place in its sequence. Copies of a handle share the place. Safe to use from several threads.
 class Generator {
  public:
+  /// Of Philox.
   struct State {
     uint64_t seed = 0;
     uint64_t position = 0;
     bool operator==(const State&) const = default;
   };
 
-  explicit Generator(uint64_t seed = 0);
+  explicit Generator(uint64_t seed = 0, RandomEngine engine = RandomEngine::Philox);
+  /// Starts again from a seed, with the engine that it has.
   void manual_seed(uint64_t seed);
+  void manual_seed(uint64_t seed, RandomEngine engine);
+  RandomEngine engine() const;
+  /// Throws ValueError for a Mersenne Twister, whose state is only bytes().
   State state() const;
+  /// The engine is Philox afterwards.
   void set_state(State state);
-  /// Takes `counters` Philox counters and returns the seed and the first of them.
+  /// The state as PyTorch's `get_state()` lays it out: 16 bytes for Philox (seed, position; little-endian),
+  /// as a GPU's generator there, 5056 for a Mersenne Twister, as the CPU's.
+  std::vector<uint8_t> bytes() const;
+  /// Takes back what bytes() or PyTorch gave; the size decides the engine. Throws ValueError for other sizes
+  /// and for bytes that are no state.
+  void set_bytes(std::span<const uint8_t> bytes);
+  /// Takes `counters` Philox counters and returns the seed and the first of them. A Mersenne Twister gives
+  /// one 64-bit number as the seed, and position 0; throws CaptureError while a step is recorded, since every
+  /// replay would draw the same.
   State reserve(uint64_t counters);
-  /// True for handles that share their position.
+  /// Calls `draw` with the Mersenne Twister while no other thread draws from it. Throws ValueError for
+  /// Philox.
+  void with_twister(const std::function<void(MersenneTwister&)>& draw);
+  /// True for handles that share their place.
   bool same_as(const Generator& other) const noexcept { return shared_ == other.shared_; }
 
  private:
@@ -68,8 +63,10 @@ class Generator {
 /// `manual_seed` or `seed` is called.
 Generator& default_generator();
 
-/// Seeds the default generator.
+/// Seeds the default generator. With `RandomEngine::MersenneTwister` what is drawn on the CPU from now on is
+/// what PyTorch draws there after `torch.manual_seed(seed)` (ops/random.h).
 void manual_seed(uint64_t seed);
+void manual_seed(uint64_t seed, RandomEngine engine);
 
 /// Seeds the default generator from the operating system's entropy and returns the seed.
 uint64_t seed();

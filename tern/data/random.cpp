@@ -1,10 +1,10 @@
-// The per-sample random stream; the Philox function itself is in core/generator.h.
+// The per-sample random stream; the Philox function itself is in core/philox.h.
 #include "tern/data/random.h"
 
 #include <cmath>
 #include <numbers>
 
-#include "tern/core/generator.h"
+#include "tern/core/philox.h"
 
 namespace tern::data {
 

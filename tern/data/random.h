@@ -1,5 +1,5 @@
 // Random numbers of one sample: a counter-based stream that depends only on (seed, epoch or split, index).
-// The Philox function is in core/generator.h; the generator with a state is there too.
+// The Philox function is in core/philox.h; the generator with a state is in core/generator.h.
 #pragma once
 
 #include <array>

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tern/base/check.h"
+#include "tern/core/philox.h"
 #include "tern/data/random.h"
 
 namespace tern::data {

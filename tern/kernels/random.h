@@ -1,13 +1,14 @@
 // Argument structs of the random kernels and the element functions that turn Philox words into numbers.
 // Everything here depends on (seed, counter, number of the element) alone, so that every device and every
-// number of threads draws the same. The state is in core/generator.h; the operators are in ops/random.
+// number of threads draws the same. The state is in core/generator.h, Philox in core/philox.h; the operators
+// are in ops/random.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
 #include "tern/core/dtype.h"
-#include "tern/core/generator.h"
+#include "tern/core/philox.h"
 #include "tern/kernels/math.h"
 
 namespace tern {

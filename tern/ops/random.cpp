@@ -10,7 +10,9 @@
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/creation_checks.h"
+#include "tern/ops/random_torch.h"
 #include "tern/ops/reduce.h"
 
 namespace tern {
@@ -18,14 +20,19 @@ namespace {
 
 using MaybeGenerator = std::optional<Generator>;
 
+/// What a kernel is told, and what the caller asked for.
+struct Draw {
+  RandomArgs args{};
+  detail::TorchDraw asked;
+};
+
 /// Draws into a contiguous tensor.
-void draw(const Tensor& out, RandomArgs args, const MaybeGenerator& generator) {
+void draw_counted(const Tensor& out, RandomArgs args, Generator source) {
   if (out.numel() == 0) return;
   args.dtype = out.dtype();
   args.out = out.data_ptr();
   args.numel = out.numel();
   int64_t per_counter = numbers_per_counter(args.distribution, args.dtype);
-  Generator source = generator ? *generator : default_generator();
   Generator::State state =
       source.reserve(static_cast<uint64_t>((args.numel + per_counter - 1) / per_counter));
   args.seed = state.seed;
@@ -33,22 +40,30 @@ void draw(const Tensor& out, RandomArgs args, const MaybeGenerator& generator) {
   launch(current_stream(out.device()), kernels::random, args);
 }
 
-Tensor drawn(const char* op, IntArrayRef shape, DType dtype, const TensorOptions& options,
-             const RandomArgs& args, const MaybeGenerator& generator) {
+/// Draws into any tensor.
+void draw_into(const Tensor& x, const Draw& draw, const MaybeGenerator& generator) {
+  const Generator source = generator ? *generator : default_generator();
+  if (detail::draws_as_torch(source, x.device())) {
+    detail::draw_as_torch(x, draw.asked, source);
+  } else if (x.is_contiguous()) {
+    draw_counted(x, draw.args, source);
+  } else {
+    Tensor dense = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
+    draw_counted(dense, draw.args, source);
+    copy_elements(x, dense);
+  }
+}
+
+Tensor drawn(const char* op, IntArrayRef shape, DType dtype, const TensorOptions& options, const Draw& draw,
+             const MaybeGenerator& generator) {
   Tensor x = detail::make(op, shape, dtype, options.device);
-  draw(x, args, generator);
+  draw_into(x, draw, generator);
   return detail::finish(std::move(x), options);
 }
 
-Tensor& draw_in_place(const char* op, Tensor& x, const RandomArgs& args, const MaybeGenerator& generator) {
+Tensor& draw_in_place(const char* op, Tensor& x, const Draw& draw, const MaybeGenerator& generator) {
   check_in_place(op, x);
-  if (x.is_contiguous()) {
-    draw(x, args, generator);
-  } else {
-    Tensor dense = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
-    draw(dense, args, generator);
-    copy_elements(x, dense);
-  }
+  draw_into(x, draw, generator);
   record_in_place(op, x, {x},
                   [](GradContext&, const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(), 0); });
   return x;
@@ -82,7 +97,7 @@ double largest_below(double high, DType dtype) {
              : std::nextafter(nearest, -std::numeric_limits<float>::infinity());
 }
 
-RandomArgs uniform_args(const char* op, double low, double high, DType dtype) {
+Draw uniform_draw(const char* op, double low, double high, DType dtype) {
   check_floating(op, dtype);
   TERN_CHECK(low <= high, ValueError, "{}: expects to return a [low, high) range, but found low={} > high={}",
              op, low, high);
@@ -90,34 +105,41 @@ RandomArgs uniform_args(const char* op, double low, double high, DType dtype) {
                  std::isfinite(high) && detail::fits(high - low, dtype) && std::isfinite(high - low),
              ValueError, "{}: low={}, high={} and their difference must be finite values of {}", op, low,
              high, name(dtype));
-  RandomArgs args{};
-  args.distribution = Distribution::Uniform;
-  args.a = low;
-  args.b = std::max(low, largest_below(high, dtype));
-  args.width = high - low;
-  return args;
+  Draw draw{.asked = {.distribution = Distribution::Uniform, .a = low, .b = high}};
+  draw.args.distribution = Distribution::Uniform;
+  draw.args.a = low;
+  draw.args.b = std::max(low, largest_below(high, dtype));
+  draw.args.width = high - low;
+  return draw;
 }
 
-RandomArgs normal_args(const char* op, double mean, double std, DType dtype) {
+Draw normal_draw(const char* op, double mean, double std, DType dtype) {
   check_floating(op, dtype);
   TERN_CHECK(std >= 0, ValueError, "{}: expects std >= 0, but found std {}", op, std);
-  RandomArgs args{};
-  args.distribution = Distribution::Normal;
-  args.a = mean;
-  args.b = std;
-  return args;
+  Draw draw{.asked = {.distribution = Distribution::Normal, .a = mean, .b = std}};
+  draw.args.distribution = Distribution::Normal;
+  draw.args.a = mean;
+  draw.args.b = std;
+  return draw;
 }
 
-RandomArgs integer_args(const char* op, int64_t low, int64_t high, DType dtype) {
+Draw integers_of_range(int64_t low, uint64_t range, bool all_integers) {
+  Draw draw{
+      .asked = {
+          .distribution = Distribution::Integer, .low = low, .range = range, .all_integers = all_integers}};
+  draw.args.distribution = Distribution::Integer;
+  draw.args.low = low;
+  draw.args.range = range;
+  return draw;
+}
+
+Draw integer_draw(const char* op, int64_t low, int64_t high, DType dtype) {
   TERN_CHECK(low < high, ValueError, "{}: expects low < high, but got low={} >= high={}", op, low, high);
   bool fits =
       is_bool(dtype) ? low >= 0 && high <= 2 : detail::fits(low, dtype) && detail::fits(high - 1, dtype);
   TERN_CHECK(fits, ValueError, "{}: [{}, {}) is out of bounds for {}", op, low, high, name(dtype));
-  RandomArgs args{};
-  args.distribution = Distribution::Integer;
-  args.low = low;
-  args.range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  return args;
+  const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+  return integers_of_range(low, range, /*all_integers=*/false);
 }
 
 DType floating_dtype(const char* op, const TensorOptions& options) {
@@ -130,24 +152,24 @@ DType floating_dtype(const char* op, const TensorOptions& options) {
 
 Tensor rand(IntArrayRef shape, const TensorOptions& options, const MaybeGenerator& generator) {
   DType dtype = floating_dtype("rand", options);
-  return drawn("rand", shape, dtype, options, uniform_args("rand", 0, 1, dtype), generator);
+  return drawn("rand", shape, dtype, options, uniform_draw("rand", 0, 1, dtype), generator);
 }
 
 Tensor randn(IntArrayRef shape, const TensorOptions& options, const MaybeGenerator& generator) {
   DType dtype = floating_dtype("randn", options);
-  return drawn("randn", shape, dtype, options, normal_args("randn", 0, 1, dtype), generator);
+  return drawn("randn", shape, dtype, options, normal_draw("randn", 0, 1, dtype), generator);
 }
 
 Tensor normal(double mean, double std, IntArrayRef shape, const TensorOptions& options,
               const MaybeGenerator& generator) {
   DType dtype = floating_dtype("normal", options);
-  return drawn("normal", shape, dtype, options, normal_args("normal", mean, std, dtype), generator);
+  return drawn("normal", shape, dtype, options, normal_draw("normal", mean, std, dtype), generator);
 }
 
 Tensor randint(int64_t low, int64_t high, IntArrayRef shape, const TensorOptions& options,
                const MaybeGenerator& generator) {
   DType dtype = options.dtype.value_or(DType::Int64);
-  return drawn("randint", shape, dtype, options, integer_args("randint", low, high, dtype), generator);
+  return drawn("randint", shape, dtype, options, integer_draw("randint", low, high, dtype), generator);
 }
 
 Tensor randint(int64_t high, IntArrayRef shape, const TensorOptions& options,
@@ -167,38 +189,36 @@ Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const TensorOpti
 }
 
 Tensor& uniform_(Tensor& x, double low, double high, const MaybeGenerator& generator) {
-  return draw_in_place("uniform_", x, uniform_args("uniform_", low, high, x.dtype()), generator);
+  return draw_in_place("uniform_", x, uniform_draw("uniform_", low, high, x.dtype()), generator);
 }
 
 Tensor& normal_(Tensor& x, double mean, double std, const MaybeGenerator& generator) {
-  return draw_in_place("normal_", x, normal_args("normal_", mean, std, x.dtype()), generator);
+  return draw_in_place("normal_", x, normal_draw("normal_", mean, std, x.dtype()), generator);
 }
 
 Tensor& exponential_(Tensor& x, double rate, const MaybeGenerator& generator) {
   check_floating("exponential_", x.dtype());
   TERN_CHECK(rate > 0, ValueError, "exponential_: expects rate > 0, but found rate={}", rate);
-  RandomArgs args{};
-  args.distribution = Distribution::Exponential;
-  args.a = rate;
-  return draw_in_place("exponential_", x, args, generator);
+  Draw draw{.asked = {.distribution = Distribution::Exponential, .a = rate}};
+  draw.args.distribution = Distribution::Exponential;
+  draw.args.a = rate;
+  return draw_in_place("exponential_", x, draw, generator);
 }
 
 Tensor& bernoulli_(Tensor& x, double p, const MaybeGenerator& generator) {
   TERN_CHECK(p >= 0 && p <= 1, ValueError, "bernoulli_: expects p to be in [0, 1], but got p={}", p);
-  RandomArgs args{};
-  args.distribution = Distribution::Bernoulli;
-  args.threshold = detail::random_threshold(p);
-  return draw_in_place("bernoulli_", x, args, generator);
+  Draw draw{.asked = {.distribution = Distribution::Bernoulli, .a = p}};
+  draw.args.distribution = Distribution::Bernoulli;
+  draw.args.threshold = detail::random_threshold(p);
+  return draw_in_place("bernoulli_", x, draw, generator);
 }
 
 Tensor& random_(Tensor& x, int64_t low, int64_t high, const MaybeGenerator& generator) {
-  return draw_in_place("random_", x, integer_args("random_", low, high, x.dtype()), generator);
+  return draw_in_place("random_", x, integer_draw("random_", low, high, x.dtype()), generator);
 }
 
 Tensor& random_(Tensor& x, const MaybeGenerator& generator) {
-  RandomArgs args{};
-  args.distribution = Distribution::Integer;
-  args.range = visit_dtype(x.dtype(), []<class T>() {
+  const uint64_t range = visit_dtype(x.dtype(), []<class T>() {
     if constexpr (std::is_integral_v<T>)
       return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
     else if constexpr (std::is_same_v<T, Half>)
@@ -208,7 +228,7 @@ Tensor& random_(Tensor& x, const MaybeGenerator& generator) {
     else
       return (uint64_t{1} << std::numeric_limits<T>::digits) + 1;
   });
-  return draw_in_place("random_", x, args, generator);
+  return draw_in_place("random_", x, integers_of_range(0, range, /*all_integers=*/true), generator);
 }
 
 Tensor bernoulli(const Tensor& p, const MaybeGenerator& generator) {
@@ -222,6 +242,20 @@ Tensor bernoulli(const Tensor& p, const MaybeGenerator& generator) {
   DType dtype = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
   Tensor u = rand(p.shape(), {.dtype = dtype, .device = p.device(), .requires_grad = false}, generator);
   return cast(lt(u, p), p.dtype());
+}
+
+Tensor get_rng_state(const MaybeGenerator& generator) {
+  return tensor((generator ? *generator : default_generator()).bytes(),
+                {.dtype = DType::UInt8, .device = kCPU});
+}
+
+void set_rng_state(const Tensor& state, const MaybeGenerator& generator) {
+  TERN_CHECK(state.dtype() == DType::UInt8 && state.dim() == 1, DTypeError,
+             "set_rng_state: a state is a uint8 tensor of one dimension, got {} of shape {}",
+             name(state.dtype()), to_string(state.shape()));
+  const Tensor bytes = contiguous(state.to(kCPU));
+  Generator target = generator ? *generator : default_generator();
+  target.set_bytes({static_cast<const uint8_t*>(bytes.data_ptr()), static_cast<size_t>(bytes.numel())});
 }
 
 }  // namespace tern

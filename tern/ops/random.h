@@ -1,7 +1,8 @@
 // Random tensors, random changes in place, random choices, and dropout. Number i of a draw depends on the
 // generator's seed and position and on i alone: the same on every device and for every number of threads
 // (normal and exponential numbers up to the last bits of the device's logarithm). Definitions of the numbers
-// are in kernels/random.h, the state is in core/generator.h.
+// are in kernels/random.h, the state is in core/generator.h. With a Mersenne Twister, tensors on the CPU get
+// PyTorch's numbers (random_torch.h), but for multinomial's.
 #pragma once
 
 #include <optional>
@@ -13,6 +14,13 @@ namespace tern {
 
 // Without a generator the default one is used; every call moves it on. Shapes, dtypes and devices as in
 // ops/creation.h.
+
+/// The state of a generator (without one, of the default one) as PyTorch's `get_rng_state` gives it: uint8 of
+/// 16 bytes for Philox, 5056 for a Mersenne Twister.
+Tensor get_rng_state(const std::optional<Generator>& generator = {});
+/// Takes such a state back. One that PyTorch saved makes the generator a Mersenne Twister, which goes on with
+/// PyTorch's numbers on the CPU. Throws ValueError for other sizes and for bytes that are no state.
+void set_rng_state(const Tensor& state, const std::optional<Generator>& generator = {});
 
 /// Uniform in [0, 1): multiples of 2^-24 (float64: 2^-53, float16: 2^-11, bfloat16: 2^-8).
 Tensor rand(IntArrayRef shape, const TensorOptions& options = {},

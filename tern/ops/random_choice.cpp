@@ -4,8 +4,11 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/creation_checks.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
+#include "tern/ops/random_torch.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -14,8 +17,11 @@ uint64_t detail::random_threshold(double p) { return static_cast<uint64_t>(std::
 
 namespace {
 
-Generator::State reserve(const std::optional<Generator>& generator, int64_t numbers, int64_t per_counter) {
-  Generator source = generator ? *generator : default_generator();
+Generator chosen(const std::optional<Generator>& generator) {
+  return generator ? *generator : default_generator();
+}
+
+Generator::State reserve(Generator source, int64_t numbers, int64_t per_counter) {
   return source.reserve(static_cast<uint64_t>((numbers + per_counter - 1) / per_counter));
 }
 
@@ -28,8 +34,11 @@ Tensor randperm(int64_t n, const TensorOptions& options, const std::optional<Gen
              "randperm: n is too large for dtype {}: {}", name(dtype), n);
   TERN_CHECK(n < int64_t{1} << 32, NotImplementedError, "randperm: n must be below 2^32, got {}", n);
   Tensor order = detail::make("randperm", {n}, DType::Int64, options.device);
-  if (n != 0) {
-    Generator::State state = reserve(generator, n, 2);
+  const Generator source = chosen(generator);
+  if (n != 0 && detail::draws_as_torch(source, order.device())) {
+    detail::permute_as_torch(order, source);
+  } else if (n != 0) {
+    Generator::State state = reserve(source, n, 2);
     launch(current_stream(order.device()), kernels::permutation,
            {.out = static_cast<int64_t*>(order.data_ptr()),
             .count = n,
@@ -61,7 +70,7 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
   Tensor out = detail::make("multinomial", shape, DType::Int64, weights.device());
   if (rows == 0) return out;
   Tensor fault = detail::make("multinomial", {1}, DType::Int64, weights.device());
-  Generator::State state = reserve(generator, rows * (replacement ? num_samples : categories), 2);
+  Generator::State state = reserve(chosen(generator), rows * (replacement ? num_samples : categories), 2);
   launch(current_stream(out.device()), kernels::multinomial,
          {.out = static_cast<int64_t*>(out.data_ptr()),
           .weights = static_cast<const double*>(w.data_ptr()),
@@ -112,6 +121,14 @@ Tensor apply_dropout(const Tensor& x, const DropoutArgs& mask) {
   return y;
 }
 
+/// 0 with probability p, else 1 / (1 - p).
+Tensor torch_mask(const Tensor& x, double p, const Generator& source) {
+  Tensor mask = zeros_like(x, {.requires_grad = false});
+  if (p == 1) return mask;
+  detail::draw_as_torch(mask, {.distribution = Distribution::Bernoulli, .a = 1 - p}, source);
+  return div(mask, 1 - p);
+}
+
 }  // namespace
 
 Tensor dropout(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
@@ -119,7 +136,9 @@ Tensor dropout(const Tensor& x, double p, bool training, const std::optional<Gen
   TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "dropout: needs a floating-point dtype, got {}",
              name(x.dtype()));
   if (!training || p == 0 || x.numel() == 0) return x;
-  Generator::State state = reserve(generator, x.numel(), 4);
+  const Generator source = chosen(generator);
+  if (detail::draws_as_torch(source, x.device())) return mul(x, torch_mask(x, p, source));
+  Generator::State state = reserve(source, x.numel(), 4);
   DropoutArgs mask{};
   mask.seed = state.seed;
   mask.position = state.position;

@@ -2,6 +2,7 @@
 #include "tern/train/checkpoint.h"
 
 #include "tern/base/check.h"
+#include "tern/ops/random.h"
 #include "tern/train/state_value.h"
 
 namespace tern::train {
@@ -22,6 +23,23 @@ int64_t read_count(const V& value, const char* what) {
   const int64_t count = value.as_int();
   TERN_CHECK(count >= 0, CheckpointError, "'{}' is negative: {}", what, count);
   return count;
+}
+
+Value random_value(const std::vector<uint8_t>& bytes) {
+  Generator generator;
+  generator.set_bytes(bytes);
+  if (generator.engine() == RandomEngine::MersenneTwister) return get_rng_state(generator);
+  const Generator::State state = generator.state();
+  return {{"seed", seed_value(state.seed)}, {"position", seed_value(state.position)}};
+}
+
+std::vector<uint8_t> read_random(const Value& value) {
+  Generator generator;
+  if (value.is_tensor())
+    set_rng_state(value.as_tensor(), generator);
+  else
+    generator.set_state({read_seed(value["seed"]), read_seed(value["position"])});
+  return generator.bytes();
 }
 
 Value sums_value(const Averages::Sums& sums) {
@@ -76,7 +94,7 @@ Checkpoint read_checkpoint(const Value& value) {
             read_count(data["batch"], "data.batch"),
             read_count(data["batch_size"], "data.batch_size"),
             read_count(data["dataset_size"], "data.dataset_size")};
-  c.random = {read_seed(value["random"]["seed"]), read_seed(value["random"]["position"])};
+  c.random = read_random(value["random"]);
   c.settings = value["settings"].as_dict();
   c.info = value["info"].as_dict();
   const ValueItem metrics = value["metrics"];
@@ -106,7 +124,7 @@ Value Checkpoint::to_value() const {
                            {"batch", data.batch},
                            {"batch_size", data.batch_size},
                            {"dataset_size", data.dataset_size}}},
-            {"random", Value{{"seed", seed_value(random.seed)}, {"position", seed_value(random.position)}}},
+            {"random", random_value(random)},
             {"settings", settings},
             {"info", info},
             {"metrics", Value{{"epoch", sums_value(epoch_sums)},

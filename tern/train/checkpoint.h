@@ -24,7 +24,7 @@ namespace tern::train {
 ///      'grad_scaler': {...} where there is one,
 ///      'epoch': finished epochs, 'step': steps, 'awaits_test': bool,
 ///      'data': {'seed', 'sampler_seed', 'epoch', 'batch', 'batch_size', 'dataset_size'},
-///      'random': {'seed', 'position'}, 'settings': {...}, 'info': {...},
+///      'random': {'seed', 'position'} or bytes of a Mersenne Twister, 'settings': {...}, 'info': {...},
 ///      'metrics': {'epoch': [...], 'interval': [...], 'history': [{...}, ...], 'log_size': bytes}}
 struct Checkpoint {
   StateDict model;
@@ -35,9 +35,9 @@ struct Checkpoint {
   int64_t step = 0;          ///< steps that are done
   bool awaits_test = false;  ///< the epoch after those is trained, but not tested and reported yet
   data::DataLoaderState data;
-  Generator::State random;  ///< of the default generator
-  ValueDict settings;       ///< what the caller wants to be the same when the run goes on
-  ValueDict info;           ///< what the caller wants to find again; may differ when the run goes on
+  std::vector<uint8_t> random = Generator().bytes();  ///< of the default generator: Generator::bytes()
+  ValueDict settings;           ///< what the caller wants to be the same when the run goes on
+  ValueDict info;               ///< what the caller wants to find again; may differ when the run goes on
   Averages::Sums epoch_sums;
   Averages::Sums interval_sums;
   std::vector<EpochReport> history;

@@ -269,7 +269,7 @@ void Run::resume() {
     if (options_.grad_scaler) options_.grad_scaler->load_state_dict(*saved.grad_scaler);
     loaders_.train.load_state(saved.data);
   });
-  default_generator().set_state(saved.random);
+  default_generator().set_bytes(saved.random);
   result_.epoch = saved.epoch;
   result_.step = result_.resumed_step = saved.step;
   result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
@@ -293,7 +293,7 @@ void Run::save(std::optional<double> metric) {
   checkpoint.step = result_.step;
   checkpoint.awaits_test = awaits_test_;
   checkpoint.data = loaders_.train.state();
-  checkpoint.random = default_generator().state();
+  checkpoint.random = default_generator().bytes();
   checkpoint.settings = options_.settings;
   checkpoint.info = options_.info;
   checkpoint.epoch_sums = epoch_.sums();

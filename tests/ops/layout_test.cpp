@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tern/core/generator.h"
+#include "tern/core/philox.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"

@@ -30,6 +30,8 @@ NOT_ROWS = {
     "tern/ops/common.h": {"cast", "reduce_to"},               # parts of operators
     "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "clamp_inside"},  # parts of operators
+    "tern/ops/random.h": {"get_rng_state"},                   # tests/ops/random_torch_test.cpp, random_in_torch.py
+    "tern/ops/random_torch.h": {"draws_as_torch"},
     "tern/ops/creation.h": {"tensor_of", "checked_scalar"},   # parts of tensor()
     "tern/ops/creation_checks.h": {"make", "finish", "fits"}, # parts of operators
 }

@@ -39,7 +39,9 @@ Checkpoint some_checkpoint() {
   c.step = 77;
   c.awaits_test = true;
   c.data = {0xFFFFFFFFFFFFFFFFull, 0x8000000000000001ull, 3, 7, 64, 1000};
-  c.random = {0xF000000000000000ull, 12345};
+  Generator generator;
+  generator.set_state({0xF000000000000000ull, 12345});
+  c.random = generator.bytes();
   c.settings.set("seed", 5);
   c.info.set("data", "digits");
   c.epoch_sums = {12.5, 90, 100, 100};
@@ -80,6 +82,16 @@ TEST(Checkpoint, ThereAndBack) {
   const TemporaryFolder folder;
   c.save(folder.path() / "c.pt");
   expect_equal(c, Checkpoint::load(folder.path() / "c.pt"));
+}
+
+TEST(Checkpoint, KeepsAMersenneTwister) {
+  Checkpoint c = some_checkpoint();
+  Generator generator(5, RandomEngine::MersenneTwister);
+  generator.reserve(1);
+  c.random = generator.bytes();
+  const Value value = c.to_value();
+  EXPECT_EQ(value["random"].as_tensor().numel(), 5056);
+  EXPECT_EQ(Checkpoint::from_value(value).random, c.random);
 }
 
 TEST(Checkpoint, WithoutASchedule) {

@@ -1,5 +1,5 @@
 # A run that PyTorch began goes on in Tern with the same losses, and back: model, optimizer and schedule, on the CPU and in
-# DataParallel over 2 and 4 simulated GPUs.
+# DataParallel over 2 and 4 simulated GPUs; on the CPU also the random state, so that dropout drops the same.
 import os
 import subprocess
 import sys
@@ -14,12 +14,12 @@ SCHEDULES = torch.optim.lr_scheduler
 
 
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self, p):
         super().__init__()
-        self.hidden, self.output = nn.Linear(8, 16), nn.Linear(16, 3)
+        self.hidden, self.output, self.p = nn.Linear(8, 16), nn.Linear(16, 3), p
 
     def forward(self, x):
-        return self.output(torch.tanh(self.hidden(x)))
+        return self.output(nn.functional.dropout(torch.tanh(self.hidden(x)), self.p, self.training))
 
 
 OPTIMIZERS = {
@@ -37,9 +37,9 @@ MAKE_SCHEDULE = {
 
 
 class Run:
-    def __init__(self, optimizer, schedule):
+    def __init__(self, optimizer, schedule, dropout=0.0):
         torch.manual_seed(0)
-        self.net = Net()
+        self.net = Net(dropout)
         self.optimizer = OPTIMIZERS[optimizer](self.net.parameters())
         self.schedule = MAKE_SCHEDULE[schedule](self.optimizer)
         self.inputs, self.targets = torch.randn(16, 8), torch.randint(0, 3, (16,))
@@ -57,13 +57,14 @@ class Run:
 
     def state(self):
         return {"model": self.net.state_dict(), "optimizer": self.optimizer.state_dict(), "scheduler": self.schedule.state_dict(),
-                "inputs": self.inputs, "targets": self.targets}
+                "inputs": self.inputs, "targets": self.targets, "dropout": self.net.p, "random": torch.get_rng_state()}
 
     def load(self, state):
         model = {name[len("module."):] if name.startswith("module.") else name: t for name, t in state["model"].items()}
         self.net.load_state_dict(model)
         self.optimizer.load_state_dict(state["optimizer"])
         self.schedule.load_state_dict(state["scheduler"])
+        torch.set_rng_state(state["random"])
 
 
 def go_on(optimizer, schedule, steps, devices, source, target):
@@ -76,19 +77,19 @@ def worst_difference(losses, expected):
     return max(abs(a - b) / max(abs(b), 1e-3) for a, b in zip(losses, expected, strict=True))
 
 
-def check(optimizer, schedule, devices, folder):
-    expected = Run(optimizer, schedule).steps(3 * SHARE)
+def check(optimizer, schedule, devices, folder, dropout=0.0):
+    expected = Run(optimizer, schedule, dropout).steps(3 * SHARE)
     source, target = os.path.join(folder, "torch.pt"), os.path.join(folder, "tern.pt")
-    run = Run(optimizer, schedule)
+    run = Run(optimizer, schedule, dropout)
     losses = run.steps(SHARE)
     torch.save(run.state(), source)
     state = go_on(optimizer, schedule, SHARE, devices, source, target)
     losses += state["losses"]
-    other = Run(optimizer, schedule)
+    other = Run(optimizer, schedule, dropout)
     other.load(state)
     losses += other.steps(SHARE)
     worst = worst_difference(losses, expected)
-    print(f"{optimizer:8} {schedule:18} {devices} GPUs: losses differ by {worst:.1e} at most")
+    print(f"{optimizer:8} {schedule:18} {devices} GPUs, dropout {dropout}: losses differ by {worst:.1e} at most")
     return worst < 2e-4
 
 
@@ -112,6 +113,7 @@ def main():
         for optimizer in OPTIMIZERS:
             for schedule in MAKE_SCHEDULE:
                 good &= check(optimizer, schedule, 0, folder)
+            good &= check(optimizer, "StepLR", 0, folder, dropout=0.25)
         for devices in (1, 2, 4):
             good &= check("Adam", "OneCycleLR", devices, folder)
         good &= check_chain(folder)

@@ -1,6 +1,6 @@
 // A helper of resume_in_torch.py: goes on with a run that PyTorch began.
 //   resume_tool OPTIMIZER SCHEDULE STEPS DEVICES IN OUT
-// IN is {'model', 'optimizer', 'scheduler', 'inputs', 'targets'}; OUT is the same without the last two, with
+// IN is {'model', 'optimizer', 'scheduler', 'inputs', 'targets', 'dropout', 'random'}; OUT is the same with
 // 'losses'. With DEVICES of 2 or more, the steps run in a DataParallel over that many GPUs (simulated ones,
 // by TERN_SIM_GPUS).
 #include <cstdio>
@@ -20,7 +20,8 @@ struct Net : nn::Module {
   nn::Linear hidden{8, 16};
   nn::Linear output{16, 3};
   TERN_MODULE(hidden, output)
-  Tensor forward(const Tensor& x) { return output(tanh(hidden(x))); }
+  double p = 0;
+  Tensor forward(const Tensor& x) { return output(dropout(tanh(hidden(x)), p, is_training())); }
 };
 
 std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const std::vector<Tensor>& params) {
@@ -50,7 +51,9 @@ void run(char** argv) {
   const Value file = load(argv[5], {.map_location = "auto", .weights_only = false});
   Net net;
   net.load_state_dict(file["model"].as_state_dict(), {.prefix = "auto"});
+  net.p = file["dropout"].as_float();
   net.to(device);
+  set_rng_state(file["random"].as_tensor());
   std::unique_ptr<parallel::DataParallel<Net>> replicas;
   if (devices > 1) {
     std::vector<Device> ids;
@@ -78,6 +81,8 @@ void run(char** argv) {
         {"scheduler", train::to_value(schedule->state_dict())},
         {"inputs", inputs},
         {"targets", targets},
+        {"dropout", net.p},
+        {"random", get_rng_state()},
         {"losses", Value::list(std::move(losses))}},
        argv[6]);
 }

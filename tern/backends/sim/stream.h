@@ -11,7 +11,7 @@
 
 #include "tern/backends/sim/event.h"
 #include "tern/backends/sim/observation.h"
-#include "tern/core/generator.h"
+#include "tern/core/philox.h"
 
 namespace tern::sim {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tern/backends/cpu/kernels/loops.h"
-#include "tern/core/generator.h"
+#include "tern/core/philox.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 

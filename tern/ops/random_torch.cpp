@@ -1,0 +1,229 @@
+// Distributions of a Mersenne Twister's words, as PyTorch makes them.
+#include "tern/ops/random_torch.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+#include "tern/autograd/arithmetic.h"
+#include "tern/base/parallel.h"
+#include "tern/core/mersenne_twister.h"
+#include "tern/core/recording.h"
+#include "tern/ops/common.h"
+
+namespace tern::detail {
+namespace {
+
+/// In which PyTorch computes a dtype's numbers.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+constexpr int64_t kBlock = 512;  // numbers that are made of words at a time
+constexpr int64_t kPairs = 8, kNormals = 2 * kPairs;
+
+template <class W>
+W unit(const uint32_t* words) {
+  if constexpr (std::is_same_v<W, double>)
+    return static_cast<double>((uint64_t{words[0]} << 32 | words[1]) & ((uint64_t{1} << 53) - 1)) * 0x1p-53;
+  else
+    return static_cast<float>(static_cast<int32_t>(words[0] & 0xffffff)) * 0x1p-24f;
+}
+
+/// Calls `take(i, words of number i)` for i in [0, count).
+template <int kWordsEach, class Take>
+void each_number(MersenneTwister& twister, int64_t count, const Take& take) {
+  std::array<uint32_t, kBlock * kWordsEach> words;
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    const int64_t block = std::min(kBlock, count - begin);
+    twister.fill({words.data(), static_cast<size_t>(block * kWordsEach)});
+    for (int64_t i = 0; i < block; ++i) take(begin + i, words.data() + i * kWordsEach);
+  }
+}
+
+/// Calls `take(i, word number i)` with words of 64 bits, or of 32.
+template <class Take>
+void each_word(MersenneTwister& twister, int64_t count, bool wide, const Take& take) {
+  if (wide)
+    each_number<2>(twister, count, [&](int64_t i, const uint32_t* words) {
+      take(i, uint64_t{words[0]} << 32 | words[1]);
+    });
+  else
+    each_number<1>(twister, count, [&](int64_t i, const uint32_t* words) { take(i, words[0]); });
+}
+
+/// The same with numbers in [0, 1).
+template <class W, class Take>
+void each_unit(MersenneTwister& twister, int64_t count, const Take& take) {
+  each_number<sizeof(W) / sizeof(uint32_t)>(
+      twister, count, [&](int64_t i, const uint32_t* words) { take(i, unit<W>(words)); });
+}
+
+template <class T, class N>
+T narrowed(N number) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
+    return T(static_cast<float>(number));
+  else
+    return static_cast<T>(number);
+}
+
+template <class T>
+void uniform(T* out, int64_t count, double low, double high, MersenneTwister& twister) {
+  using W = Wide<T>;
+  const W from = static_cast<W>(low), width = static_cast<W>(high) - from;
+  const W first = static_cast<W>(narrowed<T>(low)), end = static_cast<W>(narrowed<T>(high));
+  if (std::is_same_v<T, W> && from == 0 && width == 1)
+    return each_unit<W>(twister, count, [&](int64_t i, W u) { out[i] = narrowed<T>(u); });
+  each_unit<W>(twister, count, [&](int64_t i, W u) {
+    const T value = narrowed<T>(std::fma(u, width, from));
+    out[i] = static_cast<W>(value) == end ? narrowed<T>(first) : value;
+  });
+}
+
+/// Box and Muller (1958), on 8 pairs of numbers in [0, 1) that lie 8 apart.
+void normal_of_units(double* x, double mean, double std) {
+  for (int64_t i = 0; i < kPairs; ++i) {
+    const double radius = std::sqrt(-2 * std::log(1 - x[i]));
+    const double angle = 2 * std::numbers::pi * x[i + kPairs];
+    x[i] = std::fma(radius * std::cos(angle), std, mean);
+    x[i + kPairs] = std::fma(radius * std::sin(angle), std, mean);
+  }
+}
+
+/// The same by the kernels' polynomials, which take the numbers as the upper bits of words, the first of a
+/// pair counted down from 1.
+void normal_of_units(float* x, float mean, float std) {
+  for (int64_t i = 0; i < kPairs; ++i) {
+    const uint32_t radius_bits = static_cast<uint32_t>(static_cast<int32_t>((1 - x[i]) * 0x1p24f) - 1) << 8;
+    const uint32_t angle_bits = static_cast<uint32_t>(static_cast<int32_t>(x[i + kPairs] * 0x1p24f)) << 8;
+    const random::Pair pair = random::normal(radius_bits, angle_bits);
+    x[i] = pair.first * std + mean;
+    x[i + kPairs] = pair.second * std + mean;
+  }
+}
+
+/// 16 or more numbers: in groups of 16, of which the last one is drawn anew where it overlaps the one before.
+template <class T>
+void normal_in_groups(T* out, int64_t count, Wide<T> mean, Wide<T> std, MersenneTwister& twister) {
+  using W = Wide<T>;
+  const int64_t whole = count / kNormals * kNormals;
+  if constexpr (std::is_same_v<T, W>) {
+    each_unit<W>(twister, count, [&](int64_t i, W u) { out[i] = u; });
+    parallel_for(whole / kNormals, /*grain=*/64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) normal_of_units(out + i * kNormals, mean, std);
+    });
+  }
+  std::array<W, kNormals> group;
+  const auto draw_group = [&](int64_t at) {
+    each_unit<W>(twister, kNormals, [&](int64_t i, W u) { group[static_cast<size_t>(i)] = u; });
+    normal_of_units(group.data(), mean, std);
+    std::transform(group.begin(), group.end(), out + at, narrowed<T, W>);
+  };
+  if constexpr (!std::is_same_v<T, W>)
+    for (int64_t at = 0; at < whole; at += kNormals) draw_group(at);
+  if (whole != count) draw_group(count - kNormals);
+}
+
+double next_normal(MersenneTwister& twister) {
+  if (twister.next_normal) {
+    const double kept = *twister.next_normal;
+    twister.next_normal.reset();
+    return kept;
+  }
+  std::array<uint32_t, 4> words;
+  twister.fill(words);
+  const double radius = std::sqrt(-2 * std::log1p(-unit<double>(words.data() + 2)));
+  const double angle = 2 * std::numbers::pi * unit<double>(words.data());
+  twister.next_normal = radius * std::sin(angle);
+  return radius * std::cos(angle);
+}
+
+template <class T>
+void integers(T* out, int64_t count, const TorchDraw& draw, MersenneTwister& twister) {
+  const bool wide = draw.all_integers ? sizeof(T) == 8 : draw.range >= uint64_t{1} << 28;
+  each_word(twister, count, wide, [&]<class Word>(int64_t i, Word bits) {
+    const uint64_t offset = bits % static_cast<Word>(draw.range);
+    out[i] = narrowed<T>(static_cast<int64_t>(offset + static_cast<uint64_t>(draw.low)));
+  });
+}
+
+template <class T>
+void draw_numbers(T* out, int64_t count, const TorchDraw& draw, bool contiguous, MersenneTwister& twister) {
+  switch (draw.distribution) {
+    case Distribution::Integer:
+      return integers(out, count, draw, twister);
+    case Distribution::Bernoulli:
+      return each_unit<double>(twister, count,
+                               [&](int64_t i, double u) { out[i] = narrowed<T>(u < draw.a ? 1 : 0); });
+    default:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    throw_not_computable(dtype_of<T>());  // the operators have refused them
+  } else if (draw.distribution == Distribution::Uniform) {
+    uniform(out, count, draw.a, draw.b, twister);
+  } else if (draw.distribution == Distribution::Exponential) {
+    each_unit<double>(twister, count,
+                      [&](int64_t i, double u) { out[i] = narrowed<T>(-1 / draw.a * std::log(1 - u)); });
+  } else if (contiguous && count >= kNormals) {
+    normal_in_groups(out, count, static_cast<Wide<T>>(draw.a), static_cast<Wide<T>>(draw.b), twister);
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = narrowed<T>(next_normal(twister) * draw.b + draw.a);
+  }
+}
+
+/// Now, and at every replay of a step that is being recorded.
+void run_on_host(std::function<void()> action) {
+  if (step_recorder)
+    step_recorder->call(std::move(action));
+  else
+    action();
+}
+
+/// The dimensions from the largest stride to the smallest.
+Shape order_of_memory(const Tensor& x) {
+  Shape dims;
+  for (int64_t i = 0; i < x.dim(); ++i) dims.push_back(i);
+  std::stable_sort(dims.begin(), dims.end(), [&](int64_t i, int64_t j) { return x.stride(i) > x.stride(j); });
+  return dims;
+}
+
+}  // namespace
+
+bool draws_as_torch(const Generator& generator, Device device) {
+  return device.is_cpu() && generator.engine() == RandomEngine::MersenneTwister;
+}
+
+void draw_as_torch(const Tensor& x, const TorchDraw& draw, Generator generator) {
+  if (x.numel() == 0) return;
+  run_on_host([x = x.detach(), draw, generator]() mutable {
+    const bool contiguous = x.is_contiguous();
+    const Tensor in_order = contiguous ? x : x.permute(order_of_memory(x));
+    const Tensor dense =
+        contiguous ? x : empty_contiguous(in_order.shape(), x.numel(), x.dtype(), x.device());
+    generator.with_twister([&](MersenneTwister& twister) {
+      visit_dtype(x.dtype(), [&]<class T>() {
+        draw_numbers(static_cast<T*>(dense.data_ptr()), x.numel(), draw, contiguous, twister);
+      });
+    });
+    if (!contiguous) copy_elements(in_order, dense);
+  });
+}
+
+void permute_as_torch(const Tensor& x, Generator generator) {
+  run_on_host([x = x.detach(), generator]() mutable {
+    int64_t* order = static_cast<int64_t*>(x.data_ptr());
+    const int64_t count = x.numel();
+    std::iota(order, order + count, int64_t{0});
+    const bool wide = count >= std::numeric_limits<uint32_t>::max() / 20;
+    generator.with_twister([&](MersenneTwister& twister) {
+      each_word(twister, count - 1, wide, [&]<class Word>(int64_t i, Word bits) {
+        std::swap(order[i], order[i + static_cast<int64_t>(bits % static_cast<Word>(count - i))]);
+      });
+    });
+  });
+}
+
+}  // namespace tern::detail
