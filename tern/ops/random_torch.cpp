@@ -47,9 +47,8 @@ void each_number(MersenneTwister& twister, int64_t count, const Take& take) {
 template <class Take>
 void each_word(MersenneTwister& twister, int64_t count, bool wide, const Take& take) {
   if (wide)
-    each_number<2>(twister, count, [&](int64_t i, const uint32_t* words) {
-      take(i, uint64_t{words[0]} << 32 | words[1]);
-    });
+    each_number<2>(twister, count,
+                   [&](int64_t i, const uint32_t* words) { take(i, uint64_t{words[0]} << 32 | words[1]); });
   else
     each_number<1>(twister, count, [&](int64_t i, const uint32_t* words) { take(i, words[0]); });
 }

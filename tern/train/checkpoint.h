@@ -36,8 +36,8 @@ struct Checkpoint {
   bool awaits_test = false;  ///< the epoch after those is trained, but not tested and reported yet
   data::DataLoaderState data;
   std::vector<uint8_t> random = Generator().bytes();  ///< of the default generator: Generator::bytes()
-  ValueDict settings;           ///< what the caller wants to be the same when the run goes on
-  ValueDict info;               ///< what the caller wants to find again; may differ when the run goes on
+  ValueDict settings;  ///< what the caller wants to be the same when the run goes on
+  ValueDict info;      ///< what the caller wants to find again; may differ when the run goes on
   Averages::Sums epoch_sums;
   Averages::Sums interval_sums;
   std::vector<EpochReport> history;
