@@ -61,6 +61,17 @@ Tensor drawn(const char* op, IntArrayRef shape, DType dtype, const TensorOptions
   return detail::finish(std::move(x), options);
 }
 
+/// As `drawn`, with x's shape; PyTorch's numbers in the order of x's memory.
+Tensor drawn_like(const char* op, const Tensor& x, DType dtype, const TensorOptions& options,
+                  const Draw& draw, const MaybeGenerator& generator) {
+  if (x.is_contiguous() || !detail::draws_as_torch(generator ? *generator : default_generator(),
+                                                   options.device.value_or(x.device())))
+    return drawn(op, x.shape(), dtype, options, draw, generator);
+  Tensor like = detail::empty_in_order_of(x, dtype);
+  draw_into(like, draw, generator);
+  return detail::finish(contiguous(like), options);
+}
+
 Tensor& draw_in_place(const char* op, Tensor& x, const Draw& draw, const MaybeGenerator& generator) {
   check_in_place(op, x);
   draw_into(x, draw, generator);
@@ -178,14 +189,21 @@ Tensor randint(int64_t high, IntArrayRef shape, const TensorOptions& options,
 }
 
 Tensor rand_like(const Tensor& x, const TensorOptions& options, const MaybeGenerator& generator) {
-  return rand(x.shape(), detail::like(x, options), generator);
+  const TensorOptions like = detail::like(x, options);
+  const DType dtype = floating_dtype("rand_like", like);
+  return drawn_like("rand_like", x, dtype, like, uniform_draw("rand_like", 0, 1, dtype), generator);
 }
 Tensor randn_like(const Tensor& x, const TensorOptions& options, const MaybeGenerator& generator) {
-  return randn(x.shape(), detail::like(x, options), generator);
+  const TensorOptions like = detail::like(x, options);
+  const DType dtype = floating_dtype("randn_like", like);
+  return drawn_like("randn_like", x, dtype, like, normal_draw("randn_like", 0, 1, dtype), generator);
 }
 Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const TensorOptions& options,
                     const MaybeGenerator& generator) {
-  return randint(low, high, x.shape(), detail::like(x, options), generator);
+  const TensorOptions like = detail::like(x, options);
+  const DType dtype = like.dtype.value_or(DType::Int64);
+  return drawn_like("randint_like", x, dtype, like, integer_draw("randint_like", low, high, dtype),
+                    generator);
 }
 
 Tensor& uniform_(Tensor& x, double low, double high, const MaybeGenerator& generator) {
@@ -240,7 +258,7 @@ Tensor bernoulli(const Tensor& p, const MaybeGenerator& generator) {
                "bernoulli: expects 0 <= p <= 1 in every place, but found values from {} to {}", low, high);
   }
   DType dtype = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  Tensor u = rand(p.shape(), {.dtype = dtype, .device = p.device(), .requires_grad = false}, generator);
+  Tensor u = rand_like(p, {.dtype = dtype, .requires_grad = false}, generator);
   return cast(lt(u, p), p.dtype());
 }
 

@@ -123,8 +123,8 @@ Tensor apply_dropout(const Tensor& x, const DropoutArgs& mask) {
 
 /// 0 with probability p, else 1 / (1 - p).
 Tensor torch_mask(const Tensor& x, double p, const Generator& source) {
-  Tensor mask = zeros_like(x, {.requires_grad = false});
-  if (p == 1) return mask;
+  if (p == 1) return zeros_like(x, {.requires_grad = false});
+  Tensor mask = detail::empty_in_order_of(x, x.dtype());
   detail::draw_as_torch(mask, {.distribution = Distribution::Bernoulli, .a = 1 - p}, source);
   return div(mask, 1 - p);
 }

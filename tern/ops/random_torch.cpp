@@ -195,6 +195,16 @@ bool draws_as_torch(const Generator& generator, Device device) {
   return device.is_cpu() && generator.engine() == RandomEngine::MersenneTwister;
 }
 
+Tensor empty_in_order_of(const Tensor& x, DType dtype) {
+  const Shape order = order_of_memory(x);
+  Shape shape, back(order.size(), 0);
+  for (size_t i = 0; i < order.size(); ++i) {
+    shape.push_back(x.size(order[i]));
+    back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return empty_contiguous(shape, x.numel(), dtype, kCPU).permute(back);
+}
+
 void draw_as_torch(const Tensor& x, const TorchDraw& draw, Generator generator) {
   if (x.numel() == 0) return;
   run_on_host([x = x.detach(), draw, generator]() mutable {

@@ -23,6 +23,10 @@ struct TorchDraw {
 /// Whether a draw on `device` gives PyTorch's numbers: with a Mersenne Twister, on the CPU.
 bool draws_as_torch(const Generator& generator, Device device);
 
+/// A new tensor on the CPU of x's shape whose dimensions lie in memory in the order of x's, as PyTorch's
+/// `empty_like` makes it and draws follow.
+Tensor empty_in_order_of(const Tensor& x, DType dtype);
+
 /// Fills x, strided or not. In a recorded step every replay draws again.
 void draw_as_torch(const Tensor& x, const TorchDraw& draw, Generator generator);
 

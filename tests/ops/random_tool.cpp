@@ -45,6 +45,17 @@ const std::map<std::string, std::function<Tensor(const Draw&)>> kDraws = {
     {"randperm", [](const Draw& d) { return randperm(d.shape[0], d.options); }},
     {"bernoulli", [](const Draw& d) { return bernoulli(linspace(0, 1, d.shape[0], d.options)); }},
     {"dropout", [](const Draw& d) { return dropout(ones(d.shape, d.options), d.a); }},
+    {"strided_dropout",
+     [](const Draw& d) {
+       return dropout(ones(d.shape, d.options).permute({2, 0, 1}), d.a).contiguous();
+     }},
+    {"strided_bernoulli",
+     [](const Draw& d) {
+       return bernoulli(linspace(0, 1, d.shape[0] * d.shape[1], d.options).view(d.shape).t());
+     }},
+    {"strided_rand_like", [](const Draw& d) { return rand_like(strided(d)); }},
+    {"strided_randn_like", [](const Draw& d) { return randn_like(strided(d)); }},
+    {"strided_randint_like", [](const Draw& d) { return randint_like(strided(d), d.low(), d.high()); }},
     {"strided_uniform_",
      [](const Draw& d) {
        Tensor x = strided(d);
