@@ -258,7 +258,7 @@ Tensor bernoulli(const Tensor& p, const MaybeGenerator& generator) {
                "bernoulli: expects 0 <= p <= 1 in every place, but found values from {} to {}", low, high);
   }
   DType dtype = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  Tensor u = rand_like(p, {.dtype = dtype, .requires_grad = false}, generator);
+  Tensor u = rand(p.shape(), {.dtype = dtype, .device = p.device(), .requires_grad = false}, generator);
   return cast(lt(u, p), p.dtype());
 }
 

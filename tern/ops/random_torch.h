@@ -1,7 +1,7 @@
 // PyTorch's random numbers on the CPU: what its kernels there make of a Mersenne Twister's words, one number
 // after the other in the order of memory. As of version 2.15; PyTorch with MKL on Intel's processors draws
-// Bernoulli and exponential numbers from MKL instead, and older versions made 16-bit floats and integers of
-// wide ranges otherwise. The words are core/mersenne_twister.h's.
+// Bernoulli and exponential numbers from MKL instead, and older versions made 16-bit floats, integers of
+// wide ranges and masks of strided dropout otherwise. The words are core/mersenne_twister.h's.
 #pragma once
 
 #include "tern/core/generator.h"

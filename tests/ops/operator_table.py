@@ -31,7 +31,7 @@ NOT_ROWS = {
     "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "clamp_inside"},  # parts of operators
     "tern/ops/random.h": {"get_rng_state"},                   # tests/ops/random_torch_test.cpp, random_in_torch.py
-    "tern/ops/random_torch.h": {"draws_as_torch"},
+    "tern/ops/random_torch.h": {"draws_as_torch", "empty_in_order_of"},
     "tern/ops/creation.h": {"tensor_of", "checked_scalar"},   # parts of tensor()
     "tern/ops/creation_checks.h": {"make", "finish", "fits"}, # parts of operators
 }
