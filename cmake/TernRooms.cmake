@@ -1,28 +1,6 @@
 # tern_room(): declares one room of the library as a CMake target that sees only what it may see.
 # The list of rooms stands in tern/CMakeLists.txt; scripts/check_includes enforces the same rule on #include lines.
 
-# Sanitizers make compiling long. Headers from outside are parsed once, but for rooms with a compiler option of their own; the
-# release does without, and shows a file that includes less than it uses. With AddressSanitizer only the readers of files, whose
-# tests run longest, and what they are made of are optimized.
-function(tern_compile_quickly name room)
-  set(headers <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <span> <string> <string_view> <unordered_map>
-              <variant> <vector>)
-  if(room MATCHES "^(base|backends/cpu)$")
-    return()
-  endif()
-  set(first device)
-  if(room MATCHES "^(core|io)$")
-    set(first core)
-  elseif(TERN_SANITIZE MATCHES "address")
-    target_compile_options(${name} PRIVATE -O0)
-  endif()
-  if(room STREQUAL first)
-    target_precompile_headers(${name} PRIVATE ${headers})
-  else()
-    target_precompile_headers(${name} REUSE_FROM tern_${first})
-  endif()
-endfunction()
-
 # tern_room(<room> [SEES <room>...] [USES <third-party target>...] [PLUGIN <name>])
 # Creates `tern_<room>` (slashes become underscores) from every .cpp below tern/<room>/: an OBJECT library, or an
 # INTERFACE library while the room has headers only. USES is not handed on to the rooms that see this one, but
@@ -47,9 +25,6 @@ function(tern_room room)
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
     target_compile_definitions(${name} PRIVATE TERN_VERSION="${PROJECT_VERSION}")
     target_link_libraries(${name} PRIVATE tern_warnings ${arg_USES})
-    if(TERN_SANITIZE)
-      tern_compile_quickly(${name} ${room})
-    endif()
     set(kind PUBLIC)
     set_property(GLOBAL APPEND PROPERTY TERN_OBJECTS ${name})
   else()
