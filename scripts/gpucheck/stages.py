@@ -224,7 +224,7 @@ def operators(check):
     script = check.root / "tests/ops/operator_table.py"
 
     def family(name):
-        outcome = check.program("operators", name, [check.python, script, "--real", "--family", name], {})
+        outcome = check.program("operators", name, [check.python, script, "--on", "simulated" if check.simulated else "gpu", "--family", name], {})
         counts = re.search(r"(\d+) passed, (\d+) failed", outcome.text)
         found = [failure(*line[len("FAILED on "):].split(": ", 1)) for line in outcome.text.splitlines() if line.startswith("FAILED on ")]
         found = [failure(each["text"].split("(")[0], each["text"]) for each in found]
@@ -457,7 +457,8 @@ def sanitizer(check):
             label = f"{tool}-{test.removeprefix('test_')}"
             wrapper = [program, "--tool", tool, "--print-limit", "20", "--error-exitcode", "99", *extra]
             limit = check.left() / (2 * len(SANITIZED) - len(parts)) * 1.5
-            result = check.tests("sanitizer", test.removeprefix("test_"), {"TERN_TEST_DEVICE": "cuda:0" if i else None}, limit, only, wrapper, label, silent_s=600)
+            environment = {"TERN_TEST_DEVICE": "cuda:0" if i else None, "TERN_NO_CUDA_MEMORY_CACHING": "1" if tool == "memcheck" else None}
+            result = check.tests("sanitizer", test.removeprefix("test_"), environment, limit, only, wrapper, label, silent_s=600)
             text = check.log("sanitizer", label).read_text(errors="replace")
             counts = [int(n) for n in re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)]
             findings = [line.strip("= ") for line in text.splitlines() if line.startswith("=========") and ("Invalid" in line or "hazard" in line or "Error" in line)]

@@ -117,9 +117,12 @@ struct CachingAllocator::State {
       if (!pending.empty()) [[unlikely]]
         release_done();
       Pool& pool = pool_of(stream, step);
-      block = nbytes <= kLargestSmall
-                  ? take_small(pool, size_class(nbytes))
-                  : take_large(pool, (nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);
+      if (source.segment_granularity() == 1) [[unlikely]]
+        block = take_large(pool, std::max<size_t>(nbytes, 1));
+      else if (nbytes <= kLargestSmall)
+        block = take_small(pool, size_class(nbytes));
+      else
+        block = take_large(pool, (nbytes + kLargeRounding - 1) / kLargeRounding * kLargeRounding);
       if (block == nullptr) throw_out_of_memory(nbytes);
       counters.allocated += block->nbytes;
       counters.max_allocated = std::max(counters.max_allocated, counters.allocated);

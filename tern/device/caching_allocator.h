@@ -19,6 +19,7 @@ class MemorySource {
   virtual void* allocate_segment(size_t nbytes) noexcept = 0;
   /// Waits until work that the device was given no longer uses the segment.
   virtual void free_segment(void* segment, size_t nbytes) noexcept = 0;
+  /// 1: every block is a segment of its own, of just its size, so that a tool sees where one ends.
   virtual size_t segment_granularity() const noexcept = 0;
   /// Bytes of free memory that may stay cached; beyond it whole free segments go back.
   virtual size_t cache_limit() const noexcept = 0;

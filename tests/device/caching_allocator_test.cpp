@@ -21,18 +21,19 @@ constexpr size_t kMiB = size_t{1} << 20;
 /// Gives segments up to a limit, and counts.
 class LimitedSource final : public MemorySource {
  public:
-  explicit LimitedSource(size_t limit, size_t cached = ~size_t{0}) : limit_(limit), cached_(cached) {}
+  explicit LimitedSource(size_t limit, size_t cached = ~size_t{0}, size_t granularity = 2 * kMiB)
+      : limit_(limit), cached_(cached), granularity_(granularity) {}
   void* allocate_segment(size_t nbytes) noexcept override {
     EXPECT_EQ(nbytes % segment_granularity(), 0u);
     if (held + nbytes > limit_) return nullptr;
     held += nbytes;
-    return std::aligned_alloc(4096, nbytes);
+    return std::aligned_alloc(4096, (nbytes + 4095) / 4096 * 4096);
   }
   void free_segment(void* segment, size_t nbytes) noexcept override {
     held -= nbytes;
     std::free(segment);
   }
-  size_t segment_granularity() const noexcept override { return 2 * kMiB; }
+  size_t segment_granularity() const noexcept override { return granularity_; }
   size_t cache_limit() const noexcept override { return cached_; }
 
   size_t held = 0;
@@ -40,6 +41,7 @@ class LimitedSource final : public MemorySource {
  private:
   size_t limit_;
   size_t cached_;
+  size_t granularity_;
 };
 
 TEST(CachingAllocator, BlocksAreAlignedAndTheirOwn) {
@@ -134,6 +136,17 @@ TEST(CachingAllocator, KeepsNoMoreThanTheLimit) {
   CachingAllocator allocator(source, kCPU);
   { Storage a = allocator.allocate(10 * kMiB), b = allocator.allocate(2 * kMiB); }
   EXPECT_LE(source.held, 4 * kMiB);
+}
+
+TEST(CachingAllocator, WithoutCachingEveryBlockIsASegmentOfItsSize) {
+  LimitedSource source(256 * kMiB, /*cached=*/0, /*granularity=*/1);
+  CachingAllocator allocator(source, kCPU);
+  for (size_t nbytes : {size_t{0}, size_t{1}, size_t{100}, 3 * kMiB + 1}) {
+    const Storage block = allocator.allocate(nbytes);
+    EXPECT_EQ(source.held, std::max<size_t>(nbytes, 1));
+    EXPECT_EQ(allocator.stats().reserved, source.held);
+  }
+  EXPECT_EQ(source.held, 0u);
 }
 
 TEST(CachingAllocator, OutOfMemorySaysAllAndTheProcessGoesOn) {

@@ -166,7 +166,7 @@ def main():
     torch.manual_seed(0)
     wanted = set(sys.argv[1:])
     begin = time.monotonic()
-    cases, problems = {"cpu": [], "cuda:0": []}, []
+    cases, problems = {"cpu": [], "simulated": []}, []
     for row in (row for family in FAMILIES for row in family.ROWS):
         if wanted and row.name not in wanted or driver.VERSION < row.since:
             continue
@@ -187,11 +187,11 @@ def main():
                 if (not mixed or row.name in ON_CPU) and (driver.VERSION >= (2, 0) or row.name not in SINCE_2):
                     cases["cpu"].append(cpu_case(row, args))
                 if not mixed or row.name in ON_CUDA:
-                    cases["cuda:0"].append(cuda_case(row, args, problems))
+                    cases["simulated"].append(cuda_case(row, args, problems))
     failed = 0
     for device, those in cases.items():
         those = [case for case in those if case is not None]
-        texts = list(problems) if device == "cuda:0" else []
+        texts = list(problems) if device == "simulated" else []
         for case, result in zip(those, driver.run_tool(tool, those, device)):
             text = "crashed: " + result["crash"] if "crash" in result else driver.verdict(case, result)
             if text:

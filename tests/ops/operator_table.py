@@ -1,8 +1,9 @@
 # The operator table: every public operator of tern/ops has a row that compares its values and gradients with PyTorch's over
-# dtypes, shapes, layouts and special values, on the CPU and on a simulated GPU. Rows are in tests/support/operator_rows/, one module for each family; Tern's
-# side is the helper program operator_tool.cpp, named by TERN_OPERATOR_TOOL.
+# dtypes, shapes, layouts and special values, on the CPU, on a simulated GPU and, where it is built (TERN_EMULATED_PLUGIN), with the
+# CUDA backend's kernels on the CUDA emulator. Rows are in tests/support/operator_rows/, one module for each family; Tern's side is
+# the helper program operator_tool.cpp, named by TERN_OPERATOR_TOOL.
 #   operator_table.py [NAME...]   runs the rows of these operators only
-#   --real                        on the machine's GPU, as cuda:0, and neither on the CPU nor on a simulated one
+#   --on DEVICE                   there only: cpu, simulated, emulated, or gpu (the machine's own, which is never chosen by itself)
 #   --family NAME                 runs this family only, and looks for no operators without a row
 
 import argparse
@@ -19,7 +20,7 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 from operator_rows import creation, driver, index, method, network, pointwise, reduce, shape  # noqa: E402
 
-DEVICES = ("cpu", "cuda:0")
+DEVICES = ("cpu", "simulated", "emulated", "gpu")
 FAMILIES = (pointwise, reduce, shape, index, network, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
@@ -64,11 +65,12 @@ def main():
         sys.exit(77)
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--real", action="store_true")
+    parser.add_argument("--on", choices=DEVICES)
     parser.add_argument("--family", choices=[family.__name__.rpartition(".")[2] for family in FAMILIES])
     options = parser.parse_args()
     wanted = set(options.names)
-    devices = ("cuda:0",) if options.real else DEVICES
+    emulated = ("emulated",) if os.environ.get("TERN_EMULATED_PLUGIN") else ()
+    devices = (options.on,) if options.on else ("cpu", "simulated", *emulated)
     begin = time.monotonic()
     rows = [row for family in FAMILIES for row in family.ROWS]
     without = [] if options.family else sorted(public_operators() - {row.name for row in rows})
@@ -79,7 +81,7 @@ def main():
         if options.family not in (None, family.__name__.rpartition(".")[2]):
             continue
         chosen = [row for row in family.ROWS if not wanted or row.name in wanted]
-        a, b, c = driver.run_rows(chosen, tool, devices, limit=1000 if wanted else 3, real=options.real)
+        a, b, c = driver.run_rows(chosen, tool, devices, limit=1000 if wanted else 3)
         passed, failed, unanswered = passed + a, failed + b, unanswered + c
     print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(devices)}, {passed} passed, {failed} failed "
           f"({unanswered} that PyTorch does not compute) in {time.monotonic() - begin:.1f} s")

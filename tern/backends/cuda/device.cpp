@@ -44,10 +44,4 @@ CudaStream& CudaDevice::make_stream(uint16_t id) {
   return *owned_[id];
 }
 
-void start_kernel(const LaunchContext& context, const void* kernel, dim3 grid, dim3 block, size_t shared,
-                  void** args) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  TERN_CUDA_CALL(cudaLaunchKernel(kernel, grid, block, args, shared, stream_of(context.stream).handle()));
-}
-
 }  // namespace tern::cuda_backend

@@ -52,11 +52,6 @@ class CudaDevice {
 /// The stream of a launch.
 CudaStream& stream_of(Stream stream);
 
-/// Starts a kernel on the stream of a launch, whose GPU is the current one; `args` points to its arguments.
-/// An empty grid does nothing.
-void start_kernel(const LaunchContext& context, const void* kernel, dim3 grid, dim3 block, size_t shared,
-                  void** args);
-
 /// The names of the last kernels of a stream; empty where there are none.
 std::string recent_kernels(Stream stream);
 

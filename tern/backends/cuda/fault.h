@@ -3,8 +3,6 @@
 // the host throws at the next wait. Unlike an assertion on the device this leaves the GPU usable.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
 
 namespace tern::cuda_backend {
@@ -17,23 +15,13 @@ enum class FaultKind : int32_t {
   NotProbability,  ///< an input of binary cross entropy outside [0, 1]
 };
 
-/// The mailbox. A kernel writes the first fault that it finds; the host reads after a wait.
+/// The mailbox. A kernel writes the first fault that it finds (kernels/report.cuh); the host reads after a
+/// wait.
 struct Fault {
   int kind;        ///< FaultKind
   const char* op;  ///< a literal of the host's, never read on the device
   int64_t value, size, dim;
 };
-
-#if defined(__CUDACC__)
-__device__ inline void report(Fault* fault, FaultKind kind, const char* op, int64_t value = 0,
-                              int64_t size = 0, int64_t dim = 0) {
-  if (atomicCAS_system(&fault->kind, 0, static_cast<int>(kind)) != 0) return;
-  fault->op = op;
-  fault->value = value;
-  fault->size = size;
-  fault->dim = dim;
-}
-#endif
 
 /// Throws what the mailbox says and empties it; nothing where it is empty. All work that may write to it is
 /// done.

@@ -5,12 +5,14 @@
 
 #include "tern/backends/cuda/check.h"
 #include "tern/base/check.h"
+#include "tern/base/env.h"
 #include "tern/device/registry.h"
 
 namespace tern::cuda_backend {
 
 DeviceMemory::DeviceMemory(int index, PhysicalGpu& gpu, int parts)
     : gpu_(gpu),
+      caches_(env_int("TERN_NO_CUDA_MEMORY_CACHING", 0, 1).value_or(0) == 0),
       share_(gpu.properties().totalGlobalMem / static_cast<size_t>(parts)),
       shared_(parts > 1),
       allocator_(*this, Device(DeviceType::CUDA, index)) {}

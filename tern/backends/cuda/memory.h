@@ -22,11 +22,12 @@ class DeviceMemory final : MemorySource {
  private:
   void* allocate_segment(size_t nbytes) noexcept override;
   void free_segment(void* segment, size_t nbytes) noexcept override;
-  size_t segment_granularity() const noexcept override { return size_t{2} << 20; }
-  size_t cache_limit() const noexcept override { return ~size_t{0}; }
+  size_t segment_granularity() const noexcept override { return caches_ ? size_t{2} << 20 : 1; }
+  size_t cache_limit() const noexcept override { return caches_ ? ~size_t{0} : 0; }
   std::shared_ptr<EventRecord> fence(Stream stream) override;
 
   PhysicalGpu& gpu_;
+  const bool caches_;
   const size_t share_;
   const bool shared_;
   std::atomic<size_t> used_{0};

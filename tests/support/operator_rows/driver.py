@@ -261,20 +261,26 @@ def verdict_on_gradients(case, gradients, tolerance):
     return None
 
 
-def run_tool(tool, cases, device, real=False):
-    """Tern's results on a device; GPUs are simulated, unless `real`. When the program fails, the cases are halved until the one at
-    fault is found; after an error that ends all use of a real GPU, the rest goes on in a new process."""
+def environment_of(device):
+    """What makes the helper program run on a device: cpu, a simulated GPU, one whose kernels the CUDA emulator runs, or a real gpu."""
+    return {
+        "cpu": {"TERN_TEST_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": "", "TERN_SIM_GPUS": "0"},
+        "simulated": {"TERN_TEST_DEVICE": "cuda:0", "TERN_SIM_GPUS": "1"},
+        "emulated": {"TERN_TEST_DEVICE": "cuda:0", "TERN_CUDA_PLUGIN": os.environ.get("TERN_EMULATED_PLUGIN", "")},
+        "gpu": {"TERN_TEST_DEVICE": "cuda:0"},
+    }[device]
+
+
+def run_tool(tool, cases, device):
+    """Tern's results on a device. When the program fails, the cases are halved until the one at fault is found; after an error that
+    ends all use of a real GPU, the rest goes on in a new process."""
     if not cases:
         return []
     process = results = None
     with tempfile.TemporaryDirectory(prefix="tern-operators-") as folder:
         request, output = pathlib.Path(folder) / "request.pt", pathlib.Path(folder) / "results.pt"
         torch.save([case.request() for case in cases], request)
-        environment = {**os.environ, "TERN_TEST_DEVICE": device}
-        if not real:
-            environment["TERN_SIM_GPUS"] = "0" if device == "cpu" else "1"
-        elif device == "cpu":
-            environment["CUDA_VISIBLE_DEVICES"] = ""
+        environment = {**os.environ, **environment_of(device)}
         try:
             process = subprocess.run([tool, str(request), str(output)], capture_output=True, text=True, env=environment,
                                      timeout=TIMEOUT_S)
@@ -287,14 +293,14 @@ def run_tool(tool, cases, device, real=False):
         sticky = [i for i, result in enumerate(results) if STICKY in result.get("error", "")]
         if not sticky or sticky[0] + 1 == len(cases):
             return results
-        return results[:sticky[0] + 1] + run_tool(tool, cases[sticky[0] + 1:], device, real)
+        return results[:sticky[0] + 1] + run_tool(tool, cases[sticky[0] + 1:], device)
     if len(cases) == 1:
         return [{"outputs": [], "requires_grad": [], "grads": [], "crash": failure}]
     middle = len(cases) // 2
-    return run_tool(tool, cases[:middle], device, real) + run_tool(tool, cases[middle:], device, real)
+    return run_tool(tool, cases[:middle], device) + run_tool(tool, cases[middle:], device)
 
 
-def run_rows(rows, tool, devices, limit=3, real=False):
+def run_rows(rows, tool, devices, limit=3):
     """Prints a line for each case that fails (at most `limit` for a row); returns (passed, failed, without an answer).
     Each case counts once for each device."""
     torch.manual_seed(0)
@@ -317,7 +323,7 @@ def run_rows(rows, tool, devices, limit=3, real=False):
                 cases.append(case)
     failed = {}
     for device in devices:
-        for case, result in zip(cases, run_tool(tool, cases, device, real)):
+        for case, result in zip(cases, run_tool(tool, cases, device)):
             text = "crashed: " + result["crash"] if "crash" in result else verdict(case, result)
             if text:
                 failed.setdefault(case.row.name, []).append(f"FAILED on {device}: {case.text()}: {text}")

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tern/backends/cuda/kernels/pointwise.cuh"
+#include "tern/backends/cuda/kernels/report.cuh"
 
 namespace tern::cuda_backend {
 

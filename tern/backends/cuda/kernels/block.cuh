@@ -7,6 +7,7 @@
 namespace tern::cuda_backend {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
+inline constexpr unsigned kColumnThreads = 256;  // of a block for columns
 
 /// The value of the lane whose number differs by `mask`; of any type of whole words.
 template <class T>
@@ -19,6 +20,20 @@ __device__ __forceinline__ T shuffle_xor(T value, int mask) {
   for (int i = 0; i < kWords; ++i) words[i] = __shfl_xor_sync(kAllLanes, words[i], mask);
   memcpy(&value, words, sizeof value);
   return value;
+}
+
+/// The sum of f(first), f(first + step), ... below `end`, as four sums: shorter chains of roundings, and
+/// loads that do not wait for each other.
+template <class C, class F>
+__device__ __forceinline__ C sum_of(int64_t first, int64_t end, int64_t step, const F& f) {
+  C sums[4] = {};
+  int64_t i = first;
+  for (; i + 3 * step < end; i += 4 * step) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) sums[k] += f(i + k * step);
+  }
+  for (; i < end; i += step) sums[0] += f(i);
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 /// Over groups of `width` lanes (a power of two up to 32) of a whole warp; every lane gets the result.
@@ -35,7 +50,7 @@ __device__ __forceinline__ T warp_reduce(T value, const Op& op, int width = 32) 
 /// Over the whole one-dimensional block, of whole warps; every thread gets the result.
 template <class T, class Op>
 __device__ __forceinline__ T block_reduce(T value, const Op& op) {
-  __shared__ alignas(16) unsigned char shared[32 * sizeof(T)];
+  alignas(16) __shared__ unsigned char shared[32 * sizeof(T)];
   T* partial = reinterpret_cast<T*>(shared);
   value = warp_reduce(value, op);
   const int warps = blockDim.x / 32;
@@ -46,6 +61,34 @@ __device__ __forceinline__ T block_reduce(T value, const Op& op) {
   T result = partial[0];
   for (int w = 1; w < warps; ++w) result = op(result, partial[w]);
   return result;
+}
+
+/// Blocks for columns, whose threads along x have neighbouring columns and those along y share one: as many
+/// along y as `size` elements of a column are worth.
+inline dim3 column_block(int64_t columns, int64_t size) {
+  unsigned x = 1, y = 1;
+  while (x < 32 && x < columns) x *= 2;
+  while (x * y < kColumnThreads && y * 8 <= size) y *= 2;
+  return {kColumnThreads / y, y};
+}
+
+/// Over the threads along y, whose number is a power of two; all of them get the result.
+template <class T, class Op>
+__device__ __forceinline__ T column_reduce(T value, const Op& op) {
+  alignas(16) __shared__ unsigned char shared[kColumnThreads * sizeof(T)];
+  if (blockDim.y == 1) return value;
+  T* column = reinterpret_cast<T*>(shared) + threadIdx.x;
+  __syncthreads();  // an earlier call may still be read
+  column[threadIdx.y * blockDim.x] = value;
+  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.y < half) {
+      T* mine = column + threadIdx.y * blockDim.x;
+      *mine = op(*mine, mine[half * blockDim.x]);
+    }
+  }
+  __syncthreads();
+  return *column;
 }
 
 struct Plus {

@@ -4,6 +4,7 @@
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
 #include "tern/backends/cuda/kernels/offsets.cuh"
+#include "tern/backends/cuda/kernels/report.cuh"
 #include "tern/kernels/index.h"
 
 namespace tern::cuda_backend {

@@ -30,9 +30,10 @@ inline unsigned blocks(int64_t count) {
 template <class... P>
 void start(const LaunchContext& context, dim3 grid, dim3 block, size_t shared, void (*kernel)(P...),
            const std::type_identity_t<P>&... args) {
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
   const void* pointers[] = {&args...};
-  start_kernel(context, reinterpret_cast<const void*>(kernel), grid, block, shared,
-               const_cast<void**>(pointers));
+  TERN_CUDA_CALL(cudaLaunchKernel(kernel, grid, block, const_cast<void**>(pointers), shared,
+                                  stream_of(context.stream).handle()));
 }
 
 /// Elements that one kernel can number with 31 bits.

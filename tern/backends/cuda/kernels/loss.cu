@@ -8,6 +8,7 @@
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/report.cuh"
 #include "tern/kernels/math.h"
 
 namespace tern::cuda_backend {

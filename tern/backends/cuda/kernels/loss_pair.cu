@@ -3,6 +3,7 @@
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/report.cuh"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/math.h"
 

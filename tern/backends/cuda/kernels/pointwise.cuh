@@ -144,6 +144,24 @@ void map2(const LaunchContext& context, const BinaryArgs& args, F f) {
   });
 }
 
+/// A number as an integer dtype holds it.
+inline int64_t wrapped(DType dtype, int64_t x) {
+  switch (dtype) {
+    case DType::UInt8:
+      return static_cast<uint8_t>(x);
+    case DType::Int8:
+      return static_cast<int8_t>(x);
+    case DType::Int16:
+      return static_cast<int16_t>(x);
+    case DType::Int32:
+      return static_cast<int32_t>(x);
+    case DType::Bool:
+      return x != 0;
+    default:
+      return x;
+  }
+}
+
 /// Integers and bool, computed in int64: wrapping when they are stored gives what narrower arithmetic gives.
 template <bool to_bool, class F>
 void map1_integers(const LaunchContext& context, const UnaryArgs& args, F f) {
@@ -158,8 +176,8 @@ void map2_integers(const LaunchContext& context, const BinaryArgs& args, F f) {
   for_pieces(args.geometry, [&](const Geometry<3>& g, const int64_t(&by)[3]) {
     start(context, blocks(ceil_div(g.numel, kBlock * kPerThread)), kBlock, 0, map2_any<int64_t, F>,
           args.dtype, moved(args.out, by[0], to_bool ? DType::Bool : args.dtype),
-          moved(args.a, by[1], args.dtype), moved(args.b, by[2], args.dtype), args.scalar.integer,
-          static_cast<uint32_t>(g.numel), Offsets<3>(g), f);
+          moved(args.a, by[1], args.dtype), moved(args.b, by[2], args.dtype),
+          wrapped(args.dtype, args.scalar.integer), static_cast<uint32_t>(g.numel), Offsets<3>(g), f);
   });
 }
 

@@ -3,7 +3,8 @@
 // alone, and so does every rounding.
 //
 // An operation has: Acc (a plain struct or number), identity(), map(x, i) of element i of the reduced ones,
-// combine(a, b) where a's elements come before b's if pieces are whole, and store(k, acc) of output k.
+// combine(a, b), and store(k, acc) of output k. One that has begin(x) is told the first element of the output
+// that it is used for.
 #pragma once
 
 #include "tern/backends/cuda/kernels/block.cuh"
@@ -48,17 +49,62 @@ __device__ __forceinline__ Compute<T> element(DType dtype, const void* in, int64
     return widen(static_cast<const T*>(in)[i]);
 }
 
+/// Chains of a thread's elements: several where an accumulator is small, so that roundings add up less and
+/// loads do not wait for each other.
+template <class Acc>
+inline constexpr int kChains = sizeof(Acc) <= 8 ? 4 : 1;
+
+template <class Op>
+struct Chains {
+  using Acc = typename Op::Acc;
+  static constexpr int kCount = kChains<Acc>;
+  const Op& op;
+  Acc accs[kCount];
+
+  __device__ __forceinline__ explicit Chains(const Op& op_) : op(op_) {
+#pragma unroll
+    for (int c = 0; c < kCount; ++c) accs[c] = op.identity();
+  }
+  __device__ __forceinline__ void take(int chain, const Acc& x) {
+    accs[chain % kCount] = op.combine(accs[chain % kCount], x);
+  }
+  /// Takes `f(i)` for first, first + step, ... below `end`.
+  template <class F>
+  __device__ __forceinline__ void take_all(int64_t first, int64_t end, int64_t step, const F& f) {
+    int64_t i = first;
+    for (; i + (kCount - 1) * step < end; i += kCount * step) {
+#pragma unroll
+      for (int c = 0; c < kCount; ++c) take(c, f(i + c * step));
+    }
+    for (; i < end; i += step) take(0, f(i));
+  }
+  __device__ __forceinline__ Acc result() const {
+    Acc acc = accs[0];
+#pragma unroll
+    for (int c = 1; c < kCount; ++c) acc = op.combine(acc, accs[c]);
+    return acc;
+  }
+};
+
+/// The operation for the output whose first element this is.
+template <class Op, class C>
+__device__ __forceinline__ void begin_output(Op& op, C first) {
+  if constexpr (requires { op.begin(first); }) op.begin(first);
+}
+
 /// Output k is reduced by the threads of one row of the block, along x; pieces are numbered by blockIdx.y.
 template <class T, class Op>
 __global__ void __launch_bounds__(kBlock) reduce_rows(DType dtype, const void* in, Walk kept, Walk reduced,
                                                       bool dense, int64_t piece, void* partial, Op op) {
   using Acc = typename Op::Acc;
-  __shared__ alignas(16) unsigned char shared[kBlock * sizeof(Acc)];
+  alignas(16) __shared__ unsigned char shared[kBlock * sizeof(Acc)];
   const int64_t k = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   const int64_t begin = blockIdx.y * piece, end = min(begin + piece, reduced.numel);
-  Acc acc = op.identity();
+  if (k < kept.numel && reduced.numel > 0) begin_output(op, element<T>(dtype, in, kept.at(k)));
+  Chains<Op> chains(op);
   if (k < kept.numel) {
     const int64_t base = kept.at(k);
+    const auto number = [&](int64_t i) { return op.map(element<T>(dtype, in, base + reduced.at(i)), i); };
     if (dense && !std::is_same_v<T, int64_t>) {
       constexpr int kN = kPack<T>;
       const T* x = static_cast<const T*>(in) + base;
@@ -66,15 +112,14 @@ __global__ void __launch_bounds__(kBlock) reduce_rows(DType dtype, const void* i
       for (int64_t i = begin + threadIdx.x * kN; i < whole; i += blockDim.x * kN) {
         const auto pack = *reinterpret_cast<const Pack<T, kN>*>(x + i);
 #pragma unroll
-        for (int j = 0; j < kN; ++j) acc = op.combine(acc, op.map(widen(pack.at[j]), i + j));
+        for (int j = 0; j < kN; ++j) chains.take(j, op.map(widen(pack.at[j]), i + j));
       }
-      for (int64_t i = whole + threadIdx.x; i < end; i += blockDim.x)
-        acc = op.combine(acc, op.map(widen(x[i]), i));
+      for (int64_t i = whole + threadIdx.x; i < end; i += blockDim.x) chains.take(0, number(i));
     } else {
-      for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x)
-        acc = op.combine(acc, op.map(element<T>(dtype, in, base + reduced.at(i)), i));
+      chains.take_all(begin + threadIdx.x, end, blockDim.x, number);
     }
   }
+  Acc acc = chains.result();
   const auto combine = [&](const Acc& a, const Acc& b) { return op.combine(a, b); };
   acc = warp_reduce(acc, combine, min(blockDim.x, 32u));
   if (blockDim.x > 32) {
@@ -99,15 +144,17 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
     reduce_columns(DType dtype, const void* in, Walk kept, Walk reduced, int64_t piece, void* partial,
                    Op op) {
   using Acc = typename Op::Acc;
-  __shared__ alignas(16) unsigned char shared[kColumns * kColumnRows * sizeof(Acc)];
+  alignas(16) __shared__ unsigned char shared[kColumns * kColumnRows * sizeof(Acc)];
   const int64_t k = int64_t{blockIdx.x} * kColumns + threadIdx.x;
   const int64_t begin = blockIdx.y * piece, end = min(begin + piece, reduced.numel);
-  Acc acc = op.identity();
+  if (k < kept.numel && reduced.numel > 0) begin_output(op, element<T>(dtype, in, kept.at(k)));
+  Chains<Op> chains(op);
   if (k < kept.numel) {
     const int64_t base = kept.at(k);
-    for (int64_t i = begin + threadIdx.y; i < end; i += kColumnRows)
-      acc = op.combine(acc, op.map(element<T>(dtype, in, base + reduced.at(i)), i));
+    chains.take_all(begin + threadIdx.y, end, kColumnRows,
+                    [&](int64_t i) { return op.map(element<T>(dtype, in, base + reduced.at(i)), i); });
   }
+  Acc acc = chains.result();
   Acc* column = reinterpret_cast<Acc*>(shared) + threadIdx.x;
   column[threadIdx.y * kColumns] = acc;
   __syncthreads();
@@ -125,10 +172,9 @@ __global__ void combine_pieces(const void* partial, int64_t outputs, int pieces,
   using Acc = typename Op::Acc;
   const int64_t k = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   const Acc* mine = static_cast<const Acc*>(partial) + k * pieces;
-  Acc acc = op.identity();
-  if (k < outputs)
-    for (int i = threadIdx.x % 32; i < pieces; i += 32) acc = op.combine(acc, mine[i]);
-  acc = warp_reduce(acc, [&](const Acc& a, const Acc& b) { return op.combine(a, b); });
+  Chains<Op> chains(op);
+  if (k < outputs) chains.take_all(threadIdx.x % 32, pieces, 32, [&](int64_t i) { return mine[i]; });
+  const Acc acc = warp_reduce(chains.result(), [&](const Acc& a, const Acc& b) { return op.combine(a, b); });
   if (k < outputs && threadIdx.x % 32 == 0) op.store(k, acc);
 }
 

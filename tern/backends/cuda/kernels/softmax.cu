@@ -1,5 +1,5 @@
 // Softmax, log-softmax and logsumexp along rows that lie dense (a warp for short rows, a block for long
-// ones), and along other dimensions (a thread for each column; neighbours read neighbouring elements).
+// ones), and along other dimensions (threads side by side have neighbouring columns).
 // Gradients are in softmax_backward.cu.
 #include "tern/kernels/softmax.h"
 
@@ -13,7 +13,7 @@
 namespace tern::cuda_backend {
 namespace {
 
-/// log(sum) + maximum; a row whose maximum is infinite has it as its result.
+/// log(sum) + maximum; a row whose maximum is infinite or NaN has it as its result.
 template <class C>
 __device__ C log_sum_exp(C maximum, C sum) {
   return maximum - maximum == C(0) ? maximum + math::log(sum) : maximum;
@@ -43,7 +43,7 @@ __global__ void softmax_short(SoftmaxArgs args) {
   for (int k = 0; k < kItems; ++k) {
     const int i = lane + 32 * k;
     x[k] = i < size ? widen(in[i]) : kLowest;
-    maximum = x[k] > maximum ? x[k] : maximum;
+    maximum = Larger()(maximum, x[k]);
   }
   maximum = warp_reduce(maximum, Larger());
   C sum = C(0);
@@ -69,14 +69,10 @@ __global__ void softmax_long(SoftmaxArgs args) {
   const int64_t row = blockIdx.x, size = args.shape.size;
   const T* in = static_cast<const T*>(args.in) + row * size;
   C maximum = -std::numeric_limits<C>::infinity();
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const C x = widen(in[i]);
-    maximum = x > maximum ? x : maximum;
-  }
+  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) maximum = Larger()(maximum, widen(in[i]));
   maximum = block_reduce(maximum, Larger());
-  C sum = C(0);
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) sum += math::exp(widen(in[i]) - maximum);
-  sum = block_reduce(sum, Plus());
+  const auto power = [&](int64_t i) { return math::exp(widen(in[i]) - maximum); };
+  const C sum = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, power), Plus());
   if (args.op == SoftmaxOp::LogSumExp) {
     if (threadIdx.x == 0) static_cast<T*>(args.out)[row] = narrow<T>(log_sum_exp(maximum, sum));
     return;
@@ -87,28 +83,28 @@ __global__ void softmax_long(SoftmaxArgs args) {
     out[i] = narrow<T>(result(args.op, widen(in[i]), maximum, scale));
 }
 
+/// Threads along y share a column.
 template <class T>
 __global__ void softmax_columns(SoftmaxArgs args) {
   using C = Compute<T>;
-  const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x, inner = args.shape.inner,
-                size = args.shape.size;
-  if (column >= args.shape.outer * inner) return;
-  const int64_t start = column / inner * size * inner + column % inner;
+  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, inner = args.shape.inner;
+  const bool there = column < args.shape.outer * inner;
+  const int64_t size = there ? args.shape.size : 0;
+  const int64_t start = column / inner * args.shape.size * inner + column % inner;
   const T* in = static_cast<const T*>(args.in) + start;
   C maximum = -std::numeric_limits<C>::infinity();
-  for (int64_t i = 0; i < size; ++i) {
-    const C x = widen(in[i * inner]);
-    maximum = x > maximum ? x : maximum;
-  }
-  C sum = C(0);
-  for (int64_t i = 0; i < size; ++i) sum += math::exp(widen(in[i * inner]) - maximum);
+  for (int64_t i = threadIdx.y; i < size; i += blockDim.y) maximum = Larger()(maximum, widen(in[i * inner]));
+  maximum = column_reduce(maximum, Larger());
+  const auto power = [&](int64_t i) { return math::exp(widen(in[i * inner]) - maximum); };
+  const C sum = column_reduce(sum_of<C>(threadIdx.y, size, blockDim.y, power), Plus());
+  if (!there) return;
   if (args.op == SoftmaxOp::LogSumExp) {
-    static_cast<T*>(args.out)[column] = narrow<T>(log_sum_exp(maximum, sum));
+    if (threadIdx.y == 0) static_cast<T*>(args.out)[column] = narrow<T>(log_sum_exp(maximum, sum));
     return;
   }
   const C scale = scale_of(args.op, sum);
   T* out = static_cast<T*>(args.out) + start;
-  for (int64_t i = 0; i < size; ++i)
+  for (int64_t i = threadIdx.y; i < size; i += blockDim.y)
     out[i * inner] = narrow<T>(result(args.op, widen(in[i * inner]), maximum, scale));
 }
 
@@ -118,8 +114,10 @@ void softmax(const LaunchContext& context, const SoftmaxArgs& args) {
   const SoftmaxShape& s = args.shape;
   if (s.outer == 0 || s.inner == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
-    if (s.inner > 1)
-      return start(context, blocks(ceil_div(s.outer * s.inner, kBlock)), kBlock, 0, softmax_columns<T>, args);
+    if (s.inner > 1) {
+      const dim3 block = column_block(s.outer * s.inner, s.size);
+      return start(context, blocks(ceil_div(s.outer * s.inner, block.x)), block, 0, softmax_columns<T>, args);
+    }
     const unsigned warps = blocks(ceil_div(s.outer * 32, kBlock));
     if (s.size <= 64) return start(context, warps, kBlock, 0, softmax_short<T, 2>, args);
     if (s.size <= 256) return start(context, warps, kBlock, 0, softmax_short<T, 8>, args);

@@ -29,8 +29,8 @@ __global__ void rows_backward(SoftmaxBackwardArgs args) {
   const int64_t size = args.shape.size;
   const T* grad = static_cast<const T*>(args.grad_out) + row * size;
   const T* out = static_cast<const T*>(args.out) + row * size;
-  C sum = C(0);
-  for (int64_t i = lane; i < size; i += lanes) sum += term(args.op, widen(grad[i]), widen(out[i]));
+  C sum =
+      sum_of<C>(lane, size, lanes, [&](int64_t i) { return term(args.op, widen(grad[i]), widen(out[i])); });
   if constexpr (whole_block)
     sum = block_reduce(sum, Plus());
   else
@@ -40,19 +40,19 @@ __global__ void rows_backward(SoftmaxBackwardArgs args) {
     to[i] = narrow<T>(gradient(args.op, widen(grad[i]), widen(out[i]), sum));
 }
 
+/// Threads along y share a column.
 template <class T>
 __global__ void columns_backward(SoftmaxBackwardArgs args) {
   using C = Compute<T>;
-  const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x, inner = args.shape.inner,
-                size = args.shape.size;
-  if (column >= args.shape.outer * inner) return;
-  const int64_t start = column / inner * size * inner + column % inner;
+  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, inner = args.shape.inner;
+  const int64_t size = column < args.shape.outer * inner ? args.shape.size : 0;
+  const int64_t start = column / inner * args.shape.size * inner + column % inner;
   const T* grad = static_cast<const T*>(args.grad_out) + start;
   const T* out = static_cast<const T*>(args.out) + start;
-  C sum = C(0);
-  for (int64_t i = 0; i < size; ++i) sum += term(args.op, widen(grad[i * inner]), widen(out[i * inner]));
+  const auto each = [&](int64_t i) { return term(args.op, widen(grad[i * inner]), widen(out[i * inner])); };
+  const C sum = column_reduce(sum_of<C>(threadIdx.y, size, blockDim.y, each), Plus());
   T* to = static_cast<T*>(args.grad_in) + start;
-  for (int64_t i = 0; i < size; ++i)
+  for (int64_t i = threadIdx.y; i < size; i += blockDim.y)
     to[i * inner] = narrow<T>(gradient(args.op, widen(grad[i * inner]), widen(out[i * inner]), sum));
 }
 
@@ -62,9 +62,11 @@ void softmax_backward(const LaunchContext& context, const SoftmaxBackwardArgs& a
   const SoftmaxShape& s = args.shape;
   if (s.outer == 0 || s.inner == 0 || s.size == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
-    if (s.inner > 1)
-      return start(context, blocks(ceil_div(s.outer * s.inner, kBlock)), kBlock, 0, columns_backward<T>,
+    if (s.inner > 1) {
+      const dim3 block = column_block(s.outer * s.inner, s.size);
+      return start(context, blocks(ceil_div(s.outer * s.inner, block.x)), block, 0, columns_backward<T>,
                    args);
+    }
     if (s.size <= 1024)
       return start(context, blocks(ceil_div(s.outer * 32, kBlock)), kBlock, 0, rows_backward<T, false>, args);
     start(context, blocks(s.outer), s.size >= 8192 ? 1024 : kBlock, 0, rows_backward<T, true>, args);

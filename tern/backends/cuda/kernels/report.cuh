@@ -1,0 +1,17 @@
+// How a kernel tells the host of a fault in its data.
+#pragma once
+
+#include "tern/backends/cuda/fault.h"
+
+namespace tern::cuda_backend {
+
+__device__ inline void report(Fault* fault, FaultKind kind, const char* op, int64_t value = 0,
+                              int64_t size = 0, int64_t dim = 0) {
+  if (atomicCAS_system(&fault->kind, 0, static_cast<int>(kind)) != 0) return;
+  fault->op = op;
+  fault->value = value;
+  fault->size = size;
+  fault->dim = dim;
+}
+
+}  // namespace tern::cuda_backend

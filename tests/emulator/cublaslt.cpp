@@ -1,0 +1,242 @@
+// libcublasLt as the backend calls it: one algorithm, three loops. What the real library would refuse (sizes
+// that do not fit, leading dimensions that are too small, pointers less aligned than was promised) is refused
+// here too.
+#include <cublasLt.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "tests/emulator/numbers.h"
+#include "tests/emulator/queue.h"
+
+using emulator::read_number;
+using emulator::rounded;
+using emulator::write_number;
+
+namespace {
+
+struct Operation {
+  cublasComputeType_t compute{};
+  cudaDataType scale{};
+  int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  const void* bias = nullptr;
+};
+
+/// Column-major, as is the default.
+struct Layout {
+  cudaDataType type{};
+  int64_t rows = 0, cols = 0, ld = 0;
+  int32_t batch = 1;
+  int64_t stride = 0;
+
+  int64_t at(int64_t row, int64_t col) const { return row + col * ld; }
+};
+
+struct Preference {
+  uint64_t workspace = 0;
+  uint32_t align_a = 256, align_b = 256, align_c = 256, align_d = 256;
+};
+
+/// The bytes of an algorithm.
+struct Algorithm {
+  uint64_t magic;
+  uint32_t align_a, align_b, align_c, align_d;
+  uint64_t workspace;
+};
+constexpr uint64_t kMagic = 0x7465726e6c74;
+static_assert(sizeof(Algorithm) <= sizeof(cublasLtMatmulAlgo_t));
+
+template <class T, class Opaque>
+const T& of(Opaque* opaque) {
+  return *reinterpret_cast<const T*>(opaque);
+}
+template <class T, class Opaque>
+cublasStatus_t make(Opaque** made, const T& value) {
+  *made = reinterpret_cast<Opaque*>(new T(value));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <class T>
+cublasStatus_t take(T& field, const void* value, size_t nbytes) {
+  if (value == nullptr || nbytes != sizeof field) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&field, value, nbytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+bool fits(const Operation& op, const Layout& a, const Layout& b, const Layout& c, const Layout& d) {
+  const bool ta = op.transposed_a == CUBLAS_OP_T, tb = op.transposed_b == CUBLAS_OP_T;
+  const bool sizes = (ta ? a.cols : a.rows) == d.rows && (ta ? a.rows : a.cols) == (tb ? b.cols : b.rows) &&
+                     (tb ? b.rows : b.cols) == d.cols && c.rows == d.rows && c.cols == d.cols;
+  bool layouts = true;
+  for (const Layout* x : {&a, &b, &c, &d})
+    layouts =
+        layouts && x->rows > 0 && x->cols > 0 && x->ld >= x->rows && x->batch == d.batch && x->type == d.type;
+  // Columns of the result must not lie in each other, nor its matrices.
+  const bool apart = d.batch == 1 || d.stride >= d.rows || d.stride <= -d.rows;
+  return sizes && layouts && apart;
+}
+
+double activated(uint32_t epilogue, double x) {
+  if (epilogue & CUBLASLT_EPILOGUE_RELU) return x > 0 || x != x ? x : 0;
+  if (epilogue & CUBLASLT_EPILOGUE_GELU)
+    return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+  return x;
+}
+
+bool aligned(const void* data, uint32_t nbytes) { return reinterpret_cast<uintptr_t>(data) % nbytes == 0; }
+
+}  // namespace
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  static int only = 0;
+  *handle = reinterpret_cast<cublasLtHandle_t>(&only);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_INVALID_VALUE ? "the emulator takes no such values"
+                                               : "the emulator does not support this";
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* made, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  return make(made, Operation{.compute = compute, .scale = scale});
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t old) {
+  delete &of<Operation>(old);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t name,
+                                              const void* value, size_t nbytes) {
+  auto& op = *reinterpret_cast<Operation*>(desc);
+  switch (name) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return take(op.transposed_a, value, nbytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return take(op.transposed_b, value, nbytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+      return take(op.epilogue, value, nbytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+      return take(op.bias, value, nbytes);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* made, cudaDataType type, uint64_t rows,
+                                          uint64_t cols, int64_t ld) {
+  return make(
+      made,
+      Layout{.type = type, .rows = static_cast<int64_t>(rows), .cols = static_cast<int64_t>(cols), .ld = ld});
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t old) {
+  delete &of<Layout>(old);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t name, const void* value,
+                                                size_t nbytes) {
+  auto& x = *reinterpret_cast<Layout*>(layout);
+  if (name == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT) return take(x.batch, value, nbytes);
+  if (name == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET) return take(x.stride, value, nbytes);
+  return CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* made) {
+  return make(made, Preference{});
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t old) {
+  delete &of<Preference>(old);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t name,
+                                                    const void* value, size_t nbytes) {
+  auto& p = *reinterpret_cast<Preference*>(preference);
+  switch (name) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+      return take(p.workspace, value, nbytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
+      return take(p.align_a, value, nbytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
+      return take(p.align_b, value, nbytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES:
+      return take(p.align_c, value, nbytes);
+    case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES:
+      return take(p.align_d, value, nbytes);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int asked,
+                                              cublasLtMatmulHeuristicResult_t* results, int* count) {
+  *count = 0;
+  const auto& op = of<Operation>(desc);
+  const auto& wanted = of<Preference>(preference);
+  if (!fits(op, of<Layout>(a), of<Layout>(b), of<Layout>(c), of<Layout>(d)) || asked < 1)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const bool wide = of<Layout>(d).type == CUDA_R_64F;
+  // Float64 has no epilogues.
+  if (wide && (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT || op.compute != CUBLAS_COMPUTE_64F))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const Algorithm algorithm{kMagic,         wanted.align_a, wanted.align_b,
+                            wanted.align_c, wanted.align_d, wanted.workspace / 1024};
+  results[0] = {};
+  std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
+  results[0].workspaceSize = algorithm.workspace;
+  results[0].state = CUBLAS_STATUS_SUCCESS;
+  *count = 1;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a_data, cublasLtMatrixLayout_t a_layout, const void* b_data,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c_data,
+                              cublasLtMatrixLayout_t c_layout, void* d_data, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algo, void* workspace, size_t workspace_bytes,
+                              cudaStream_t stream) {
+  const Operation op = of<Operation>(desc);
+  const Layout a = of<Layout>(a_layout), b = of<Layout>(b_layout), c = of<Layout>(c_layout),
+               d = of<Layout>(d_layout);
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof algorithm);
+  const bool needs_bias = (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+  if (algorithm.magic != kMagic || !fits(op, a, b, c, d) || workspace_bytes < algorithm.workspace ||
+      workspace == nullptr || !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
+      !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
+      (needs_bias && op.bias == nullptr))
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
+  const int bits = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32   ? 13
+                   : op.compute == CUBLAS_COMPUTE_32F_FAST_16BF ? 16
+                                                                : 0;
+  const auto work = [=] {
+    const int64_t k = op.transposed_a == CUBLAS_OP_T ? a.rows : a.cols;
+    const auto input = [bits](const Layout& x, const void* data, int64_t at) {
+      const double value = read_number(x.type, data, at);
+      return bits > 0 ? rounded(value, bits) : value;
+    };
+    for (int64_t batch = 0; batch < d.batch; ++batch)
+      for (int64_t col = 0; col < d.cols; ++col)
+        for (int64_t row = 0; row < d.rows; ++row) {
+          double sum = 0;
+          for (int64_t i = 0; i < k; ++i)
+            sum += input(a, a_data,
+                         batch * a.stride + (op.transposed_a == CUBLAS_OP_T ? a.at(i, row) : a.at(row, i))) *
+                   input(b, b_data,
+                         batch * b.stride + (op.transposed_b == CUBLAS_OP_T ? b.at(col, i) : b.at(i, col)));
+          sum *= factor;
+          if (keep != 0) sum += keep * read_number(c.type, c_data, batch * c.stride + c.at(row, col));
+          if (needs_bias) sum += read_number(d.type, op.bias, row);
+          write_number(d.type, d_data, batch * d.stride + d.at(row, col), activated(op.epilogue, sum));
+        }
+  };
+  return emulator::enqueue(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                        : CUBLAS_STATUS_EXECUTION_FAILED;
+}

@@ -1,0 +1,335 @@
+// cuDNN's graph API as the backend calls it: graphs of one convolution. Its heuristic advises engines that
+// the backend must pass over (one that is not deterministic, one that rounds) before one that will do; a
+// graph with dilation has none.
+#include <cudnn_graph.h>
+
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "tests/emulator/numbers.h"
+#include "tests/emulator/queue.h"
+
+using emulator::read_number;
+using emulator::write_number;
+
+struct cudnnContext {
+  cudaStream_t stream = nullptr;
+};
+
+namespace {
+
+enum class Engine : int64_t { Careless, Rounding, Exact };
+constexpr int64_t kEngines = 3;
+
+struct Attribute {
+  cudnnBackendAttributeType_t type;
+  int64_t count;
+  std::vector<char> bytes;
+};
+
+size_t size_of(cudnnBackendAttributeType_t type) {
+  switch (type) {
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
+      return 8;
+    default:
+      return 4;  // enumerations and floats
+  }
+}
+
+/// A descriptor. What it names must live until it is finished, as with the real one, whose finishing takes a
+/// copy.
+struct Bag {
+  cudnnBackendDescriptorType_t type;
+  bool finished = false;
+  std::map<cudnnBackendAttributeName_t, Attribute> attributes{};
+  std::map<cudnnBackendAttributeName_t, std::shared_ptr<const Bag>> parts{};
+  Engine engine = Engine::Exact;
+
+  template <class T>
+  T one(cudnnBackendAttributeName_t name) const {
+    T value{};
+    const auto found = attributes.find(name);
+    if (found != attributes.end() && found->second.bytes.size() >= sizeof value)
+      std::memcpy(&value, found->second.bytes.data(), sizeof value);
+    return value;
+  }
+  std::vector<int64_t> numbers(cudnnBackendAttributeName_t name) const {
+    std::vector<int64_t> values;
+    const auto found = attributes.find(name);
+    if (found == attributes.end()) return values;
+    values.resize(static_cast<size_t>(found->second.count));
+    std::memcpy(values.data(), found->second.bytes.data(), found->second.bytes.size());
+    return values;
+  }
+  const Bag* part(cudnnBackendAttributeName_t name) const {
+    const auto found = parts.find(name);
+    return found == parts.end() ? nullptr : found->second.get();
+  }
+};
+
+Bag& bag(cudnnBackendDescriptor_t descriptor) { return *static_cast<Bag*>(descriptor); }
+
+struct Names {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, image, weight, out, alpha, beta;
+};
+constexpr Names kPasses[] = {
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+};
+const Names* names_of(cudnnBackendDescriptorType_t type) {
+  for (const Names& each : kPasses)
+    if (each.type == type) return &each;
+  return nullptr;
+}
+
+using Sizes = std::array<int64_t, 4>;
+
+/// A tensor descriptor's dimensions; all zeros unless it is four-dimensional and dense.
+Sizes sizes_of(const Bag* tensor) {
+  if (tensor == nullptr) return {};
+  const auto sizes = tensor->numbers(CUDNN_ATTR_TENSOR_DIMENSIONS),
+             strides = tensor->numbers(CUDNN_ATTR_TENSOR_STRIDES);
+  if (sizes.size() != 4 || strides.size() != 4) return {};
+  int64_t dense = 1;
+  for (size_t d = 4; d-- > 0; dense *= sizes[d])
+    if (strides[d] != dense || sizes[d] < 1) return {};
+  return {sizes[0], sizes[1], sizes[2], sizes[3]};
+}
+
+/// One convolution, taken from the descriptors.
+struct Convolution {
+  const Names* names = nullptr;
+  Sizes image{}, weight{}, out{};
+  std::vector<int64_t> stride, padding, dilation;
+  cudaDataType type = CUDA_R_32F;
+
+  explicit Convolution(const Bag& operation) : names(names_of(operation.type)) {
+    if (names == nullptr) return;
+    image = sizes_of(operation.part(names->image));
+    weight = sizes_of(operation.part(names->weight));
+    out = sizes_of(operation.part(names->out));
+    if (const Bag* how = operation.part(names->convolution)) {
+      stride = how->numbers(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
+      padding = how->numbers(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+      dilation = how->numbers(CUDNN_ATTR_CONVOLUTION_DILATIONS);
+    }
+    if (const Bag* tensor = operation.part(names->image)) {
+      const auto dtype = tensor->one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE);
+      type = dtype == CUDNN_DATA_HALF       ? CUDA_R_16F
+             : dtype == CUDNN_DATA_BFLOAT16 ? CUDA_R_16BF
+             : dtype == CUDNN_DATA_DOUBLE   ? CUDA_R_64F
+                                            : CUDA_R_32F;
+    }
+  }
+
+  bool fits() const {
+    if (names == nullptr || stride.size() != 2 || padding.size() != 2 || dilation.size() != 2 ||
+        weight[1] == 0)
+      return false;
+    if (image[0] != out[0] || weight[0] != out[1] || image[1] % weight[1] != 0 ||
+        out[1] % (image[1] / weight[1]) != 0)
+      return false;
+    for (size_t d = 0; d < 2; ++d)
+      if (out[2 + d] !=
+          (image[2 + d] + 2 * padding[d] - dilation[d] * (weight[2 + d] - 1) - 1) / stride[d] + 1)
+        return false;
+    return true;
+  }
+
+  /// Calls `f(image, weight, out)` with the offsets of every product.
+  template <class F>
+  void walk(const F& f) const {
+    const int64_t groups = image[1] / weight[1], out_per_group = out[1] / groups;
+    for (int64_t n = 0; n < out[0]; ++n)
+      for (int64_t o = 0; o < out[1]; ++o)
+        for (int64_t y = 0; y < out[2]; ++y)
+          for (int64_t x = 0; x < out[3]; ++x)
+            for (int64_t c = 0; c < weight[1]; ++c)
+              for (int64_t ky = 0; ky < weight[2]; ++ky)
+                for (int64_t kx = 0; kx < weight[3]; ++kx) {
+                  const int64_t iy = y * stride[0] - padding[0] + ky * dilation[0],
+                                ix = x * stride[1] - padding[1] + kx * dilation[1];
+                  if (iy < 0 || iy >= image[2] || ix < 0 || ix >= image[3]) continue;
+                  const int64_t channel = o / out_per_group * weight[1] + c;
+                  f(((n * image[1] + channel) * image[2] + iy) * image[3] + ix,
+                    ((o * weight[1] + c) * weight[2] + ky) * weight[3] + kx,
+                    ((n * out[1] + o) * out[2] + y) * out[3] + x);
+                }
+  }
+
+  void run(const void* image_data, const void* weight_data, const void* out_data) const {
+    const auto count = [](const Sizes& s) { return s[0] * s[1] * s[2] * s[3]; };
+    const bool to_image = names == &kPasses[1], to_weight = names == &kPasses[2];
+    const int64_t results = count(to_image ? image : to_weight ? weight : out);
+    std::vector<double> sums(static_cast<size_t>(results));
+    walk([&](int64_t i, int64_t w, int64_t o) {
+      if (to_image)
+        sums[static_cast<size_t>(i)] += read_number(type, weight_data, w) * read_number(type, out_data, o);
+      else if (to_weight)
+        sums[static_cast<size_t>(w)] += read_number(type, image_data, i) * read_number(type, out_data, o);
+      else
+        sums[static_cast<size_t>(o)] += read_number(type, image_data, i) * read_number(type, weight_data, w);
+    });
+    void* target = const_cast<void*>(to_image ? image_data : to_weight ? weight_data : out_data);
+    for (int64_t i = 0; i < results; ++i) write_number(type, target, i, sums[static_cast<size_t>(i)]);
+  }
+};
+
+/// The operation that a graph, heuristic, configuration or plan is of; null where none is.
+const Bag* operation_of(const Bag* from) {
+  for (auto name : {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_ATTR_ENGINECFG_ENGINE,
+                    CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+                    CUDNN_ATTR_OPERATIONGRAPH_OPS})
+    if (from != nullptr)
+      if (const Bag* next = from->part(name)) from = next;
+  return from != nullptr && names_of(from->type) != nullptr ? from : nullptr;
+}
+
+cudnnStatus_t check(const Bag& made) {
+  if (names_of(made.type) != nullptr)
+    return Convolution(made).fits() ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  if (made.type == CUDNN_BACKEND_TENSOR_DESCRIPTOR)
+    return sizes_of(&made)[0] > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+  if (made.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR ||
+      made.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR ||
+      made.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    const Bag* operation = operation_of(&made);
+    return operation != nullptr && Convolution(*operation).fits() ? CUDNN_STATUS_SUCCESS
+                                                                  : CUDNN_STATUS_NOT_SUPPORTED;
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+}  // namespace
+
+cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
+  *handle = new cudnnContext;
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  handle->stream = stream;
+  return CUDNN_STATUS_SUCCESS;
+}
+const char* cudnnGetErrorString(cudnnStatus_t) { return "the emulator refuses this"; }
+
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t* made) {
+  *made = new Bag{.type = type};
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t old) {
+  delete &bag(old);
+  return CUDNN_STATUS_SUCCESS;
+}
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
+  Bag& made = bag(descriptor);
+  const cudnnStatus_t status = check(made);
+  made.finished = status == CUDNN_STATUS_SUCCESS;
+  return status;
+}
+
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t count, const void* values) {
+  Bag& made = bag(descriptor);
+  if (made.finished || count < 1) return CUDNN_STATUS_NOT_INITIALIZED;
+  const auto* bytes = static_cast<const char*>(values);
+  if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
+    const Bag& part = bag(*static_cast<const cudnnBackendDescriptor_t*>(values));
+    if (!part.finished || count != 1) return CUDNN_STATUS_BAD_PARAM;
+    made.parts[name] = std::make_shared<const Bag>(part);
+  } else {
+    made.attributes[name] = {type, count,
+                             std::vector<char>(bytes, bytes + static_cast<size_t>(count) * size_of(type))};
+  }
+  return CUDNN_STATUS_SUCCESS;
+}
+
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t, int64_t asked, int64_t* count,
+                                       void* values) {
+  const Bag& from = bag(descriptor);
+  if (!from.finished) return CUDNN_STATUS_NOT_INITIALIZED;
+  auto* descriptors = static_cast<cudnnBackendDescriptor_t*>(values);
+  switch (name) {
+    case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
+      const Convolution convolution(*operation_of(&from));
+      *count = convolution.dilation[0] == 1 && convolution.dilation[1] == 1 ? kEngines : 0;
+      if (asked < *count) return values == nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+      for (int64_t i = 0; i < *count; ++i) {
+        auto engine = std::make_shared<Bag>(Bag{.type = CUDNN_BACKEND_ENGINE_DESCRIPTOR, .finished = true});
+        engine->engine = static_cast<Engine>(i);
+        engine->parts[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] =
+            from.parts.at(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+        Bag& configuration = bag(descriptors[i]);
+        configuration.finished = true;
+        configuration.parts[CUDNN_ATTR_ENGINECFG_ENGINE] = std::move(engine);
+      }
+      return CUDNN_STATUS_SUCCESS;
+    }
+    case CUDNN_ATTR_ENGINECFG_ENGINE:
+      *count = 1;
+      bag(descriptors[0]) = *from.part(name);
+      return CUDNN_STATUS_SUCCESS;
+    case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
+      *count = from.engine == Engine::Exact ? 0 : 1;
+      auto* notes = static_cast<cudnnBackendNumericalNote_t*>(values);
+      if (from.engine == Engine::Careless) notes[0] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
+      if (from.engine == Engine::Rounding) notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
+      return CUDNN_STATUS_SUCCESS;
+    }
+    case CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: {
+      *count = 1;
+      const int64_t nbytes = 1024;
+      std::memcpy(values, &nbytes, sizeof nbytes);
+      return CUDNN_STATUS_SUCCESS;
+    }
+    default:
+      return CUDNN_STATUS_NOT_SUPPORTED;
+  }
+}
+
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack) {
+  const Bag* operation = operation_of(&bag(plan));
+  const auto ids = bag(pack).numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
+             addresses = bag(pack).numbers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
+  if (operation == nullptr || ids.size() != addresses.size()) return CUDNN_STATUS_BAD_PARAM;
+  const Convolution convolution(*operation);
+  const auto data = [&](cudnnBackendAttributeName_t name) -> const void* {
+    const Bag& tensor = *operation->part(name);
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] == tensor.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)) {
+        const auto address = static_cast<uintptr_t>(addresses[i]);
+        const bool aligned =
+            address % static_cast<uintptr_t>(tensor.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)) == 0;
+        return aligned ? reinterpret_cast<const void*>(address) : nullptr;
+      }
+    return nullptr;
+  };
+  const void *image = data(convolution.names->image), *weight = data(convolution.names->weight),
+             *out = data(convolution.names->out);
+  if (image == nullptr || weight == nullptr || out == nullptr ||
+      bag(pack).one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr)
+    return CUDNN_STATUS_BAD_PARAM;
+  const auto work = [=] { convolution.run(image, weight, out); };
+  return emulator::enqueue(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS
+                                                                : CUDNN_STATUS_EXECUTION_FAILED;
+}

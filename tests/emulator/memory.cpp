@@ -1,0 +1,171 @@
+// cudaMalloc and its kin. Under AddressSanitizer memory comes from its heap, whose red zones show what goes
+// beyond an allocation; otherwise it is one region that is closed to the host.
+#include "tests/emulator/memory.h"
+
+#include <cuda_runtime_api.h>
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include "tests/emulator/queue.h"
+#include "tests/emulator/sanitizer.h"
+#include "tests/emulator/settings.h"
+
+namespace emulator {
+namespace {
+
+#if defined(TERN_UNDER_ASAN)
+constexpr bool kHeap = true;
+#else
+constexpr bool kHeap = false;
+#endif
+
+constexpr size_t kAlignment = 512;
+
+struct Allocation {
+  size_t nbytes;
+  int gpu;
+};
+
+struct Memory {
+  char* region = nullptr;
+  size_t reach = 0;
+  std::map<char*, Allocation> live;
+  std::map<char*, size_t> pinned;
+  std::map<int, size_t> used;
+  int open = 0;
+
+  Memory() {
+    if (kHeap) return;
+    reach = 2 * settings().memory * static_cast<size_t>(settings().gpus);
+    void* made = mmap(nullptr, reach, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (made == MAP_FAILED) std::abort();
+    region = static_cast<char*>(made);
+    madvise(region, reach, MADV_HUGEPAGE);
+  }
+
+  /// The first gap that is large enough; null where there is none.
+  char* place(size_t nbytes) {
+    if (kHeap) {
+      void* made = nullptr;
+      return posix_memalign(&made, kAlignment, nbytes) == 0 ? static_cast<char*>(made) : nullptr;
+    }
+    char* at = region;
+    for (const auto& [start, allocation] : live) {
+      if (static_cast<size_t>(start - at) >= nbytes) return at;
+      at = start + (allocation.nbytes + kAlignment - 1) / kAlignment * kAlignment;
+    }
+    return static_cast<size_t>(region + reach - at) >= nbytes ? at : nullptr;
+  }
+};
+
+Memory& memory() {
+  static auto* only = new Memory;
+  return *only;
+}
+
+void protect(int access) {
+  if (!kHeap && mprotect(memory().region, memory().reach, access) != 0) std::abort();
+}
+
+}  // namespace
+
+OpenMemory::OpenMemory() {
+  if (memory().open++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+OpenMemory::~OpenMemory() {
+  if (--memory().open == 0) protect(PROT_NONE);
+}
+
+bool is_pinned(const void* address) {
+  const auto& pinned = memory().pinned;
+  auto after = pinned.upper_bound(static_cast<char*>(const_cast<void*>(address)));
+  if (after == pinned.begin()) return false;
+  --after;
+  return static_cast<const char*>(address) < after->first + after->second;
+}
+
+}  // namespace emulator
+
+using namespace emulator;
+
+cudaError_t cudaMalloc(void** pointer, size_t nbytes) {
+  const std::lock_guard lock(big_lock());
+  int gpu = 0;
+  cudaGetDevice(&gpu);
+  Memory& all = memory();
+  *pointer = nullptr;
+  if (nbytes == 0) return cudaSuccess;
+  if (nbytes > settings().memory - all.used[gpu]) return cudaErrorMemoryAllocation;
+  char* made = all.place(nbytes);
+  if (made == nullptr) return cudaErrorMemoryAllocation;
+  all.live[made] = {nbytes, gpu};
+  all.used[gpu] += nbytes;
+  // Fresh memory is no zeros.
+  const OpenMemory open;
+  std::memset(made, 0xa5, nbytes);
+  *pointer = made;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* pointer) {
+  const std::lock_guard lock(big_lock());
+  if (pointer == nullptr) return cudaSuccess;
+  const auto found = memory().live.find(static_cast<char*>(pointer));
+  if (found == memory().live.end()) return cudaErrorInvalidValue;
+  finish_all();
+  memory().used[found->second.gpu] -= found->second.nbytes;
+  if (kHeap)
+    std::free(pointer);
+  else
+    madvise(pointer, found->second.nbytes, MADV_DONTNEED);
+  memory().live.erase(found);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  const std::lock_guard lock(big_lock());
+  int gpu = 0;
+  cudaGetDevice(&gpu);
+  *total = settings().memory;
+  *free = *total - memory().used[gpu];
+  return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void** pointer, size_t nbytes, unsigned) {
+  const std::lock_guard lock(big_lock());
+  if (posix_memalign(pointer, kAlignment, nbytes) != 0) return cudaErrorMemoryAllocation;
+  memory().pinned[static_cast<char*>(*pointer)] = nbytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* pointer) {
+  const std::lock_guard lock(big_lock());
+  finish_all();
+  if (memory().pinned.erase(static_cast<char*>(pointer)) == 0) return cudaErrorInvalidValue;
+  std::free(pointer);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t nbytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  const std::lock_guard lock(big_lock());
+  // Of memory that is not pinned CUDA takes a copy before it returns, and gives back what has arrived.
+  if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) {
+    const auto staged = std::make_shared<std::string>(static_cast<const char*>(from), nbytes);
+    return enqueue(stream, [=] { std::memcpy(to, staged->data(), nbytes); });
+  }
+  const cudaError_t error = enqueue(stream, [=] { std::memmove(to, from, nbytes); });
+  if (error == cudaSuccess && kind == cudaMemcpyDeviceToHost && !is_pinned(to)) return finish(stream);
+  return error;
+}
+
+cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t nbytes, cudaStream_t stream) {
+  return cudaMemcpyAsync(to, from, nbytes, cudaMemcpyDeviceToDevice, stream);
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, size_t nbytes, cudaStream_t stream) {
+  return enqueue(stream, [=] { std::memset(to, value, nbytes); });
+}

@@ -1,0 +1,240 @@
+// Streams, events and graphs.
+#include "tests/emulator/queue.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <random>
+#include <vector>
+
+#include "tests/emulator/memory.h"
+#include "tests/emulator/settings.h"
+
+using namespace emulator;
+
+namespace {
+
+struct Item {
+  std::function<void()> work;
+  std::shared_ptr<const Mark> after;  ///< null, or what must be reached before
+};
+
+}  // namespace
+
+struct CUstream_st {
+  std::deque<Item> queue;
+  std::unique_ptr<std::vector<Item>> graph;  ///< while one is made
+};
+struct CUevent_st {
+  std::shared_ptr<Mark> last;
+};
+struct CUgraph_st {
+  std::vector<Item> items;
+};
+struct CUgraphExec_st {
+  std::vector<Item> items;
+};
+
+namespace {
+
+constexpr size_t kMostWaiting = 256;
+
+struct Streams {
+  std::vector<cudaStream_t> all;
+  size_t waiting = 0;
+  std::minstd_rand random{static_cast<unsigned>(settings().seed)};
+};
+Streams& streams() {
+  static auto* only = new Streams;
+  return *only;
+}
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+bool can_run(cudaStream_t stream) {
+  return !stream->queue.empty() &&
+         (stream->queue.front().after == nullptr || stream->queue.front().after->reached);
+}
+
+/// Does one thing of a stream that is drawn; false where there is none.
+bool step() {
+  Streams& s = streams();
+  std::vector<cudaStream_t> able;
+  std::copy_if(s.all.begin(), s.all.end(), std::back_inserter(able), can_run);
+  if (able.empty()) return false;
+  cudaStream_t stream = able[s.random() % able.size()];
+  Item item = std::move(stream->queue.front());
+  stream->queue.pop_front();
+  --s.waiting;
+  const OpenMemory open;
+  if (item.work) item.work();
+  return true;
+}
+
+template <class Done>
+void run_until(const Done& done) {
+  if (done()) return;
+  const OpenMemory open;
+  while (!done())
+    if (!step()) {
+      std::fputs("CUDA emulator: streams wait for each other\n", stderr);
+      std::abort();
+    }
+}
+
+void run_some() {
+  Streams& s = streams();
+  if (!settings().lazy || s.waiting > kMostWaiting) return finish_all();
+  if (s.random() % 8 != 0) return;
+  const OpenMemory open;
+  for (auto left = s.random() % 8; left > 0 && step(); --left) {
+  }
+}
+
+cudaError_t push(cudaStream_t stream, Item item) {
+  if (stream->graph) {
+    stream->graph->push_back(std::move(item));
+    return cudaSuccess;
+  }
+  stream->queue.push_back(std::move(item));
+  ++streams().waiting;
+  run_some();
+  return cudaSuccess;
+}
+
+bool is_per_thread(cudaStream_t stream) { return stream == cudaStreamPerThread; }
+
+}  // namespace
+
+namespace emulator {
+
+std::recursive_mutex& big_lock() {
+  static auto* only = new std::recursive_mutex;
+  return *only;
+}
+
+cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
+  const std::lock_guard lock(big_lock());
+  if (stream == nullptr) return cudaErrorInvalidResourceHandle;  // the backend never uses the legacy stream
+  return push(stream, {std::move(work), nullptr});
+}
+
+cudaError_t finish(cudaStream_t stream) {
+  const std::lock_guard lock(big_lock());
+  if (stream->graph) return cudaErrorStreamCaptureUnsupported;
+  run_until([&] { return stream->queue.empty(); });
+  return cudaSuccess;
+}
+
+void finish_all() {
+  run_until([] { return streams().waiting == 0; });
+}
+
+}  // namespace emulator
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* made, unsigned) {
+  const std::lock_guard lock(big_lock());
+  streams().all.push_back(*made = new CUstream_st);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return finish(stream); }
+
+cudaError_t cudaStreamQuery(cudaStream_t stream) {
+  const std::lock_guard lock(big_lock());
+  if (stream->graph) return cudaErrorStreamCaptureUnsupported;
+  if (!stream->queue.empty()) step();
+  return stream->queue.empty() ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const std::lock_guard lock(big_lock());
+  if (event->last == nullptr) return cudaSuccess;
+  return push(stream, {nullptr, event->last});
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned) {
+  *made = new CUevent_st;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const std::lock_guard lock(big_lock());
+  event->last = std::make_shared<Mark>();
+  const auto reach = [mark = event->last] {
+    mark->reached = true;
+    mark->seconds = now();
+  };
+  if (!is_per_thread(stream)) return push(stream, {reach, nullptr});
+  reach();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const std::lock_guard lock(big_lock());
+  if (event->last == nullptr || event->last->reached) return cudaSuccess;
+  step();
+  return event->last->reached ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  const std::lock_guard lock(big_lock());
+  if (event->last) run_until([&] { return event->last->reached; });
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  const std::lock_guard lock(big_lock());
+  if (!begin->last || !end->last) return cudaErrorInvalidResourceHandle;
+  if (!begin->last->reached || !end->last->reached) return cudaErrorNotReady;
+  *milliseconds = static_cast<float>((end->last->seconds - begin->last->seconds) * 1e3);
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const std::lock_guard lock(big_lock());
+  if (stream->graph) return cudaErrorIllegalState;
+  stream->graph = std::make_unique<std::vector<Item>>();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
+  const std::lock_guard lock(big_lock());
+  if (!stream->graph) return cudaErrorIllegalState;
+  *made = new CUgraph_st{std::move(*stream->graph)};
+  stream->graph.reset();
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  *made = new CUgraphExec_st{graph->items};
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  const std::lock_guard lock(big_lock());
+  for (const Item& item : graph->items)
+    if (const cudaError_t error = push(stream, item); error != cudaSuccess) return error;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
