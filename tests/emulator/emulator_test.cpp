@@ -102,6 +102,7 @@ bool keeps_order(bool wait) {
   cudaEvent_t event = nullptr;
   cudaEventCreateWithFlags(&event, cudaEventDefault);
   int* list = device_ints(3);
+  bool kept = true;
   for (int round = 0; round < 50; ++round) {
     const int zero = 0;
     cudaMemcpyAsync(list, &zero, sizeof zero, cudaMemcpyHostToDevice, first);
@@ -111,9 +112,10 @@ bool keeps_order(bool wait) {
     if (wait) cudaStreamWaitEvent(second, event, 0);
     start(second, 1, 1, append, list, 2);
     cudaStreamSynchronize(first);
-    if (read(list, 3, second) != std::vector<int>{2, 1, 2}) return false;
+    kept &= read(list, 3, second) == std::vector<int>{2, 1, 2};
   }
-  return true;
+  cudaEventDestroy(event);
+  return kept;
 }
 
 TEST(Emulator, AMissingWaitShowsInTheOrder) {
@@ -162,6 +164,8 @@ TEST(Emulator, AGraphRunsWhatItWasMadeOf) {
   cudaGraphLaunch(runs, stream);
   cudaGraphLaunch(runs, stream);
   EXPECT_EQ(read(list, 5, stream), (std::vector<int>{4, 7, 8, 7, 8}));
+  cudaGraphDestroy(graph);
+  cudaGraphExecDestroy(runs);
 }
 
 TEST(Emulator, RefusesGridsThatNoGpuTakes) {

@@ -1,38 +1,32 @@
-// Functions with stacks of their own, which take turns on one thread of the host.
+// Functions with stacks of their own, which take turns with whoever resumes them, on one thread of the host.
 #pragma once
 
-#include <setjmp.h>
-#include <ucontext.h>
-
-#include <cstddef>
+#include <boost/context/fiber.hpp>
 #include <functional>
 
 namespace emulator {
 
 class Fiber {
  public:
-  /// The stack of whoever makes it: to come back to.
-  Fiber() : entered_(true) {}
+  /// `body` never returns.
   explicit Fiber(std::function<void()> body);
-  ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Goes on with `next` until something switches back.
-  void switch_to(Fiber& next);
+  /// Goes on with the body until it leaves.
+  void resume();
+  /// For the body: back to whoever resumed it.
+  void leave();
 
  private:
-  static void enter(unsigned high, unsigned low);
-  void arrived();
+  void entered();
 
-  jmp_buf place_{};  ///< where it was left
-  ucontext_t context_{};
-  bool entered_ = false;
-  std::function<void()> body_;
-  void* stack_ = nullptr;
-  const void* bottom_ = nullptr;  ///< of the stack, for AddressSanitizer
-  size_t nbytes_ = 0;
-  void* shadow_ = nullptr;
+  boost::context::stack_context stack_;
+  boost::context::fiber inside_, outside_;  ///< where the body stands, and whoever resumed it; one is empty
+  // For AddressSanitizer: the stack of whoever resumed the body, and the shadows of both.
+  const void* outer_bottom_ = nullptr;
+  size_t outer_nbytes_ = 0;
+  void *inner_shadow_ = nullptr, *outer_shadow_ = nullptr;
 };
 
 }  // namespace emulator

@@ -75,7 +75,7 @@ class Grid {
       complete(meeting);
     } else {
       meeting.waiting.push_back(running_);
-      running_->fiber->switch_to(host_);
+      running_->fiber->leave();
     }
     return round;
   }
@@ -107,7 +107,7 @@ class Grid {
       } else {
         fail("threads wait for threads that have ended or wait elsewhere");
       }
-      host_.switch_to(*running_->fiber);
+      running_->fiber->resume();
     }
   }
 
@@ -118,7 +118,7 @@ class Grid {
       for (;;) {
         while (next_ < count_) run_thread(*worker, order_[next_++]);
         idle_.push_back(worker);
-        worker->fiber->switch_to(host_);
+        worker->fiber->leave();
       }
     });
     idle_.push_back(worker);
@@ -167,7 +167,6 @@ class Grid {
   std::vector<unsigned> order_;
   Meeting all_;
   std::array<Meeting, kMostThreads / kWarp> warps_;
-  Fiber host_;
   Worker* running_ = nullptr;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<Worker*> idle_, ready_;

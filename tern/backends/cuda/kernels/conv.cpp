@@ -1,6 +1,7 @@
 // The convolution kernels: cuDNN where it has a plan, else plain kernels.
 #include "tern/backends/cuda/kernels/conv.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <mutex>
 #include <optional>
@@ -51,6 +52,24 @@ bool by_cudnn(const LaunchContext& context, const Args& args) {
   if (conv_by_cudnn(context, args)) return true;
   tell_plain(args.shape);
   return false;
+}
+
+/// The gradient of the bias: sums over images and places.
+void sum_bias(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
+  const Conv2dShape& s = args.shape;
+  const int64_t plane = std::max<int64_t>(s.out_h, 0) * std::max<int64_t>(s.out_w, 0);
+  ReduceArgs sums{};
+  sums.op = ReduceOp::Sum;
+  sums.dtype = args.dtype;
+  sums.param = 1;
+  sums.out = args.grad_bias;
+  sums.in = args.grad_output;
+  set_flat(sums.kept, s.out_channels);
+  sums.kept.strides[0][0] = plane;
+  const int64_t sizes[2] = {s.batch, plane}, strides[2] = {s.out_channels * plane, 1};
+  const int64_t* const all_strides[1] = {strides};
+  collapse<1>(sums.reduced, IntArrayRef(sizes, 2), all_strides);
+  reduce(context, sums);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "tern/device/backend.h"
 #include "tern/kernels/conv.h"
+#include "tern/kernels/reduce.h"
 
 namespace tern::cuda_backend {
 
@@ -21,7 +22,7 @@ void conv_plain(const LaunchContext& context, const Conv2dBackwardWeightArgs& ar
 
 /// output = activation(output + bias).
 void add_bias(const LaunchContext& context, const Conv2dArgs& args);
-/// The gradient of the bias.
-void sum_bias(const LaunchContext& context, const Conv2dBackwardWeightArgs& args);
+
+void reduce(const LaunchContext& context, const ReduceArgs& args);
 
 }  // namespace tern::cuda_backend

@@ -96,27 +96,17 @@ __global__ void weight_gradient(Conv2dBackwardWeightArgs args) {
 }
 
 template <class T>
-__global__ void bias_and_activation(Conv2dArgs args, int64_t numel, int64_t plane) {
-  using C = Compute<T>;
-  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i >= numel) return;
-  T* out = static_cast<T*>(args.output) + i;
-  C x = widen(*out);
-  if (args.bias) x += widen(static_cast<const T*>(args.bias)[i / plane % args.shape.out_channels]);
-  *out = narrow<T>(activated(args.activation, x));
-}
-
-template <class T>
-__global__ void bias_gradient(Conv2dBackwardWeightArgs args) {
-  using C = Compute<T>;
-  const Conv2dShape& s = args.shape;
-  const int64_t plane = s.out_h * s.out_w, c = blockIdx.x;
-  C sum = C(0);
-  for (int64_t j = threadIdx.x; j < s.batch * plane; j += blockDim.x)
-    sum +=
-        widen(static_cast<const T*>(args.grad_output)[(j / plane * s.out_channels + c) * plane + j % plane]);
-  sum = block_reduce(sum, Plus());
-  if (threadIdx.x == 0) static_cast<T*>(args.grad_bias)[c] = narrow<T>(sum);
+__global__ void bias_and_activation(T* out, const T* bias, Activation activation, uint32_t count,
+                                    Channels channels) {
+  const uint32_t first = blockIdx.x * (kBlock * 4) + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const uint32_t i = first + k * kBlock;
+    if (i >= count) return;
+    Compute<T> x = widen(out[i]);
+    if (bias) x += widen(bias[channels.at(i)]);
+    out[i] = narrow<T>(activated(activation, x));
+  }
 }
 
 }  // namespace
@@ -147,17 +137,13 @@ void conv_plain(const LaunchContext& context, const Conv2dBackwardWeightArgs& ar
 
 void add_bias(const LaunchContext& context, const Conv2dArgs& args) {
   const Conv2dShape& s = args.shape;
-  const int64_t plane = s.out_h * s.out_w, numel = s.batch * s.out_channels * plane;
   visit_floating(args.dtype, [&]<class T>() {
-    start(context, blocks(ceil_div(numel, kBlock)), kBlock, 0, bias_and_activation<T>, args, numel, plane);
-  });
-}
-
-void sum_bias(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
-  const Conv2dShape& s = args.shape;
-  const unsigned threads = s.batch * s.out_h * s.out_w >= 8192 ? 1024 : kBlock;
-  visit_floating(args.dtype, [&]<class T>() {
-    start(context, blocks(s.out_channels), threads, 0, bias_gradient<T>, args);
+    for_planes(s.batch, s.out_channels, s.out_h * s.out_w,
+               [&](int64_t begin, uint32_t count, const Channels& channels) {
+                 start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, bias_and_activation<T>,
+                       static_cast<T*>(args.output) + begin, static_cast<const T*>(args.bias),
+                       args.activation, count, channels);
+               });
   });
 }
 

@@ -10,6 +10,7 @@
 
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/device.h"
+#include "tern/backends/cuda/kernels/offsets.cuh"
 #include "tern/core/dtype.h"
 #include "tern/kernels/strides.h"
 
@@ -61,6 +62,18 @@ template <int N, class F>
 void for_pieces(const Geometry<N>& g, const F& f) {
   const int64_t none[N] = {};
   if (g.numel > 0) for_pieces(g, f, none);
+}
+
+/// Calls `f(begin, count, channels)` for pieces of [batch, channels, size] that are whole planes of at most
+/// kMostElements together; `channels` tells a piece's element its channel.
+template <class F>
+void for_planes(int64_t batch, int64_t channels, int64_t size, const F& f) {
+  if (size > kMostElements || channels > kMostElements / 2) throw_not_on_gpus("channels of 2^31 elements");
+  const int64_t planes = batch * channels;
+  if (planes * size == 0) return;
+  const int64_t at_once = std::min(kMostElements / size, kMostElements / 2);
+  for (int64_t p = 0; p < planes; p += at_once)
+    f(p * size, static_cast<uint32_t>(std::min(at_once, planes - p) * size), Channels(size, channels, p));
 }
 
 template <class T>

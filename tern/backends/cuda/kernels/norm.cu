@@ -1,5 +1,6 @@
-// Layer, group and RMS norm: a block for each row. Sums of parameter gradients go over chunks of rows, whose
-// partial sums are then added in order. Batch norm is in norm_batch.cu.
+// Layer, group and RMS norm: a warp for each short row, a block for each long one. Sums of parameter
+// gradients go over chunks of rows, whose partial sums are then added in order. Batch norm is in
+// norm_batch.cu.
 #include "tern/kernels/norm.h"
 
 #include "tern/backends/cuda/kernels/block.cuh"
@@ -24,42 +25,89 @@ struct PlusSums {
 __device__ __forceinline__ float inverse_root(float x) { return 1.0f / ::sqrtf(x); }
 __device__ __forceinline__ double inverse_root(double x) { return 1.0 / ::sqrt(x); }
 
-/// The parameter of element j of row r.
-template <class Args>
-__device__ __forceinline__ int64_t param_at(const Args& args, int64_t r, int64_t j) {
-  return r % args.groups * (args.size / args.inner) + (args.inner == 1 ? j : j / args.inner);
+/// Where a row's parameters lie. Divisions of 64 bits take longer than all the rest of an element, so that
+/// there is one for the row, and one for an element in group norm alone.
+struct RowParams {
+  int64_t first, inner;
+  template <class Args>
+  __device__ __forceinline__ RowParams(const Args& args, int64_t row)
+      : first(args.groups == 1 ? 0 : row % args.groups * (args.size / args.inner)), inner(args.inner) {}
+  __device__ __forceinline__ int64_t at(int64_t i) const { return first + (inner == 1 ? i : i / inner); }
+};
+
+/// What a row's result is made of.
+template <class T>
+struct RowNorm {
+  using C = Compute<T>;
+  const RowNormArgs& args;
+  int64_t row;
+  RowParams params;
+  C mean = C(0), invstd = C(0);
+
+  __device__ __forceinline__ RowNorm(const RowNormArgs& args_, int64_t row_)
+      : args(args_), row(row_), params(args_, row_) {}
+  __device__ __forceinline__ void keep() const {
+    if (!args.rms) static_cast<C*>(args.mean)[row] = mean;
+    static_cast<C*>(args.invstd)[row] = invstd;
+  }
+  __device__ __forceinline__ T result(C x, int64_t i) const {
+    const C* weight = static_cast<const C*>(args.weight);
+    const C* bias = static_cast<const C*>(args.bias);
+    const int64_t p = weight || bias ? params.at(i) : 0;
+    return narrow<T>((x - mean) * invstd * (weight ? weight[p] : C(1)) + (bias ? bias[p] : C(0)));
+  }
+};
+
+/// A warp for each row of at most 32 * kItems elements, which it keeps in registers.
+template <class T, int kItems>
+__global__ void normalise_short(RowNormArgs args) {
+  using C = Compute<T>;
+  const int64_t r = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32, size = args.size;
+  if (r >= args.rows) return;
+  const int lane = threadIdx.x % 32;
+  const T* in = static_cast<const T*>(args.input) + r * size;
+  const C n = static_cast<C>(size);
+  C x[kItems], sum = C(0), squares = C(0);
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) x[k] = lane + 32 * k < size ? widen(in[lane + 32 * k]) : C(0);
+  RowNorm<T> norm(args, r);
+  if (!args.rms) {
+#pragma unroll
+    for (int k = 0; k < kItems; ++k) sum += x[k];
+    norm.mean = warp_reduce(sum, Plus()) / n;
+  }
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (lane + 32 * k < size) squares += (x[k] - norm.mean) * (x[k] - norm.mean);
+  norm.invstd = inverse_root(warp_reduce(squares, Plus()) / n + static_cast<C>(args.eps));
+  if (lane == 0) norm.keep();
+  T* out = static_cast<T*>(args.output) + r * size;
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (lane + 32 * k < size) out[lane + 32 * k] = norm.result(x[k], lane + 32 * k);
 }
 
+/// A block for each row, which comes from the cache after the first time.
 template <class T>
-__global__ void normalise_rows(RowNormArgs args) {
+__global__ void normalise_long(RowNormArgs args) {
   using C = Compute<T>;
-  const int64_t r = blockIdx.x, size = args.size;
-  const T* x = static_cast<const T*>(args.input) + r * size;
-  T* out = static_cast<T*>(args.output) + r * size;
+  const int64_t size = args.size;
+  const T* x = static_cast<const T*>(args.input) + blockIdx.x * size;
   const C n = static_cast<C>(size);
-  C mean = C(0);
+  RowNorm<T> norm(args, blockIdx.x);
   if (!args.rms) {
-    C sum = C(0);
-    for (int64_t i = threadIdx.x; i < size; i += blockDim.x) sum += widen(x[i]);
-    mean = block_reduce(sum, Plus()) / n;
+    const auto element = [&](int64_t i) { return widen(x[i]); };
+    norm.mean = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, element), Plus()) / n;
   }
-  C squares = C(0);
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const C d = widen(x[i]) - mean;
-    squares += d * d;
-  }
-  const C invstd = inverse_root(block_reduce(squares, Plus()) / n + static_cast<C>(args.eps));
-  if (threadIdx.x == 0) {
-    if (!args.rms) static_cast<C*>(args.mean)[r] = mean;
-    static_cast<C*>(args.invstd)[r] = invstd;
-  }
-  const C* weight = static_cast<const C*>(args.weight);
-  const C* bias = static_cast<const C*>(args.bias);
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const int64_t p = weight || bias ? param_at(args, r, i) : 0;
-    const C y = (widen(x[i]) - mean) * invstd * (weight ? weight[p] : C(1)) + (bias ? bias[p] : C(0));
-    out[i] = narrow<T>(y);
-  }
+  const auto square = [&](int64_t i) {
+    const C d = widen(x[i]) - norm.mean;
+    return d * d;
+  };
+  norm.invstd = inverse_root(block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, square), Plus()) / n +
+                             static_cast<C>(args.eps));
+  if (threadIdx.x == 0) norm.keep();
+  T* out = static_cast<T*>(args.output) + blockIdx.x * size;
+  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) out[i] = norm.result(widen(x[i]), i);
 }
 
 /// With xhat = (x - mean) * invstd and h = g * weight:
@@ -72,11 +120,12 @@ __global__ void input_gradient(RowNormBackwardArgs args) {
   const T* g = static_cast<const T*>(args.grad_output) + r * size;
   T* out = static_cast<T*>(args.grad_input) + r * size;
   const C* weight = static_cast<const C*>(args.weight);
+  const RowParams params(args, r);
   const C mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[r];
   const C invstd = static_cast<const C*>(args.invstd)[r];
   Sums<C> sums{C(0), C(0)};
   for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const C h = widen(g[i]) * (weight ? weight[param_at(args, r, i)] : C(1));
+    const C h = widen(g[i]) * (weight ? weight[params.at(i)] : C(1));
     sums.first += h;
     sums.second += h * (widen(x[i]) - mean);
   }
@@ -85,7 +134,7 @@ __global__ void input_gradient(RowNormBackwardArgs args) {
   const C along = sums.second * invstd * invstd * invstd / n;
   const C shift = args.rms ? C(0) : sums.first * invstd / n;
   for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const C h = widen(g[i]) * (weight ? weight[param_at(args, r, i)] : C(1));
+    const C h = widen(g[i]) * (weight ? weight[params.at(i)] : C(1));
     out[i] = narrow<T>(h * invstd - shift - (widen(x[i]) - mean) * along);
   }
 }
@@ -139,7 +188,11 @@ unsigned threads_for(int64_t size) {
 
 void row_norm(const LaunchContext& context, const RowNormArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
-    start(context, blocks(args.rows), threads_for(args.size), 0, normalise_rows<T>, args);
+    const unsigned warps = blocks(ceil_div(args.rows * 32, kBlock));
+    if (args.size <= 64) return start(context, warps, kBlock, 0, normalise_short<T, 2>, args);
+    if (args.size <= 256) return start(context, warps, kBlock, 0, normalise_short<T, 8>, args);
+    if (args.size <= 1024) return start(context, warps, kBlock, 0, normalise_short<T, 32>, args);
+    start(context, blocks(args.rows), threads_for(args.size), 0, normalise_long<T>, args);
   });
 }
 

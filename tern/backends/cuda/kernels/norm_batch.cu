@@ -29,23 +29,16 @@ struct PlusGradSums {
   }
 };
 
-/// Where element i of a channel lies: image i / inner, place i % inner.
-template <class Args>
-__device__ __forceinline__ int64_t place(const Args& args, int64_t c, int64_t i) {
-  if (args.inner == 1) return i * args.channels + c;
-  return (i / args.inner * args.channels + c) * args.inner + i % args.inner;
-}
-
 /// Piece blockIdx.y of channel blockIdx.x. A thread keeps sums of deviations from the channel's first
 /// element, which are as good as running means where the data are not far from it.
 template <class T>
-__global__ void channel_moments(BatchNormArgs args, int64_t piece, Moments* partial) {
+__global__ void channel_moments(BatchNormArgs args, InChannel place, int64_t piece, Moments* partial) {
   using C = Compute<T>;
   const int64_t c = blockIdx.x, count = args.batch * args.inner;
   const int64_t begin = blockIdx.y * piece, end = min(begin + piece, count);
   const T* x = static_cast<const T*>(args.input);
   Moments m{0, 0, 0};
-  const C shift = begin < end ? widen(x[place(args, c, begin)]) : C(0);
+  const C shift = begin < end ? widen(x[place.at(c, begin)]) : C(0);
   C sum = C(0), squares = C(0);
   int64_t taken = 0;
   const auto flush = [&] {
@@ -58,7 +51,7 @@ __global__ void channel_moments(BatchNormArgs args, int64_t piece, Moments* part
     taken = 0;
   };
   for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-    const C d = widen(x[place(args, c, i)]) - shift;
+    const C d = widen(x[place.at(c, i)]) - shift;
     sum += d;
     squares += d * d;
     if (++taken == 64) flush();
@@ -101,20 +94,26 @@ __device__ __forceinline__ C param(const void* params, int64_t c, C otherwise) {
 }
 
 template <class T>
-__global__ void normalise(BatchNormArgs args) {
+__global__ void normalise(BatchNormArgs args, int64_t begin, uint32_t count, Channels channels) {
   using C = Compute<T>;
-  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i >= args.batch * args.channels * args.inner) return;
-  const int64_t c = i / args.inner % args.channels;
-  const C scale = static_cast<const C*>(args.invstd)[c] * param(args.weight, c, C(1));
-  const C mean = static_cast<const C*>(args.mean)[c];
-  const C x = widen(static_cast<const T*>(args.input)[i]);
-  static_cast<T*>(args.output)[i] = narrow<T>((x - mean) * scale + param(args.bias, c, C(0)));
+  const T* in = static_cast<const T*>(args.input) + begin;
+  T* out = static_cast<T*>(args.output) + begin;
+  const uint32_t first = blockIdx.x * (kBlock * 4) + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const uint32_t i = first + k * kBlock;
+    if (i >= count) return;
+    const uint32_t c = channels.at(i);
+    const C scale = static_cast<const C*>(args.invstd)[c] * param(args.weight, c, C(1));
+    const C mean = static_cast<const C*>(args.mean)[c];
+    out[i] = narrow<T>((widen(in[i]) - mean) * scale + param(args.bias, c, C(0)));
+  }
 }
 
 /// Sums of g and of g * (x - mean), a piece of a channel for each block.
 template <class T>
-__global__ void channel_gradients(BatchNormBackwardArgs args, int64_t piece, GradSums* partial) {
+__global__ void channel_gradients(BatchNormBackwardArgs args, InChannel place, int64_t piece,
+                                  GradSums* partial) {
   using C = Compute<T>;
   const int64_t c = blockIdx.x, count = args.batch * args.inner;
   const int64_t begin = blockIdx.y * piece, end = min(begin + piece, count);
@@ -125,7 +124,7 @@ __global__ void channel_gradients(BatchNormBackwardArgs args, int64_t piece, Gra
   C grad = C(0), grad_x = C(0);
   int taken = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-    const int64_t at = place(args, c, i);
+    const int64_t at = place.at(c, i);
     const C a = widen(g[at]);
     grad += a;
     grad_x += a * (widen(x[at]) - mean);
@@ -167,14 +166,20 @@ __global__ void finish_gradients(BatchNormBackwardArgs args, const GradSums* par
 }
 
 template <class T>
-__global__ void input_gradient(BatchNormBackwardArgs args, const Slopes<Compute<T>>* slopes) {
+__global__ void input_gradient(BatchNormBackwardArgs args, const Slopes<Compute<T>>* slopes, int64_t begin,
+                               uint32_t count, Channels channels) {
   using C = Compute<T>;
-  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i >= args.batch * args.channels * args.inner) return;
-  const Slopes<C> s = slopes[i / args.inner % args.channels];
-  const C g = widen(static_cast<const T*>(args.grad_output)[i]);
-  const C x = widen(static_cast<const T*>(args.input)[i]);
-  static_cast<T*>(args.grad_input)[i] = narrow<T>(g * s.scale - s.shift - (x - s.mean) * s.along);
+  const T* in = static_cast<const T*>(args.input) + begin;
+  const T* grad = static_cast<const T*>(args.grad_output) + begin;
+  T* out = static_cast<T*>(args.grad_input) + begin;
+  const uint32_t first = blockIdx.x * (kBlock * 4) + threadIdx.x;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    const uint32_t i = first + k * kBlock;
+    if (i >= count) return;
+    const Slopes<C> s = slopes[channels.at(i)];
+    out[i] = narrow<T>(widen(grad[i]) * s.scale - s.shift - (widen(in[i]) - s.mean) * s.along);
+  }
 }
 
 /// How a channel's elements are cut: by the sizes alone.
@@ -202,12 +207,16 @@ void batch_norm(const LaunchContext& context, const BatchNormArgs& args) {
       scratch = workspace(
           context, static_cast<size_t>(std::max<int64_t>(args.channels, 1) * cut.pieces) * sizeof(Moments));
       partial = static_cast<Moments*>(scratch->data());
-      start(context, cut.grid(args.channels), kBlock, 0, channel_moments<T>, args, cut.piece, partial);
+      start(context, cut.grid(args.channels), kBlock, 0, channel_moments<T>, args,
+            InChannel(args.batch, args.channels, args.inner), cut.piece, partial);
     }
     start(context, blocks(ceil_div(args.channels, kBlock)), kBlock, 0, finish_statistics<C>, args,
           static_cast<const Moments*>(partial), static_cast<int>(cut.pieces));
-    start(context, blocks(ceil_div(args.batch * args.channels * args.inner, kBlock)), kBlock, 0, normalise<T>,
-          args);
+    for_planes(args.batch, args.channels, args.inner,
+               [&](int64_t begin, uint32_t count, const Channels& channels) {
+                 start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, normalise<T>, args, begin,
+                       count, channels);
+               });
   });
 }
 
@@ -216,18 +225,22 @@ void batch_norm_backward(const LaunchContext& context, const BatchNormBackwardAr
   visit_floating(args.dtype, [&]<class T>() {
     using C = Compute<T>;
     const Cut cut(args.channels, args.batch * args.inner);
-    const auto channels = static_cast<size_t>(std::max<int64_t>(args.channels, 1));
-    const Storage sums = workspace(context, channels * static_cast<size_t>(cut.pieces) * sizeof(GradSums));
-    const Storage finished = workspace(context, channels * sizeof(Slopes<C>));
+    const auto most = static_cast<size_t>(std::max<int64_t>(args.channels, 1));
+    const Storage sums = workspace(context, most * static_cast<size_t>(cut.pieces) * sizeof(GradSums));
+    const Storage finished = workspace(context, most * sizeof(Slopes<C>));
     auto* partial = static_cast<GradSums*>(sums->data());
     auto* slopes = static_cast<Slopes<C>*>(finished->data());
     if (sums_wanted)
-      start(context, cut.grid(args.channels), kBlock, 0, channel_gradients<T>, args, cut.piece, partial);
+      start(context, cut.grid(args.channels), kBlock, 0, channel_gradients<T>, args,
+            InChannel(args.batch, args.channels, args.inner), cut.piece, partial);
     start(context, blocks(ceil_div(args.channels, kBlock)), kBlock, 0, finish_gradients<C>, args,
           static_cast<const GradSums*>(partial), sums_wanted ? static_cast<int>(cut.pieces) : 0, slopes);
     if (args.grad_input)
-      start(context, blocks(ceil_div(args.batch * args.channels * args.inner, kBlock)), kBlock, 0,
-            input_gradient<T>, args, static_cast<const Slopes<C>*>(slopes));
+      for_planes(args.batch, args.channels, args.inner,
+                 [&](int64_t begin, uint32_t count, const Channels& channels) {
+                   start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, input_gradient<T>, args,
+                         static_cast<const Slopes<C>*>(slopes), begin, count, channels);
+                 });
   });
 }
 

@@ -1,6 +1,7 @@
 // The offset calculator: from the number of an element to where it lies in each operand.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "tern/kernels/strides.h"
@@ -17,6 +18,38 @@ struct Divider {
     factor = static_cast<uint32_t>(((uint64_t{1} << 32) * ((uint64_t{1} << shift) - divisor)) / divisor + 1);
   }
   __device__ __forceinline__ uint32_t divide(uint32_t n) const { return (__umulhi(n, factor) + n) >> shift; }
+};
+
+/// The channels of [planes, size] elements whose planes belong to one channel after the other, of at most
+/// 2^31 - 1 elements.
+struct Channels {
+  Divider size, count;
+  uint32_t first;  ///< channel of the first plane
+
+  Channels(int64_t size_, int64_t count_, int64_t first_plane)
+      : size(size_), count(count_), first(static_cast<uint32_t>(first_plane % count_)) {}
+  __device__ __forceinline__ uint32_t at(uint32_t i) const {
+    const uint32_t plane = size.divide(i) + first;
+    return plane - count.divide(plane) * count.divisor;
+  }
+};
+
+/// Where element i of a channel lies in [batch, channels, inner].
+struct InChannel {
+  int64_t channels, inner;
+  Divider by;
+  bool narrow;  ///< whether the elements of a channel can be numbered with 31 bits
+
+  InChannel(int64_t batch, int64_t channels_, int64_t inner_)
+      : channels(channels_),
+        inner(inner_),
+        by(std::clamp<int64_t>(inner_, 1, 0x7fffffff)),
+        narrow(batch * inner_ <= 0x7fffffff) {}
+  __device__ __forceinline__ int64_t at(int64_t c, int64_t i) const {
+    if (inner == 1) return i * channels + c;
+    const int64_t image = narrow ? by.divide(static_cast<uint32_t>(i)) : i / inner;
+    return (image * channels + c) * inner + (i - image * inner);
+  }
 };
 
 /// Of at most 2^31 - 1 elements, row-major.
