@@ -63,6 +63,21 @@ TEST_F(Gpu, Pointwise) {
   expect_same([](Inputs x) { return contiguous(transpose(x[0], 0, 1)); }, {a}, 0, 0);
 }
 
+TEST_F(Gpu, BroadcastsRowsAndColumns) {
+  for (DType dtype : {float32, bfloat16, float64}) {
+    const Tensor x = randn({6, 40, 32}).to(dtype), row = randn({32}).to(dtype),
+                 column = randn({40, 1}).to(dtype), outer = randn({6, 1, 32}).to(dtype),
+                 wide = randn({6, 40, 33}).to(dtype);
+    for (const Tensor& y : {row, column, outer, row.view({32}).slice(0, 0, 1)}) {
+      expect_same([](Inputs t) { return t[0] + t[1]; }, {x, y}, 0, 0);
+      expect_same([](Inputs t) { return t[1] / t[0]; }, {x, y}, 1e-6, 0);
+    }
+    // Rows that are not aligned to packs.
+    expect_same([](Inputs t) { return t[0] * t[1].slice(2, 1, 33); }, {x, wide}, 0, 0);
+    expect_same([](Inputs t) { return t[0].slice(2, 0, 30) - t[1].slice(0, 1, 31); }, {x, row}, 0, 0);
+  }
+}
+
 TEST_F(Gpu, Reductions) {
   const Tensor x = randn({65, 1030});
   expect_same([](Inputs t) { return t[0].sum(); }, {x}, 1e-4, 1e-3);

@@ -12,6 +12,9 @@ constexpr bool takes_floats(BinaryOp op) {
 constexpr bool takes_bool(BinaryOp op, ResultKind kind) {
   return kind == ResultKind::Bool || !takes_floats(op);
 }
+constexpr bool is_arithmetic(BinaryOp op) {
+  return op == BinaryOp::Add || op == BinaryOp::Sub || op == BinaryOp::Mul || op == BinaryOp::Div;
+}
 constexpr bool divides(BinaryOp op) {
   return op == BinaryOp::DivFloor || op == BinaryOp::DivTrunc || op == BinaryOp::Remainder ||
          op == BinaryOp::Fmod;
@@ -36,7 +39,8 @@ void dispatch_binary(const LaunchContext& context, const BinaryArgs& args) {
   if constexpr (takes_floats(op)) {
     if (is_floating_point(args.dtype))
       return visit_floating(args.dtype, [&]<class T>() {
-        map2<std::conditional_t<to_bool, bool, T>, T>(context, args, Functor<Compute<T>>(args.param));
+        map2<std::conditional_t<to_bool, bool, T>, T, is_arithmetic(op)>(context, args,
+                                                                         Functor<Compute<T>>(args.param));
       });
   }
   if constexpr (kind != ResultKind::Float) {

@@ -42,15 +42,19 @@ __device__ __forceinline__ bool counts(const CrossEntropyProblem& p, int64_t tar
   return false;
 }
 
-/// `kLanes` (1 or 32) threads for each row. Writes its maximum and logarithm of the sum, its loss and its
-/// weight.
+template <class C>
+struct RowLoss {
+  C loss, weight;
+};
+
+/// By `kLanes` (1 or 32) threads. Writes the row's maximum and logarithm of the sum, and gives the first of
+/// them its loss and weight.
 template <class T, int kLanes>
-__global__ void row_losses(CrossEntropyArgs args, Compute<T>* losses, Compute<T>* weights, Fault* fault,
-                           const char* op) {
+__device__ __forceinline__ RowLoss<Compute<T>> row_loss(const CrossEntropyArgs& args, int64_t r, Fault* fault,
+                                                        const char* op) {
   using C = Compute<T>;
   const CrossEntropyProblem& p = args.problem;
-  const int64_t rows = p.batch * p.inner, r = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / kLanes;
-  if (r >= rows) return;
+  const int64_t rows = p.batch * p.inner;
   const int lane = threadIdx.x % kLanes;
   const T* x = static_cast<const T*>(p.input) + row_start(p, r);
   C maximum = C(0), log_sum = C(0), smooth = C(0), total_weight = C(0);
@@ -75,7 +79,7 @@ __global__ void row_losses(CrossEntropyArgs args, Compute<T>* losses, Compute<T>
     smooth = warp_reduce(smooth, Plus(), kLanes);
     total_weight = warp_reduce(total_weight, Plus(), kLanes);
   }
-  if (lane != 0) return;
+  if (lane != 0) return {C(0), C(0)};
   C* saved = static_cast<C*>(args.saved);
   saved[r] = maximum;
   saved[rows + r] = log_sum;
@@ -87,9 +91,19 @@ __global__ void row_losses(CrossEntropyArgs args, Compute<T>* losses, Compute<T>
     if (shares.on_all != C(0))
       loss = shares.on_target * loss + shares.on_all * (total_weight * log_sum - smooth);
   }
-  losses[r] = loss;
-  weights[r] = w;
   if (p.reduction == Reduction::None) static_cast<T*>(args.loss)[r] = narrow<T>(loss);
+  return {loss, w};
+}
+
+template <class T, int kLanes>
+__global__ void row_losses(CrossEntropyArgs args, Compute<T>* losses, Compute<T>* weights, Fault* fault,
+                           const char* op) {
+  const int64_t r = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / kLanes;
+  if (r >= args.problem.batch * args.problem.inner) return;
+  const auto found = row_loss<T, kLanes>(args, r, fault, op);
+  if (threadIdx.x % kLanes != 0) return;
+  losses[r] = found.loss;
+  weights[r] = found.weight;
 }
 
 struct Total {
@@ -113,14 +127,32 @@ __global__ void add_rows(const C* losses, const C* weights, int64_t rows, int64_
 }
 
 template <class T>
-__global__ void finish_loss(CrossEntropyArgs args, const Total* totals, int count) {
+__device__ void write_loss(const CrossEntropyArgs& args, Total sum) {
   using C = Compute<T>;
-  Total sum{0, 0};
-  for (int i = 0; i < count; ++i) sum = PlusTotal()(sum, totals[i]);
   const CrossEntropyProblem& p = args.problem;
   static_cast<C*>(args.saved)[2 * p.batch * p.inner] = static_cast<C>(sum.divisor);
   if (p.reduction == Reduction::Mean) sum.loss /= sum.divisor;
   if (p.reduction != Reduction::None) *static_cast<T*>(args.loss) = narrow<T>(static_cast<C>(sum.loss));
+}
+
+template <class T>
+__global__ void finish_loss(CrossEntropyArgs args, const Total* totals, int count) {
+  Total sum{0, 0};
+  for (int i = 0; i < count; ++i) sum = PlusTotal()(sum, totals[i]);
+  write_loss<T>(args, sum);
+}
+
+/// Everything by one block, a thread for each row: what small batches of few classes need is one launch.
+inline constexpr int64_t kFewRows = 512, kFewClasses = 32;
+template <class T>
+__global__ void few_rows(CrossEntropyArgs args, Fault* fault, const char* op) {
+  Total sum{0, 0};
+  for (int64_t r = threadIdx.x; r < args.problem.batch * args.problem.inner; r += blockDim.x) {
+    const auto found = row_loss<T, 1>(args, r, fault, op);
+    sum = PlusTotal()(sum, {static_cast<double>(found.loss), static_cast<double>(found.weight)});
+  }
+  sum = block_reduce(sum, PlusTotal());
+  if (threadIdx.x == 0) write_loss<T>(args, sum);
 }
 
 /// The sum of all weights of classes, for label smoothing, in a fixed order.
@@ -175,6 +207,10 @@ void cross_entropy(const LaunchContext& context, const CrossEntropyArgs& args) {
   visit_floating(p.dtype, [&]<class T>() {
     using C = Compute<T>;
     const int64_t rows = p.batch * p.inner;
+    Fault* fault = stream_of(context.stream).fault();
+    if (rows <= kFewRows && p.classes <= kFewClasses)
+      return start(context, 1, rows <= kBlock ? kBlock : static_cast<int>(kFewRows), 0, few_rows<T>, args,
+                   fault, name_of(p));
     const int64_t piece = std::max<int64_t>(4096, ceil_div(rows, 256)), pieces = ceil_div(rows, piece);
     const Storage scratch =
         workspace(context, static_cast<size_t>(2 * std::max<int64_t>(rows, 1)) * sizeof(C));
@@ -183,7 +219,6 @@ void cross_entropy(const LaunchContext& context, const CrossEntropyArgs& args) {
     auto* losses = static_cast<C*>(scratch->data());
     auto* weights = losses + rows;
     auto* totals = static_cast<Total*>(sums->data());
-    Fault* fault = stream_of(context.stream).fault();
     if (p.inner > 1 || p.classes <= 8)
       start(context, blocks(ceil_div(rows, kBlock)), kBlock, 0, row_losses<T, 1>, args, losses, weights,
             fault, name_of(p));

@@ -79,6 +79,29 @@ __global__ void map2_flat(Out* out, const T* a, const T* b, Compute<T> scalar, i
   }
 }
 
+/// A thread for each pack; an operand that is not dense has one element for all of a row.
+template <class Out, class T, class F>
+__global__ void map2_rows(Out* out, const T* a, const T* b, bool a_dense, bool b_dense, uint32_t packs,
+                          Offsets<3> offsets, F f) {
+  constexpr int kN = kPack<T>;
+  const uint32_t i = blockIdx.x * kBlock + threadIdx.x;
+  if (i >= packs) return;
+  int64_t at[3];
+  offsets.at(i, at);
+  const auto take = [](const T* from, bool dense) {
+    if (dense) return *reinterpret_cast<const Pack<T, kN>*>(from);
+    Pack<T, kN> same;
+#pragma unroll
+    for (int k = 0; k < kN; ++k) same.at[k] = *from;
+    return same;
+  };
+  const auto x = take(a + at[1], a_dense), y = take(b + at[2], b_dense);
+  Pack<Out, kN> z;
+#pragma unroll
+  for (int k = 0; k < kN; ++k) z.at[k] = as_element<Out>(f(widen(x.at[k]), widen(y.at[k])));
+  *reinterpret_cast<Pack<Out, kN>*>(out + at[0]) = z;
+}
+
 template <class C, class F>
 __global__ void map2_any(DType dtype, void* out, const void* a, const void* b, C scalar, uint32_t n,
                          Offsets<3> offsets, F f) {
@@ -103,6 +126,25 @@ bool is_flat(const Geometry<N>& g, const void* const (&operands)[N]) {
   return true;
 }
 
+/// Rows as packs of `n` elements: the innermost dimension is dense in the result (operand 0), and dense or
+/// one element in the others. False where they are not.
+template <int N>
+bool pack_rows(const Geometry<N>& g, int64_t n, Geometry<N>& packs, bool (&dense)[N]) {
+  const int inner = g.ndim - 1;
+  if (g.sizes[inner] % n != 0) return false;
+  packs = g;
+  packs.sizes[inner] /= n;
+  packs.numel /= n;
+  for (int i = 0; i < N; ++i) {
+    dense[i] = g.strides[i][inner] == 1;
+    if (!dense[i] && (i == 0 || g.strides[i][inner] != 0)) return false;
+    packs.strides[i][inner] = dense[i] ? n : 0;
+    for (int d = 0; d < inner; ++d)
+      if (dense[i] && g.strides[i][d] % n != 0) return false;
+  }
+  return true;
+}
+
 /// Elements of eight bytes need no packing to be moved in whole lines.
 template <class T>
 inline constexpr bool kPacked = sizeof(T) <= 4;
@@ -124,7 +166,8 @@ void map1(const LaunchContext& context, const UnaryArgs& args, F f) {
   });
 }
 
-template <class Out, class T, class F>
+/// With `rows`, broadcast rows and columns are taken in packs too.
+template <class Out, class T, bool rows, class F>
 void map2(const LaunchContext& context, const BinaryArgs& args, F f) {
   auto* out = static_cast<Out*>(args.out);
   const auto* a = static_cast<const T*>(args.a);
@@ -136,6 +179,16 @@ void map2(const LaunchContext& context, const BinaryArgs& args, F f) {
         is_aligned(a, sizeof(Pack<T, kN>)) && is_aligned(b, sizeof(Pack<T, kN>)))
       return start(context, blocks(ceil_div(args.geometry.numel, kBlock * kN)), kBlock, 0,
                    map2_flat<Out, T, F>, out, a, b, scalar, args.geometry.numel, f);
+    Geometry<3> packs;
+    bool dense[3];
+    if constexpr (rows)
+      if (a && b && args.geometry.numel > 0 && pack_rows(args.geometry, kN, packs, dense) &&
+          is_aligned(out, sizeof(Pack<Out, kN>)) && (!dense[1] || is_aligned(a, sizeof(Pack<T, kN>))) &&
+          (!dense[2] || is_aligned(b, sizeof(Pack<T, kN>))))
+        return for_pieces(packs, [&](const Geometry<3>& g, const int64_t(&by)[3]) {
+          start(context, blocks(ceil_div(g.numel, kBlock)), kBlock, 0, map2_rows<Out, T, F>, out + by[0],
+                a + by[1], b + by[2], dense[1], dense[2], static_cast<uint32_t>(g.numel), Offsets<3>(g), f);
+        });
   }
   for_pieces(args.geometry, [&](const Geometry<3>& g, const int64_t(&by)[3]) {
     start(context, blocks(ceil_div(g.numel, kBlock * kPerThread)), kBlock, 0, map2_any<Compute<T>, F>,

@@ -25,17 +25,54 @@ __device__ __forceinline__ Window adaptive_windows_of(int64_t y, int64_t out, in
   return {y * out / in, min(up((y + 1) * out, in), out)};
 }
 /// The outputs whose windows may have input y.
-__device__ __forceinline__ Window windows_of(int64_t y, int64_t out, int64_t kernel, int64_t stride,
+__device__ __forceinline__ Window windows_of(int64_t y, int64_t out, int64_t kernel, const Divider& stride,
                                              int64_t padding, int64_t dilation) {
   const int64_t low = y + padding - dilation * (kernel - 1);
-  return {low <= 0 ? 0 : up(low, stride), min((y + padding) / stride + 1, out)};
+  return {low <= 0 ? 0 : stride.divide(static_cast<uint32_t>(low) + stride.divisor - 1),
+          min(int64_t{stride.divide(static_cast<uint32_t>(y + padding))} + 1, out)};
 }
 
-/// Where element i of [planes, h, w] is.
 struct Place {
   int64_t plane, y, x;
-  __device__ Place(int64_t i, int64_t h, int64_t w) : plane(i / (h * w)), y(i / w % h), x(i % w) {}
 };
+/// A shape whose planes have less than 2^31 elements together, and the divisions that its elements need.
+struct Planes : Pool2dShape {
+  Divider out_plane, out_row, in_plane, in_row, step_h, step_w;
+
+  explicit Planes(const Pool2dShape& s)
+      : Pool2dShape(s),
+        out_plane(some(s.out_h * s.out_w)),
+        out_row(some(s.out_w)),
+        in_plane(some(s.in_h * s.in_w)),
+        in_row(some(s.in_w)),
+        step_h(s.stride_h),
+        step_w(s.stride_w) {}
+  static int64_t some(int64_t size) { return std::max<int64_t>(size, 1); }
+  static __device__ __forceinline__ Place place(uint32_t i, const Divider& plane, const Divider& row) {
+    const uint32_t p = plane.divide(i), rest = i - p * plane.divisor, y = row.divide(rest);
+    return {p, y, rest - y * row.divisor};
+  }
+  __device__ __forceinline__ Place out_place(int64_t i) const {
+    return place(static_cast<uint32_t>(i), out_plane, out_row);
+  }
+  __device__ __forceinline__ Place in_place(int64_t i) const {
+    return place(static_cast<uint32_t>(i), in_plane, in_row);
+  }
+};
+
+/// Calls `f(planes, first_plane)` for pieces of a shape.
+template <class F>
+void for_pieces_of(const Pool2dShape& shape, const F& f) {
+  const int64_t plane = std::max<int64_t>({shape.out_h * shape.out_w, shape.in_h * shape.in_w, 1});
+  if (plane > kMostElements - 1 || std::max(shape.stride_h, shape.stride_w) > kMostElements / 2)
+    throw_not_on_gpus("pooling of planes of 2^31 elements");
+  const int64_t at_once = kMostElements / plane;
+  for (int64_t first = 0; first < shape.planes; first += at_once) {
+    Pool2dShape piece = shape;
+    piece.planes = std::min(at_once, shape.planes - first);
+    f(Planes(piece), first);
+  }
+}
 
 /// T: a float type, or int64 for integers, whose dtype is then known at run time.
 template <class T>
@@ -54,11 +91,11 @@ __device__ __forceinline__ void write(DType dtype, void* out, int64_t i, Compute
 }
 
 template <class T, bool adaptive>
-__global__ void max_windows(DType dtype, Pool2dShape s, const void* in, void* out, int64_t* indices) {
+__global__ void max_windows(DType dtype, Planes s, const void* in, void* out, int64_t* indices) {
   using C = Compute<T>;
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= s.planes * s.out_h * s.out_w) return;
-  const Place at(i, s.out_h, s.out_w);
+  const Place at = s.out_place(i);
   Window h, w;
   int64_t step_h = 1, step_w = 1;
   if constexpr (adaptive) {
@@ -95,19 +132,19 @@ __global__ void max_windows(DType dtype, Pool2dShape s, const void* in, void* ou
 }
 
 template <class T>
-__global__ void max_gradient(MaxPool2dBackwardArgs args, bool adaptive) {
+__global__ void max_gradient(DType dtype, Planes s, bool adaptive, const void* grad, const int64_t* indices,
+                             void* grad_in) {
   using C = Compute<T>;
-  const Pool2dShape& s = args.shape;
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= s.planes * s.in_h * s.in_w) return;
-  const Place at(i, s.in_h, s.in_w);
+  const Place at = s.in_place(i);
   Window h, w;
   if (adaptive) {
     h = adaptive_windows_of(at.y, s.out_h, s.in_h);
     w = adaptive_windows_of(at.x, s.out_w, s.in_w);
   } else {
-    h = windows_of(at.y, s.out_h, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h);
-    w = windows_of(at.x, s.out_w, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w);
+    h = windows_of(at.y, s.out_h, s.kernel_h, s.step_h, s.padding_h, s.dilation_h);
+    w = windows_of(at.x, s.out_w, s.kernel_w, s.step_w, s.padding_w, s.dilation_w);
     // Windows that miss the input point to its first element.
     if ((s.dilation_h > 1 || s.dilation_w > 1) && at.y == 0 && at.x == 0) {
       h = {0, s.out_h};
@@ -119,9 +156,9 @@ __global__ void max_gradient(MaxPool2dBackwardArgs args, bool adaptive) {
   for (int64_t oy = h.first; oy < h.last; ++oy)
     for (int64_t ox = w.first; ox < w.last; ++ox) {
       const int64_t o = start + oy * s.out_w + ox;
-      if (args.indices[o] == mine) sum += read<T>(args.dtype, args.grad_output, o);
+      if (indices[o] == mine) sum += read<T>(dtype, grad, o);
     }
-  write<T>(args.dtype, args.grad_input, i, sum);
+  write<T>(dtype, grad_in, i, sum);
 }
 
 /// The elements of a mean's window that lie inside the input, and what their sum is divided by.
@@ -130,7 +167,7 @@ struct MeanWindow {
   int64_t divisor;
 };
 struct Mean {
-  Pool2dShape s;
+  Planes s;
   bool count_include_pad;
   int64_t divisor_override;
 
@@ -145,14 +182,14 @@ struct Mean {
     return {h, w, divisor_override != 0 ? divisor_override : count_include_pad ? padded : inside};
   }
   __device__ Window rows_of(int64_t y) const {
-    return windows_of(y, s.out_h, s.kernel_h, s.stride_h, s.padding_h, 1);
+    return windows_of(y, s.out_h, s.kernel_h, s.step_h, s.padding_h, 1);
   }
   __device__ Window cols_of(int64_t x) const {
-    return windows_of(x, s.out_w, s.kernel_w, s.stride_w, s.padding_w, 1);
+    return windows_of(x, s.out_w, s.kernel_w, s.step_w, s.padding_w, 1);
   }
 };
 struct AdaptiveMean {
-  Pool2dShape s;
+  Planes s;
 
   __device__ MeanWindow window(int64_t i, int64_t j) const {
     const Window h = adaptive_window(i, s.out_h, s.in_h), w = adaptive_window(j, s.out_w, s.in_w);
@@ -165,10 +202,10 @@ struct AdaptiveMean {
 template <class T, class Pool>
 __global__ void mean_windows(Pool pool, const T* in, T* out) {
   using C = Compute<T>;
-  const Pool2dShape& s = pool.s;
+  const Planes& s = pool.s;
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= s.planes * s.out_h * s.out_w) return;
-  const Place at(i, s.out_h, s.out_w);
+  const Place at = s.out_place(i);
   const MeanWindow window = pool.window(at.y, at.x);
   const T* plane = in + at.plane * s.in_h * s.in_w;
   C sum = C(0);
@@ -181,10 +218,10 @@ __global__ void mean_windows(Pool pool, const T* in, T* out) {
 template <class T, class Pool>
 __global__ void mean_gradient(Pool pool, const T* grad, T* grad_in) {
   using C = Compute<T>;
-  const Pool2dShape& s = pool.s;
+  const Planes& s = pool.s;
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= s.planes * s.in_h * s.in_w) return;
-  const Place at(i, s.in_h, s.in_w);
+  const Place at = s.in_place(i);
   const Window h = pool.rows_of(at.y), w = pool.cols_of(at.x);
   C sum = C(0);
   for (int64_t oy = h.first; oy < h.last; ++oy)
@@ -216,19 +253,40 @@ void visit_mean(DType dtype, F&& f) {
   visit_floating(dtype, f);
 }
 
-template <class Pool>
-void run_mean(const LaunchContext& context, DType dtype, const Pool& pool, const void* in, void* out) {
+template <class MakePool>
+void run_mean(const LaunchContext& context, DType dtype, const Pool2dShape& shape, const void* in, void* out,
+              const MakePool& make) {
   visit_mean(dtype, [&]<class T>() {
-    start(context, grid_of_outputs(pool.s), kBlock, 0, mean_windows<T, Pool>, pool, static_cast<const T*>(in),
-          static_cast<T*>(out));
+    for_pieces_of(shape, [&](const Planes& s, int64_t first) {
+      const auto pool = make(s);
+      start(context, grid_of_outputs(s), kBlock, 0, mean_windows<T, std::remove_const_t<decltype(pool)>>,
+            pool, static_cast<const T*>(in) + first * s.in_h * s.in_w,
+            static_cast<T*>(out) + first * s.out_h * s.out_w);
+    });
   });
 }
-template <class Pool>
-void run_mean_gradient(const LaunchContext& context, DType dtype, const Pool& pool, const void* grad,
-                       void* grad_in) {
+template <class MakePool>
+void run_mean_gradient(const LaunchContext& context, DType dtype, const Pool2dShape& shape, const void* grad,
+                       void* grad_in, const MakePool& make) {
   visit_mean(dtype, [&]<class T>() {
-    start(context, grid_of_inputs(pool.s), kBlock, 0, mean_gradient<T, Pool>, pool,
-          static_cast<const T*>(grad), static_cast<T*>(grad_in));
+    for_pieces_of(shape, [&](const Planes& s, int64_t first) {
+      const auto pool = make(s);
+      start(context, grid_of_inputs(s), kBlock, 0, mean_gradient<T, std::remove_const_t<decltype(pool)>>,
+            pool, static_cast<const T*>(grad) + first * s.out_h * s.out_w,
+            static_cast<T*>(grad_in) + first * s.in_h * s.in_w);
+    });
+  });
+}
+
+template <bool adaptive>
+void run_max(const LaunchContext& context, DType dtype, const Pool2dShape& shape, const void* in, void* out,
+             int64_t* indices) {
+  visit_ordered(dtype, [&]<class T>() {
+    for_pieces_of(shape, [&](const Planes& s, int64_t first) {
+      const int64_t outputs = first * s.out_h * s.out_w;
+      start(context, grid_of_outputs(s), kBlock, 0, max_windows<T, adaptive>, dtype, s,
+            moved(in, first * s.in_h * s.in_w, dtype), moved(out, outputs, dtype), moved(indices, outputs));
+    });
   });
 }
 
@@ -247,38 +305,41 @@ bool has_windows(const Pool2dShape& s) {
 }  // namespace
 
 void max_pool2d(const LaunchContext& context, const MaxPool2dArgs& args) {
-  visit_ordered(args.dtype, [&]<class T>() {
-    start(context, grid_of_outputs(args.shape), kBlock, 0, max_windows<T, false>, args.dtype, args.shape,
-          args.input, args.output, args.indices);
-  });
+  run_max<false>(context, args.dtype, args.shape, args.input, args.output, args.indices);
 }
 
 void adaptive_max_pool2d(const LaunchContext& context, const AdaptiveMaxPool2dArgs& args) {
-  visit_ordered(args.dtype, [&]<class T>() {
-    start(context, grid_of_outputs(args.shape), kBlock, 0, max_windows<T, true>, args.dtype, args.shape,
-          args.input, args.output, args.indices);
-  });
+  run_max<true>(context, args.dtype, args.shape, args.input, args.output, args.indices);
 }
 
 void max_pool2d_backward(const LaunchContext& context, const MaxPool2dBackwardArgs& args) {
   visit_ordered(args.dtype, [&]<class T>() {
-    start(context, grid_of_inputs(args.shape), kBlock, 0, max_gradient<T>, args, !has_windows(args.shape));
+    for_pieces_of(args.shape, [&](const Planes& s, int64_t first) {
+      const int64_t outputs = first * s.out_h * s.out_w;
+      start(context, grid_of_inputs(s), kBlock, 0, max_gradient<T>, args.dtype, s, !has_windows(s),
+            moved(args.grad_output, outputs, args.dtype), args.indices + outputs,
+            moved(args.grad_input, first * s.in_h * s.in_w, args.dtype));
+    });
   });
 }
 
 void avg_pool2d(const LaunchContext& context, const AvgPool2dArgs& args) {
-  run_mean(context, args.dtype, Mean{args.shape, args.count_include_pad, args.divisor_override}, args.input,
-           args.output);
+  run_mean(context, args.dtype, args.shape, args.input, args.output, [&](const Planes& s) {
+    return Mean{s, args.count_include_pad, args.divisor_override};
+  });
 }
 void avg_pool2d_backward(const LaunchContext& context, const AvgPool2dBackwardArgs& args) {
-  run_mean_gradient(context, args.dtype, Mean{args.shape, args.count_include_pad, args.divisor_override},
-                    args.grad_output, args.grad_input);
+  run_mean_gradient(context, args.dtype, args.shape, args.grad_output, args.grad_input, [&](const Planes& s) {
+    return Mean{s, args.count_include_pad, args.divisor_override};
+  });
 }
 void adaptive_avg_pool2d(const LaunchContext& context, const AdaptiveAvgPool2dArgs& args) {
-  run_mean(context, args.dtype, AdaptiveMean{args.shape}, args.input, args.output);
+  run_mean(context, args.dtype, args.shape, args.input, args.output,
+           [](const Planes& s) { return AdaptiveMean{s}; });
 }
 void adaptive_avg_pool2d_backward(const LaunchContext& context, const AdaptiveAvgPool2dBackwardArgs& args) {
-  run_mean_gradient(context, args.dtype, AdaptiveMean{args.shape}, args.grad_output, args.grad_input);
+  run_mean_gradient(context, args.dtype, args.shape, args.grad_output, args.grad_input,
+                    [](const Planes& s) { return AdaptiveMean{s}; });
 }
 
 }  // namespace tern::cuda_backend
