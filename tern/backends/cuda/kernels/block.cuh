@@ -7,6 +7,7 @@
 namespace tern::cuda_backend {
 
 inline constexpr unsigned kAllLanes = 0xffffffffu;
+inline constexpr int kLongRow = 1024;            // threads of a block for a long row, at most
 inline constexpr unsigned kColumnThreads = 256;  // of a block for columns
 
 /// The value of the lane whose number differs by `mask`; of any type of whole words.

@@ -145,7 +145,7 @@ __global__ void finish_loss(CrossEntropyArgs args, const Total* totals, int coun
 /// Everything by one block, a thread for each row: what small batches of few classes need is one launch.
 inline constexpr int64_t kFewRows = 512, kFewClasses = 32;
 template <class T>
-__global__ void few_rows(CrossEntropyArgs args, Fault* fault, const char* op) {
+__global__ void __launch_bounds__(kFewRows) few_rows(CrossEntropyArgs args, Fault* fault, const char* op) {
   Total sum{0, 0};
   for (int64_t r = threadIdx.x; r < args.problem.batch * args.problem.inner; r += blockDim.x) {
     const auto found = row_loss<T, 1>(args, r, fault, op);

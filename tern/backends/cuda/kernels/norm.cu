@@ -89,7 +89,7 @@ __global__ void normalise_short(RowNormArgs args) {
 
 /// A block for each row, which comes from the cache after the first time.
 template <class T>
-__global__ void normalise_long(RowNormArgs args) {
+__global__ void __launch_bounds__(kLongRow, 1) normalise_long(RowNormArgs args) {
   using C = Compute<T>;
   const int64_t size = args.size;
   const T* x = static_cast<const T*>(args.input) + blockIdx.x * size;
@@ -113,7 +113,7 @@ __global__ void normalise_long(RowNormArgs args) {
 /// With xhat = (x - mean) * invstd and h = g * weight:
 /// grad_x = invstd * (h - mean(h) - xhat * mean(h * xhat)); for RMS norm without the term mean(h).
 template <class T>
-__global__ void input_gradient(RowNormBackwardArgs args) {
+__global__ void __launch_bounds__(kLongRow, 1) input_gradient(RowNormBackwardArgs args) {
   using C = Compute<T>;
   const int64_t r = blockIdx.x, size = args.size;
   const T* x = static_cast<const T*>(args.input) + r * size;
@@ -181,7 +181,7 @@ __global__ void join_params(const C* partial, int64_t chunks, int64_t total, C* 
 }
 
 unsigned threads_for(int64_t size) {
-  return size <= 64 ? 32 : size <= 1024 ? 128 : size <= 8192 ? 256 : 1024;
+  return size <= 64 ? 32 : size <= 1024 ? 128 : size <= 8192 ? 256 : kLongRow;
 }
 
 }  // namespace

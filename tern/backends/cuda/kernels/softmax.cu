@@ -64,7 +64,7 @@ __global__ void softmax_short(SoftmaxArgs args) {
 
 /// A block for each row, which comes from the cache after the first time.
 template <class T>
-__global__ void softmax_long(SoftmaxArgs args) {
+__global__ void __launch_bounds__(kLongRow, 1) softmax_long(SoftmaxArgs args) {
   using C = Compute<T>;
   const int64_t row = blockIdx.x, size = args.shape.size;
   const T* in = static_cast<const T*>(args.in) + row * size;
@@ -122,7 +122,7 @@ void softmax(const LaunchContext& context, const SoftmaxArgs& args) {
     if (s.size <= 64) return start(context, warps, kBlock, 0, softmax_short<T, 2>, args);
     if (s.size <= 256) return start(context, warps, kBlock, 0, softmax_short<T, 8>, args);
     if (s.size <= 1024) return start(context, warps, kBlock, 0, softmax_short<T, 32>, args);
-    start(context, blocks(s.outer), s.size >= 8192 ? 1024 : kBlock, 0, softmax_long<T>, args);
+    start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, softmax_long<T>, args);
   });
 }
 

@@ -20,7 +20,7 @@ __device__ __forceinline__ C gradient(SoftmaxOp op, C grad, C out, C sum) {
 
 /// `lanes` threads for each row: a warp, or the whole block.
 template <class T, bool whole_block>
-__global__ void rows_backward(SoftmaxBackwardArgs args) {
+__global__ void __launch_bounds__(kLongRow, 1) rows_backward(SoftmaxBackwardArgs args) {
   using C = Compute<T>;
   const int64_t row = whole_block ? int64_t{blockIdx.x} : (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32;
   if (row >= args.shape.outer) return;
@@ -69,7 +69,7 @@ void softmax_backward(const LaunchContext& context, const SoftmaxBackwardArgs& a
     }
     if (s.size <= 1024)
       return start(context, blocks(ceil_div(s.outer * 32, kBlock)), kBlock, 0, rows_backward<T, false>, args);
-    start(context, blocks(s.outer), s.size >= 8192 ? 1024 : kBlock, 0, rows_backward<T, true>, args);
+    start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, rows_backward<T, true>, args);
   });
 }
 
