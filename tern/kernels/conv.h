@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "tern/core/dtype.h"
-#include "tern/kernels/matmul.h"
 
 namespace tern {
 
@@ -46,10 +45,10 @@ struct Conv2dShape {
   }
 };
 
-/// output = activation(convolution(input, weight) + bias). Floating dtypes only.
+/// output = convolution(input, weight) + bias, and relu of that if asked for. Floating dtypes only.
 struct Conv2dArgs {
   DType dtype{};
-  Activation activation = Activation::None;
+  bool relu = false;
   Conv2dShape shape;
   const void* input = nullptr;   ///< [N, C_in, H, W]
   const void* weight = nullptr;  ///< [C_out, C_in / groups, KH, KW]
@@ -59,34 +58,29 @@ struct Conv2dArgs {
   double flops() const { return shape.flops(); }
 };
 
-/// grad_input = gradient with respect to the input (also the forward pass of a transposed convolution).
-struct Conv2dBackwardInputArgs {
+/// The gradients that are wanted (not null) with respect to input, weight and bias; that of the input is also
+/// the forward pass of a transposed convolution. Sums over images run in an order that depends on the shape
+/// only, so the result does not depend on threads.
+struct Conv2dBackwardArgs {
   DType dtype{};
   Conv2dShape shape;
   const void* grad_output = nullptr;  ///< [N, C_out, OH, OW]
-  const void* weight = nullptr;       ///< [C_out, C_in / groups, KH, KW]
-  void* grad_input = nullptr;         ///< [N, C_in, H, W], overwritten
+  /// [N, C_out, OH, OW], what relu gave: where it is 0 or less, grad_output counts as 0; or null
+  const void* relu_output = nullptr;
+  const void* input = nullptr;   ///< [N, C_in, H, W], read for grad_weight
+  const void* weight = nullptr;  ///< [C_out, C_in / groups, KH, KW], read for grad_input
+  void* grad_input = nullptr;    ///< [N, C_in, H, W], overwritten; or null
+  void* grad_weight = nullptr;   ///< [C_out, C_in / groups, KH, KW], overwritten; or null
+  void* grad_bias = nullptr;     ///< [C_out], overwritten; or null
 
-  double flops() const { return shape.flops(); }
-};
-
-/// grad_weight and, if wanted, grad_bias = gradients with respect to weight and bias. Sums over images run in
-/// an order that depends on the shape only, so the result does not depend on threads.
-struct Conv2dBackwardWeightArgs {
-  DType dtype{};
-  Conv2dShape shape;
-  const void* input = nullptr;        ///< [N, C_in, H, W]
-  const void* grad_output = nullptr;  ///< [N, C_out, OH, OW]
-  void* grad_weight = nullptr;        ///< [C_out, C_in / groups, KH, KW], overwritten; or null
-  void* grad_bias = nullptr;          ///< [C_out], overwritten; or null
-
-  double flops() const { return shape.flops(); }
+  double flops() const {
+    return shape.flops() * ((grad_input != nullptr ? 1 : 0) + (grad_weight != nullptr ? 1 : 0));
+  }
 };
 
 }  // namespace tern
 
 /// X(kernel, argument struct) for kernels/list.h.
-#define TERN_CONV_KERNELS(X)                        \
-  X(conv2d, Conv2dArgs)                             \
-  X(conv2d_backward_input, Conv2dBackwardInputArgs) \
-  X(conv2d_backward_weight, Conv2dBackwardWeightArgs)
+#define TERN_CONV_KERNELS(X) \
+  X(conv2d, Conv2dArgs)      \
+  X(conv2d_backward, Conv2dBackwardArgs)

@@ -130,8 +130,7 @@ void describe(const RowNormBackwardArgs& args, Work& work);
 
 void describe(const MatmulArgs& args, Work& work);
 void describe(const Conv2dArgs& args, Work& work);
-void describe(const Conv2dBackwardInputArgs& args, Work& work);
-void describe(const Conv2dBackwardWeightArgs& args, Work& work);
+void describe(const Conv2dBackwardArgs& args, Work& work);
 void describe(const MaxPool2dArgs& args, Work& work);
 void describe(const MaxPool2dBackwardArgs& args, Work& work);
 void describe(const AvgPool2dArgs& args, Work& work);

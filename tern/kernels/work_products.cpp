@@ -60,6 +60,7 @@ void describe(const Conv2dArgs& args, Work& work) {
   const Conv2dShape& s = args.shape;
   const size_t item = itemsize(args.dtype);
   if (output_numel(s) == 0) return;
+  if (args.relu) work.op = "conv2d_relu";
   work.flops = s.flops();
   writes(work, args.output, item, output_numel(s));
   reads(work, args.input, item, input_numel(s));
@@ -67,23 +68,18 @@ void describe(const Conv2dArgs& args, Work& work) {
   reads(work, args.bias, item, s.out_channels);
 }
 
-void describe(const Conv2dBackwardInputArgs& args, Work& work) {
+void describe(const Conv2dBackwardArgs& args, Work& work) {
   const Conv2dShape& s = args.shape;
   const size_t item = itemsize(args.dtype);
-  if (input_numel(s) == 0) return;
-  work.flops = s.flops();
+  const bool sums = args.grad_weight != nullptr || args.grad_bias != nullptr;
+  if (input_numel(s) == 0 && !sums) return;
+  work.flops = args.flops() > 0 ? args.flops() : static_cast<double>(output_numel(s));
   writes(work, args.grad_input, item, input_numel(s));
-  reads(work, args.grad_output, item, output_numel(s));
-  reads(work, args.weight, item, weight_numel(s));
-}
-
-void describe(const Conv2dBackwardWeightArgs& args, Work& work) {
-  const Conv2dShape& s = args.shape;
-  const size_t item = itemsize(args.dtype);
-  work.flops = args.grad_weight != nullptr ? s.flops() : static_cast<double>(output_numel(s));
   writes(work, args.grad_weight, item, weight_numel(s));
   writes(work, args.grad_bias, item, s.out_channels);
   reads(work, args.grad_output, item, output_numel(s));
+  reads(work, args.relu_output, item, output_numel(s));
+  if (args.grad_input != nullptr) reads(work, args.weight, item, weight_numel(s));
   if (args.grad_weight != nullptr) reads(work, args.input, item, input_numel(s));
 }
 

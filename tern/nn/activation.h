@@ -14,6 +14,15 @@ struct ReLU final : Module {
   Tensor forward(const Tensor& x) const { return relu(x); }
 };
 
+/// relu(layer(x)); by fewer kernels where the layer has a forward_relu, unless a hook looks at what lies
+/// between.
+template <class Layer>
+Tensor relu_after(Layer& layer, const Tensor& x) {
+  if (layer.hooks()) [[unlikely]]
+    return relu(layer(x));
+  return detail::call_inside(layer, [&] { return layer.forward_relu(x); });
+}
+
 struct Tanh final : Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return tanh(x); }

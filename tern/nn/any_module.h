@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "tern/nn/activation.h"
 #include "tern/nn/module.h"
 
 namespace tern::nn {
@@ -52,12 +53,20 @@ class AnyModule {
     if (!module) detail::throw_wrong_module(*module_, typeid(M));
     return *module;
   }
+  template <class M>
+  bool is() const noexcept {
+    return type_ == &type_of<M>;
+  }
   /// Calls the module. Throws TypeError when its forward does not take one tensor and return one.
   Tensor operator()(const Tensor& x) const { return type_->call(get(), x); }
+  /// relu(module(x)), see nn::relu_after. Only where has_relu().
+  Tensor call_relu(const Tensor& x) const { return type_->call_relu(get(), x); }
+  bool has_relu() const noexcept { return type_->call_relu != nullptr; }
 
  private:
   struct Type {
     Tensor (*call)(Module& module, const Tensor& x);
+    Tensor (*call_relu)(Module& module, const Tensor& x);  ///< or null
     std::unique_ptr<Module> (*copy)(const Module& module);
   };
   template <class M>
@@ -71,6 +80,13 @@ class AnyModule {
       detail::throw_not_of_tensor(module);
   }
   template <class M>
+  static constexpr auto relu_as() -> Tensor (*)(Module&, const Tensor&) {
+    if constexpr (requires(M & m, const Tensor& x) { m.forward_relu(x); })
+      return [](Module& module, const Tensor& x) { return relu_after(static_cast<M&>(module), x); };
+    else
+      return nullptr;
+  }
+  template <class M>
   static std::unique_ptr<Module> copy_as(const Module& module) {
     if constexpr (std::is_copy_constructible_v<M>)
       return std::make_unique<M>(static_cast<const M&>(module));
@@ -78,9 +94,9 @@ class AnyModule {
       detail::throw_not_copyable(module);
   }
   template <class M>
-  static constexpr Type type_of{&call_as<M>, &copy_as<M>};
+  static constexpr Type type_of{&call_as<M>, relu_as<M>(), &copy_as<M>};
   static constexpr Type no_type{[](Module&, const Tensor&) -> Tensor { detail::throw_empty_module(); },
-                                nullptr};
+                                nullptr, nullptr};
 
   std::unique_ptr<Module> module_;
   const Type* type_ = &no_type;

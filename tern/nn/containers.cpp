@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "tern/base/check.h"
+#include "tern/nn/activation.h"
 #include "tern/nn/text.h"
 
 namespace tern::nn {
@@ -51,7 +52,16 @@ std::string list_text(const Module& list) {
 
 Tensor Sequential::forward(const Tensor& x) const {
   Tensor y = x;
-  for (const auto& [name, module] : entries_) y = module(y);
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const AnyModule& module = entries_[i].second;
+    const AnyModule* next = i + 1 < entries_.size() ? &entries_[i + 1].second : nullptr;
+    if (next != nullptr && module.has_relu() && next->is<ReLU>() && !(*next)->hooks()) {
+      y = module.call_relu(y);
+      ++i;
+    } else {
+      y = module(y);
+    }
+  }
   return y;
 }
 

@@ -82,6 +82,8 @@ void Conv2d::reset_parameters() { init_weight_and_bias(weight, bias); }
 
 Tensor Conv2d::forward(const Tensor& x) const { return conv2d(x, weight, bias, options_); }
 
+Tensor Conv2d::forward_relu(const Tensor& x) const { return conv2d_relu(x, weight, bias, options_); }
+
 std::string Conv2d::extra_repr() const {
   const auto& o = options_;
   std::string padding = o.padding.mode == ConvPadding::kSame ? "same" : unless(o.padding.size, 0);

@@ -58,6 +58,8 @@ class Conv2d final : public Module {
   TERN_MODULE(weight, bias)
 
   Tensor forward(const Tensor& x) const;
+  /// relu(forward(x)) by fewer kernels; see nn::relu_after.
+  Tensor forward_relu(const Tensor& x) const;
   void reset_parameters();
   std::string extra_repr() const override;
   const tern::Conv2dOptions& options() const noexcept { return options_; }

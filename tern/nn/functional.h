@@ -28,6 +28,7 @@ using tern::tanh;
 
 using tern::conv1d;
 using tern::conv2d;
+using tern::conv2d_relu;
 using tern::conv_transpose2d;
 using tern::embedding;
 using tern::linear;

@@ -2,7 +2,7 @@
 #include "tern/nn/models.h"
 
 #include "tern/base/check.h"
-#include "tern/ops/activation.h"
+#include "tern/nn/activation.h"
 #include "tern/ops/pool.h"
 
 namespace tern::nn {
@@ -26,8 +26,8 @@ LeNet::LeNet(const LeNetOptions& options)
       fc3(84, options.num_classes) {}
 
 Tensor LeNet::forward(const Tensor& x) const {
-  Tensor y = max_pool2d(relu(conv1(x)), {.kernel_size = 2});
-  y = max_pool2d(relu(conv2(y)), {.kernel_size = 2});
+  Tensor y = max_pool2d(relu_after(conv1, x), {.kernel_size = 2});
+  y = max_pool2d(relu_after(conv2, y), {.kernel_size = 2});
   y = relu(fc1(y.flatten(1)));
   return fc3(relu(fc2(y)));
 }

@@ -135,17 +135,25 @@ class ModuleScope {
   Frame* frame_ = nullptr;
 };
 
-template <class Self, class... Args>
-auto call(Self& self, Args&&... args) {
+/// f() as a part of this module: errors and profiles name it.
+template <class Self, class F>
+auto call_inside(Self& self, F&& f) {
   const ModuleScope scope(self);
   try {
-    if (self.hooks()) [[unlikely]]
-      return call_with_hooks(self, std::forward<Args>(args)...);
-    return self.forward(std::forward<Args>(args)...);
+    return f();
   } catch (Error& error) {
     add_module_context(error, self);
     throw;
   }
+}
+
+template <class Self, class... Args>
+auto call(Self& self, Args&&... args) {
+  return call_inside(self, [&] {
+    if (self.hooks()) [[unlikely]]
+      return call_with_hooks(self, std::forward<Args>(args)...);
+    return self.forward(std::forward<Args>(args)...);
+  });
 }
 
 }  // namespace detail

@@ -5,9 +5,12 @@
 #include "tern/ops/conv.h"
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/activation.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -32,19 +35,53 @@ bool is_void(const Conv2dShape& s) { return s.batch == 0 || s.in_channels == 0 |
 Tensor input_gradient(const Conv2dShape& s, const Tensor& grad, const Tensor& weight);
 Tensor weight_gradient(const Conv2dShape& s, const Tensor& x, const Tensor& grad);
 
+/// What is common to all launches of gradients.
+Conv2dBackwardArgs backward_args(const Conv2dShape& s, const Tensor& grad) {
+  Conv2dBackwardArgs args;
+  args.dtype = grad.dtype();
+  args.shape = s;
+  args.grad_output = grad.data_ptr();
+  return args;
+}
+
+/// The gradients of a convolution, after relu where `y` is its result, as one launch; nothing is recorded.
+std::array<Tensor, 3> all_gradients(const GradContext& c, const Conv2dShape& s, const Tensor& grad,
+                                    const Tensor& y, const Tensor& x, const Tensor& weight) {
+  std::array<Tensor, 3> grads;
+  Conv2dBackwardArgs args = backward_args(s, grad);
+  if (y.defined()) args.relu_output = y.data_ptr();
+  if (c.needs(0)) {
+    grads[0] = empty_of(input_shape(s), grad);
+    args.weight = weight.data_ptr();
+    args.grad_input = grads[0].data_ptr();
+  }
+  if (c.needs(1)) {
+    grads[1] = empty_of(weight_shape(s), grad);
+    args.input = x.data_ptr();
+    args.grad_weight = grads[1].data_ptr();
+  }
+  if (c.needs(2)) {
+    grads[2] = empty_of({s.out_channels}, grad);
+    args.grad_bias = grads[2].data_ptr();
+  }
+  launch(current_stream(grad.device()), kernels::conv2d_backward, args);
+  return grads;
+}
+
 /// All operands have the shapes that `s` says; `bias` may be undefined.
 Tensor convolution(const Conv2dShape& s, const Tensor& x_given, const Tensor& weight_given,
-                   const Tensor& bias_given) {
+                   const Tensor& bias_given, bool relu) {
   const Tensor x = contiguous(x_given), weight = contiguous(weight_given);
   const Tensor bias = bias_given.defined() ? contiguous(bias_given) : bias_given;
   Tensor y;
   if (is_void(s)) {
     y = filled(output_shape(s), x.dtype(), x.device(), 0);
-    if (bias.defined()) copy_(y, reshape(bias.detach(), {-1, 1, 1}));
+    if (bias.defined()) copy_(y, reshape(relu ? tern::relu(bias.detach()) : bias.detach(), {-1, 1, 1}));
   } else {
     y = empty_of(output_shape(s), x);
     Conv2dArgs args;
     args.dtype = x.dtype();
+    args.relu = relu;
     args.shape = s;
     args.input = x.data_ptr();
     args.weight = weight.data_ptr();
@@ -53,27 +90,18 @@ Tensor convolution(const Conv2dShape& s, const Tensor& x_given, const Tensor& we
     launch(current_stream(x.device()), kernels::conv2d, args);
   }
   if (tracks_grad(x, weight, bias))
-    record("conv2d", y, {x, weight, bias},
-           [s, x_ = save(x), weight_ = save(weight)](GradContext& c, const Tensor& g_given) {
+    record(relu ? "conv2d_relu" : "conv2d", y, {x, weight, bias},
+           [s, x_ = save(x), weight_ = save(weight), y_ = relu ? save_output(y) : Saved()](
+               GradContext& c, const Tensor& g_given) {
+             const Tensor relu_output = c[y_], g = contiguous(g_given);
+             if (!is_grad_enabled() && !is_void(s))
+               return all_gradients(c, s, g, relu_output, c.needs(1) ? c[x_] : Tensor(),
+                                    c.needs(0) ? c[weight_] : Tensor());
+             const Tensor grad = relu_output.defined() ? where(gt(relu_output, 0), g, 0) : g;
              std::array<Tensor, 3> grads;
-             const Tensor g = contiguous(g_given);
-             if (c.needs(0)) grads[0] = input_gradient(s, g, c[weight_]);
-             if (is_grad_enabled() || is_void(s)) {
-               if (c.needs(1)) grads[1] = weight_gradient(s, c[x_], g);
-               if (c.needs(2)) grads[2] = sum(g, {0, 2, 3});
-             } else if (c.needs(1) || c.needs(2)) {
-               const Tensor x_saved = c[x_];
-               if (c.needs(1)) grads[1] = empty_of(weight_shape(s), g);
-               if (c.needs(2)) grads[2] = empty_of({s.out_channels}, g);
-               Conv2dBackwardWeightArgs args;
-               args.dtype = g.dtype();
-               args.shape = s;
-               args.input = x_saved.data_ptr();
-               args.grad_output = g.data_ptr();
-               args.grad_weight = c.needs(1) ? grads[1].data_ptr() : nullptr;
-               args.grad_bias = c.needs(2) ? grads[2].data_ptr() : nullptr;
-               launch(current_stream(g.device()), kernels::conv2d_backward_weight, args);
-             }
+             if (c.needs(0)) grads[0] = input_gradient(s, grad, c[weight_]);
+             if (c.needs(1)) grads[1] = weight_gradient(s, c[x_], grad);
+             if (c.needs(2)) grads[2] = sum(grad, {0, 2, 3});
              return grads;
            });
   return y;
@@ -86,19 +114,17 @@ Tensor input_gradient(const Conv2dShape& s, const Tensor& grad_given, const Tens
     y = filled(input_shape(s), grad.dtype(), grad.device(), 0);
   } else {
     y = empty_of(input_shape(s), grad);
-    Conv2dBackwardInputArgs args;
-    args.dtype = grad.dtype();
-    args.shape = s;
-    args.grad_output = grad.data_ptr();
+    Conv2dBackwardArgs args = backward_args(s, grad);
     args.weight = weight.data_ptr();
     args.grad_input = y.data_ptr();
-    launch(current_stream(grad.device()), kernels::conv2d_backward_input, args);
+    launch(current_stream(grad.device()), kernels::conv2d_backward, args);
   }
   if (tracks_grad(grad, weight))
     record("conv2d_backward_input", y, {grad, weight},
            [s, grad_ = save(grad), weight_ = save(weight)](GradContext& c, const Tensor& g) {
-             return std::array<Tensor, 2>{c.needs(0) ? convolution(s, g, c[weight_], {}) : Tensor(),
-                                          c.needs(1) ? weight_gradient(s, g, c[grad_]) : Tensor()};
+             return std::array<Tensor, 2>{
+                 c.needs(0) ? convolution(s, g, c[weight_], {}, /*relu=*/false) : Tensor(),
+                 c.needs(1) ? weight_gradient(s, g, c[grad_]) : Tensor()};
            });
   return y;
 }
@@ -110,19 +136,17 @@ Tensor weight_gradient(const Conv2dShape& s, const Tensor& x_given, const Tensor
     y = filled(weight_shape(s), x.dtype(), x.device(), 0);
   } else {
     y = empty_of(weight_shape(s), x);
-    Conv2dBackwardWeightArgs args;
-    args.dtype = x.dtype();
-    args.shape = s;
+    Conv2dBackwardArgs args = backward_args(s, grad);
     args.input = x.data_ptr();
-    args.grad_output = grad.data_ptr();
     args.grad_weight = y.data_ptr();
-    launch(current_stream(x.device()), kernels::conv2d_backward_weight, args);
+    launch(current_stream(x.device()), kernels::conv2d_backward, args);
   }
   if (tracks_grad(x, grad))
     record("conv2d_backward_weight", y, {x, grad},
            [s, x_ = save(x), grad_ = save(grad)](GradContext& c, const Tensor& g) {
-             return std::array<Tensor, 2>{c.needs(0) ? input_gradient(s, c[grad_], g) : Tensor(),
-                                          c.needs(1) ? convolution(s, c[x_], g, {}) : Tensor()};
+             return std::array<Tensor, 2>{
+                 c.needs(0) ? input_gradient(s, c[grad_], g) : Tensor(),
+                 c.needs(1) ? convolution(s, c[x_], g, {}, /*relu=*/false) : Tensor()};
            });
   return y;
 }
@@ -182,10 +206,10 @@ Size2 same_padding(const char* op, const Tensor& weight, const Conv2dOptions& o)
 }
 
 Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
-                    const Conv2dOptions& o) {
+                    const Conv2dOptions& o, bool relu = false) {
   check_tensors(op, x, weight, bias);
   check_options(op, o.stride, o.padding.size, o.dilation, o.groups);
-  if (x.dim() == 3) return squeeze(conv2d_named(op, unsqueeze(x, 0), weight, bias, o), 0);
+  if (x.dim() == 3) return squeeze(conv2d_named(op, unsqueeze(x, 0), weight, bias, o, relu), 0);
   TERN_CHECK(weight.size(0) % o.groups == 0 && weight.size(0) >= o.groups, ShapeError,
              "{}: Given groups={}, expected weight to be divisible by {} at "
              "dimension 0, but got weight of size {} instead",
@@ -227,7 +251,7 @@ Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const
              "input size",
              op, s.in_h + 2 * s.padding_h, s.in_w + 2 * s.padding_w, s.dilation_h * (s.kernel_h - 1) + 1,
              s.dilation_w * (s.kernel_w - 1) + 1);
-  Tensor y = convolution(s, x, weight, bias);
+  Tensor y = convolution(s, x, weight, bias, relu);
   if (total.h % 2 != 0) y = narrow(y, 2, 1, s.in_h);
   if (total.w % 2 != 0) y = narrow(y, 3, 1, s.in_w);
   return y;
@@ -244,6 +268,12 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(conv2d, x, weight, bias, options);
   return conv2d_named("conv2d", x, weight, bias, options);
+}
+
+Tensor conv2d_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(conv2d_relu, x, weight, bias, options);
+  return conv2d_named("conv2d", x, weight, bias, options, /*relu=*/true);
 }
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {

@@ -39,6 +39,9 @@ struct Conv2dOptions {
 /// option.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
               const Conv2dOptions& options = {});
+/// relu(conv2d(...)), and its gradient, with one kernel less each way.
+Tensor conv2d_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                   const Conv2dOptions& options = {});
 
 struct Conv1dOptions {
   int64_t stride = 1;

@@ -26,14 +26,14 @@ template <class... P>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, void** args, size_t shared,
                    cudaStream_t stream) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
-  if (threads == 0 || threads > 1024 || shared > 0 || grid.x == 0 || grid.x > 0x7fffffff || grid.y == 0 ||
-      grid.y > 65535 || grid.z == 0 || grid.z > 65535)
+  if (threads == 0 || threads > 1024 || shared > (48u << 10) || grid.x == 0 || grid.x > 0x7fffffff ||
+      grid.y == 0 || grid.y > 65535 || grid.z == 0 || grid.z > 65535)
     return cudaErrorInvalidConfiguration;
   const auto copied = [&]<size_t... I>(std::index_sequence<I...>) {
     return std::tuple<P...>(*static_cast<P*>(args[I])...);
   }
   (std::index_sequence_for<P...>());
-  return enqueue(stream, [=] { run_grid(grid, block, [&] { std::apply(kernel, copied); }); });
+  return enqueue(stream, [=] { run_grid(grid, block, shared, [&] { std::apply(kernel, copied); }); });
 }
 
 /// The bits of a value of up to eight bytes.
@@ -60,6 +60,7 @@ inline unsigned lane() {
 // A block's memory is a variable of its own: one grid runs at a time.
 #undef __shared__
 #define __shared__ static
+#define TERN_DYNAMIC_SHARED(T, name) T* const name = static_cast<T*>(::emulator::dynamic_shared())
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -48,8 +49,10 @@ struct Meeting {
 /// The grid that runs.
 class Grid {
  public:
-  void run(dim3 grid, dim3 block, const std::function<void()>& thread) {
+  void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread) {
     thread_ = &thread;
+    shared_.resize((shared_bytes + sizeof(float4) - 1) / sizeof(float4));
+    shared_.shrink_to_fit();  // what is written beyond it is beyond the heap's block
     block_size_ = block;
     grid_size_ = grid;
     count_ = block.x * block.y * block.z;
@@ -65,6 +68,7 @@ class Grid {
   }
 
   const Position& position() const { return running_->position; }
+  void* shared() { return shared_.data(); }
 
   /// Comes to the meeting, does `bring` there, and waits until all have come.
   template <class F>
@@ -91,6 +95,7 @@ class Grid {
     block_.x = static_cast<unsigned>(number % grid_size_.x);
     block_.y = static_cast<unsigned>(number / grid_size_.x % grid_size_.y);
     block_.z = static_cast<unsigned>(number / grid_size_.x / grid_size_.y);
+    std::memset(shared_.data(), 0xff, shared_.size() * sizeof(float4));
     all_.start(count_);
     for (unsigned w = 0; w * kWarp < count_; ++w) warps_[w].start(std::min(kWarp, count_ - w * kWarp));
     std::shuffle(order_.begin(), order_.end(), random_);
@@ -165,6 +170,7 @@ class Grid {
   uint3 block_{};
   unsigned count_ = 0, next_ = 0, finished_ = 0;
   std::vector<unsigned> order_;
+  std::vector<float4> shared_;
   Meeting all_;
   std::array<Meeting, kMostThreads / kWarp> warps_;
   Worker* running_ = nullptr;
@@ -182,7 +188,11 @@ Grid& grid() {
 
 const Position& position() noexcept { return grid().position(); }
 
-void run_grid(dim3 size, dim3 block, const std::function<void()>& thread) { grid().run(size, block, thread); }
+void run_grid(dim3 size, dim3 block, size_t shared_bytes, const std::function<void()>& thread) {
+  grid().run(size, block, shared_bytes, thread);
+}
+
+void* dynamic_shared() noexcept { return grid().shared(); }
 
 int sync_block(bool vote) {
   grid().expect_whole_block();

@@ -19,8 +19,12 @@ struct Position {
 const Position& position() noexcept;
 
 /// Runs `thread` once for every thread of the grid. One grid runs at a time. A deadlock or a barrier that
-/// some threads of the block left out ends the process with a message.
-void run_grid(dim3 grid, dim3 block, const std::function<void()>& thread);
+/// some threads of the block left out ends the process with a message. `shared_bytes`: of each block's memory
+/// whose size the launch says.
+void run_grid(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread);
+
+/// The running block's memory whose size the launch says; at first it holds NaN.
+void* dynamic_shared() noexcept;
 
 /// Waits for the block; gives the number of threads whose `vote` was true.
 int sync_block(bool vote = false);

@@ -20,6 +20,7 @@ char* const kOut = at(0x10000);
 char* const kA = at(0x20000);
 char* const kB = at(0x30000);
 char* const kC = at(0x40000);
+char* const kD = at(0x50000);
 int64_t* longs(char* address) { return reinterpret_cast<int64_t*>(address); }
 
 struct Touched {
@@ -337,18 +338,22 @@ TEST(Work, Products) {
   shape.groups = 2;
   const size_t input = 2 * 4 * 25 * 4, output = 2 * 6 * 9 * 4, weight = 6 * 2 * 9 * 4;
   const double flops = 2.0 * 2 * 6 * 9 * 2 * 9;
-  expect_work(kernels::conv2d, {float32, Activation::Relu, shape, kA, kB, kC, kOut}, "conv2d", flops,
+  expect_work(kernels::conv2d, {float32, /*relu=*/true, shape, kA, kB, kC, kOut}, "conv2d_relu", flops,
               input + output + weight + 24,
               {{kOut, output, "w"}, {kA, input, "r"}, {kB, weight, "r"}, {kC, 24, "r"}});
-  expect_work(kernels::conv2d_backward_input, {float32, shape, kA, kB, kOut}, "conv2d_backward_input", flops,
-              input + output + weight, {{kOut, input, "w"}, {kA, output, "r"}, {kB, weight, "r"}});
-  expect_work(kernels::conv2d_backward_weight, {float32, shape, kA, kB, kOut, kC}, "conv2d_backward_weight",
-              flops, input + output + weight + 24,
-              {{kOut, weight, "w"}, {kC, 24, "w"}, {kA, input, "r"}, {kB, output, "r"}});
-  expect_work(kernels::conv2d_backward_weight, {float32, shape, kA, kB, nullptr, kC},
-              "conv2d_backward_weight", 108, output + 24, {{kC, 24, "w"}, {kB, output, "r"}});
+  Conv2dBackwardArgs backward{.dtype = float32, .shape = shape, .grad_output = kA, .weight = kB};
+  backward.grad_input = kOut;
+  expect_work(kernels::conv2d_backward, backward, "conv2d_backward", flops, input + output + weight,
+              {{kOut, input, "w"}, {kA, output, "r"}, {kB, weight, "r"}});
+  backward = {.dtype = float32, .shape = shape, .grad_output = kA, .relu_output = kB, .input = kD};
+  backward.grad_bias = kC;
+  expect_work(kernels::conv2d_backward, backward, "conv2d_backward", 108, 2 * output + 24,
+              {{kC, 24, "w"}, {kA, output, "r"}, {kB, output, "r"}});
+  backward.grad_weight = kOut;
+  expect_work(kernels::conv2d_backward, backward, "conv2d_backward", flops, input + 2 * output + weight + 24,
+              {{kOut, weight, "w"}, {kC, 24, "w"}, {kA, output, "r"}, {kB, output, "r"}, {kD, input, "r"}});
   shape.batch = 0;
-  expect_work(kernels::conv2d, {float32, Activation::None, shape, kA, kB, kC, kOut}, "conv2d", 0, 0, {});
+  expect_work(kernels::conv2d, {float32, /*relu=*/false, shape, kA, kB, kC, kOut}, "conv2d", 0, 0, {});
 
   Pool2dShape pool;
   pool.planes = 3;

@@ -3,9 +3,14 @@
 
 #include <gmock/gmock.h>
 
+#include "tern/kernels/profiler.h"
 #include "tern/nn/activation.h"
+#include "tern/nn/conv.h"
 #include "tern/nn/linear.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/random.h"
+#include "tern/ops/reduce.h"
 
 namespace tern::nn {
 namespace {
@@ -33,6 +38,33 @@ TEST(Sequential, CallsOneAfterTheOther) {
   for (auto& [name, module] : net) keys.push_back(name);
   EXPECT_THAT(keys, ElementsAre("0", "1", "2", "3"));
   EXPECT_TRUE(Sequential()(x).is_same(x));
+}
+
+TEST(Sequential, ReluAfterAConvolutionIsOneKernelUnlessAHookLooks) {
+  Sequential net(Conv2d(1, 2, 3), ReLU());
+  const Tensor x = randn({2, 1, 5, 5});
+  const auto kernels = [&] {
+    Profiler profiler;
+    profiler.start();
+    net(x);
+    profiler.stop();
+    std::vector<std::string> names;
+    for (const ProfileEvent& event : profiler.events())
+      if (event.kind == Activity::Kind::Kernel) names.push_back(event.name);
+    return names;
+  };
+  const Tensor wanted = relu(net[0](x));
+  EXPECT_EQ(kernels(), std::vector<std::string>{"conv2d_relu"});
+  EXPECT_TRUE(allclose(net(x), wanted));
+
+  Tensor seen;
+  net[0]->register_forward_hook([&](const Module&, const Tensor&, const Tensor& y) {
+    seen = y;
+    return Tensor();
+  });
+  EXPECT_EQ(kernels(), (std::vector<std::string>{"conv2d", "relu"}));
+  EXPECT_LT(seen.min().item<float>(), 0);
+  EXPECT_TRUE(allclose(net(x), wanted));
 }
 
 TEST(Sequential, NamedForm) {

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 #include "tern/autograd/engine.h"
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
@@ -52,6 +55,52 @@ Tensor plain(const Tensor& x_given, const Tensor& w, Size2 stride, Size2 padding
     parts.push_back(y);
   }
   return cat(parts, 1);
+}
+
+/// conv2d_relu and its gradients of a float32 convolution, computed in `dtype`.
+In relu_and_gradients(DType dtype, const Tensor& x_given, const Tensor& w_given, const Tensor& b_given,
+                      const Conv2dOptions& o) {
+  In leaves;
+  for (const Tensor& given : {x_given, w_given, b_given})
+    leaves.push_back(to(given, dtype).clone().requires_grad_());
+  const Tensor y = conv2d_relu(leaves[0], leaves[1], leaves[2], o);
+  mul(y, to(ragged(y.shape()), dtype)).sum().backward();
+  return {y.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
+}
+
+TEST(Conv2d, FewChannelsOfEverySize) {
+  struct Case {
+    Shape x, w;
+    Size2 padding = 0;
+  };
+  const char* const names[] = {"result", "input's gradient", "weight's gradient", "bias's gradient"};
+  for (const Case& c :
+       {Case{{5, 1, 28, 28}, {6, 1, 5, 5}, 2}, Case{{5, 6, 14, 14}, {16, 6, 5, 5}},
+        Case{{2, 3, 40, 71}, {8, 3, 3, 3}, 1},  // several bands of rows
+        Case{{300, 1, 9, 9}, {5, 1, 5, 5}, 2},  // several images for a block that sums gradients
+        Case{{2, 16, 20, 21}, {6, 16, 7, 7}, 3},
+        Case{{3, 4, 6, 5}, {13, 4, 3, 5}, {2, 4}},  // as much padding as the kernel has room for
+        Case{{3, 4, 6, 7}, {5, 4, 1, 3}, {1, 3}},   // more padding than that
+        Case{{2, 2, 1, 3}, {1, 2, 1, 3}},           // one place
+        Case{{1, 2, 3, 1500}, {3, 2, 3, 3}, 1},     // rows that are longer than a block
+        Case{{1, 32, 9, 9}, {22, 32, 3, 3}, 1}}) {  // the most weights
+    const Tensor x = ragged(c.x), w = ragged(c.w), b = ragged({c.w[0]});
+    const In wanted = relu_and_gradients(float64, x, w, b, {.padding = c.padding});
+    const In got = relu_and_gradients(float32, x, w, b, {.padding = c.padding});
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const double largest = wanted[i].abs().max().item<double>();
+      EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, 1e-6 * std::max(largest, 1.0)))
+          << names[i] << " of " << to_string(c.x) << " by " << to_string(c.w);
+    }
+  }
+}
+
+TEST(Conv2d, ReluKeepsNan) {
+  const Tensor x = ragged({1, 1, 4, 4}), w = ones({1, 1, 3, 3});
+  x[0][0][0][0].fill_(std::numeric_limits<float>::quiet_NaN());
+  const Tensor y = conv2d_relu(x, w);
+  EXPECT_TRUE(std::isnan(y[0][0][0][0].item<float>()));
+  EXPECT_FALSE(std::isnan(y[0][0][1][1].item<float>()));
 }
 
 TEST(Conv2d, EveryOption) {

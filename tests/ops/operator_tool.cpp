@@ -381,6 +381,11 @@ const Table kNetwork = {
        return conv2d(a.tensor(0), a.tensor(1), a.tensor(2),
                      {size2(a, 3, 1), padding(a, 4, a.flag(7)), size2(a, 5, 1), a.integer(6, 1)});
      }},
+    {"conv2d_relu",
+     [](A a) {
+       return conv2d_relu(a.tensor(0), a.tensor(1), a.tensor(2),
+                          {size2(a, 3, 1), padding(a, 4, a.flag(7)), size2(a, 5, 1), a.integer(6, 1)});
+     }},
     {"conv1d",
      [](A a) {
        return conv1d(a.tensor(0), a.tensor(1), a.tensor(2),

@@ -10,7 +10,7 @@ namespace {
 
 struct Case {
   Conv2dShape shape;
-  Activation activation = Activation::None;
+  bool relu = false;
   bool bias = true;
 };
 
@@ -63,28 +63,31 @@ void check(const Variant& variant, Random& random, const Case& c) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const size_t channel = i / static_cast<size_t>(s.out_h * s.out_w) % bias.size();
     expected[i] = c.bias ? to_double(bias[channel]) : 0.0;
-    expected_bias[channel] += to_double(grad_output[i]);
   }
-  for_each_product(s, [&](size_t o, size_t i, size_t w) {
-    expected[o] += to_double(input[i]) * to_double(weight[w]);
-    expected_input[i] += to_double(grad_output[o]) * to_double(weight[w]);
-    expected_weight[w] += to_double(grad_output[o]) * to_double(input[i]);
-  });
-  for (double& x : expected) {
-    if (c.activation == Activation::Relu) x = std::max(x, 0.0);
-    if (c.activation == Activation::Gelu) x = 0.5 * x * (1.0 + std::erf(x / std::sqrt(2.0)));
-  }
+  for_each_product(
+      s, [&](size_t o, size_t i, size_t w) { expected[o] += to_double(input[i]) * to_double(weight[w]); });
+  if (c.relu)
+    for (double& x : expected) x = std::max(x, 0.0);
 
-  variant.run(kernels::conv2d, {dtype_of<T>(), c.activation, s, input.data(), weight.data(),
+  variant.run(kernels::conv2d, {dtype_of<T>(), c.relu, s, input.data(), weight.data(),
                                 c.bias ? bias.data() : nullptr, output.data()});
   expect_near(output, expected, "forward " + what);
-  variant.run(kernels::conv2d_backward_input,
-              {dtype_of<T>(), s, grad_output.data(), weight.data(), grad_input.data()});
-  expect_near(grad_input, expected_input, "input " + what);
-  Conv2dBackwardWeightArgs args{dtype_of<T>(),      s,      input.data(), grad_output.data(),
-                                grad_weight.data(), nullptr};
+  std::vector<double> grad(output.size());
+  for (size_t i = 0; i < grad.size(); ++i) {
+    grad[i] = c.relu && !(to_double(output[i]) > 0) ? 0.0 : to_double(grad_output[i]);
+    expected_bias[i / static_cast<size_t>(s.out_h * s.out_w) % bias.size()] += grad[i];
+  }
+  for_each_product(s, [&](size_t o, size_t i, size_t w) {
+    expected_input[i] += grad[o] * to_double(weight[w]);
+    expected_weight[w] += grad[o] * to_double(input[i]);
+  });
+  Conv2dBackwardArgs args{dtype_of<T>(), s, grad_output.data(), nullptr, input.data(), weight.data()};
+  args.grad_input = grad_input.data();
+  args.grad_weight = grad_weight.data();
   if (c.bias) args.grad_bias = grad_bias.data();
-  variant.run(kernels::conv2d_backward_weight, args);
+  if (c.relu) args.relu_output = output.data();
+  variant.run(kernels::conv2d_backward, args);
+  expect_near(grad_input, expected_input, "input " + what);
   expect_near(grad_weight, expected_weight, "weight " + what);
   if (c.bias) expect_near(grad_bias, expected_bias, "bias " + what);
 }
@@ -107,7 +110,7 @@ TEST(CpuConv2d, RandomCases) {
       s.dilation_h = random.coin() ? 1 : random.integer(1, 3),
       s.dilation_w = random.coin() ? 1 : random.integer(1, 3);
       if (!infer_output(s)) continue;
-      const Case c{s, static_cast<Activation>(random.integer(0, 2)), random.coin()};
+      const Case c{s, random.coin(), random.coin()};
       with_random_float(random, [&]<class T>() { check<T>(variant, random, c); });
     }
   });
@@ -198,7 +201,7 @@ TEST(CpuConv2d, LayersOfKnownNetworks) {
     };
     for (Conv2dShape& s : shapes) {
       ASSERT_TRUE(infer_output(s));
-      check<float>(variant, random, {s, Activation::Relu});
+      check<float>(variant, random, {s, /*relu=*/true});
     }
   });
 }
@@ -225,9 +228,9 @@ TEST(CpuConv2d, ResultDoesNotDependOnThreads) {
       set_thread_local_num_threads(threads);
       weights[threads - 1].resize(7 * 3 * 9);
       biases[threads - 1].resize(7);
-      Variant{table}.run(kernels::conv2d_backward_weight,
-                         {DType::Float32, s, input.data(), grad_output.data(), weights[threads - 1].data(),
-                          biases[threads - 1].data()});
+      Variant{table}.run(kernels::conv2d_backward,
+                         {DType::Float32, s, grad_output.data(), nullptr, input.data(), nullptr, nullptr,
+                          weights[threads - 1].data(), biases[threads - 1].data()});
     }
     for (int i : {1, 2}) {
       EXPECT_EQ(weights[0], weights[i]) << table->variant;
@@ -244,9 +247,9 @@ TEST(CpuConv2d, EmptyBatchGivesZeroGradients) {
     ASSERT_TRUE(infer_output(s));
     std::vector<float> grad_weight(54, 1.0f), grad_bias(3, 1.0f);
     variant.run(kernels::conv2d,
-                {DType::Float32, Activation::None, s, nullptr, grad_weight.data(), nullptr, nullptr});
-    variant.run(kernels::conv2d_backward_weight,
-                {DType::Float32, s, nullptr, nullptr, grad_weight.data(), grad_bias.data()});
+                {DType::Float32, /*relu=*/false, s, nullptr, grad_weight.data(), nullptr, nullptr});
+    variant.run(kernels::conv2d_backward, {DType::Float32, s, nullptr, nullptr, nullptr, nullptr, nullptr,
+                                           grad_weight.data(), grad_bias.data()});
     EXPECT_EQ(grad_weight, std::vector<float>(54, 0.0f));
     EXPECT_EQ(grad_bias, std::vector<float>(3, 0.0f));
   });

@@ -420,6 +420,7 @@ ROWS = [
     Row("linear", F.linear, linears, **SUM),
     Row("einsum", lambda equation, tensors: torch.einsum(equation, *tensors), sums_of_products, **SUM),
     Row("conv2d", lambda x, w, b, s, p, d, g, word=False: F.conv2d(x, w, b, s, p, d, g), convolutions(2), **SUM),
+    Row("conv2d_relu", lambda x, w, b, s, p, d, g, word=False: torch.relu(F.conv2d(x, w, b, s, p, d, g)), convolutions(2), **SUM),
     Row("conv1d", lambda x, w, b, s, p, d, g, word=False: F.conv1d(x, w, b, s, p, d, g), convolutions(1), **SUM),
     Row("conv_transpose2d", F.conv_transpose2d, transposed, **SUM),
     Row("max_pool2d", max_pool(F.max_pool2d), windows(2)),

@@ -26,9 +26,31 @@ void forward(const Correlation& c, const ForwardOperands<T>& x) {
 }
 
 template <class T>
-void gelu_in_place(T* values, int64_t count) {
-  const functors::Gelu<Compute<T>> gelu(nullptr);
-  for_each_block(values, count, [&](T* to, int64_t first, int64_t n) { row1(to, values + first, n, gelu); });
+void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight, T* grad_input) {
+  if (s.batch * s.in_channels * s.in_h * s.in_w == 0) return;
+  if constexpr (std::is_same_v<T, float>) {
+    const Correlation c = correlation(s);
+    if (!is_empty(c) && conv_suits_lanes_backward_input(c))
+      return conv_lanes_backward_input(c, grad_output, weight, grad_input);
+  }
+  if (s.stride_h == 1 && s.stride_w == 1) {
+    const Correlation c = backward_correlation(s);
+    const Scratch<T> turned(s.out_channels * c.out_c * c.taps());
+    turn_weights(c, weight, turned.get());
+    forward(c, ForwardOperands<T>{grad_output, turned.get(), nullptr, grad_input, /*relu=*/false});
+  } else {
+    conv_gemm_backward_input(correlation(s), grad_output, weight, grad_input);
+  }
+}
+
+template <class T>
+void backward_weight(const Conv2dShape& s, const WeightGradOperands<T>& x) {
+  const Correlation c = correlation(s);
+  if constexpr (std::is_same_v<T, float>) {
+    if (!is_empty(c) && x.grad_weight != nullptr && conv_suits_lanes_backward_weight(c))
+      return conv_lanes_backward_weight(c, x);
+  }
+  conv_gemm_backward_weight(c, x);
 }
 
 }  // namespace
@@ -38,49 +60,32 @@ void conv2d(const LaunchContext&, const Conv2dArgs& args) {
   const Correlation c = correlation(args.shape);
   if (is_empty(c)) return;
   visit_floating(args.dtype, [&]<class T>() {
-    T* output = static_cast<T*>(args.output);
-    forward(
-        c, ForwardOperands<T>{static_cast<const T*>(args.input), static_cast<const T*>(args.weight),
-                              static_cast<const T*>(args.bias), output, args.activation == Activation::Relu});
-    if (args.activation == Activation::Gelu)
-      gelu_in_place(output, c.batch * c.groups * c.out_c * c.out_size());
+    forward(c, ForwardOperands<T>{static_cast<const T*>(args.input), static_cast<const T*>(args.weight),
+                                  static_cast<const T*>(args.bias), static_cast<T*>(args.output), args.relu});
   });
 }
 
-void conv2d_backward_input(const LaunchContext&, const Conv2dBackwardInputArgs& args) {
+void conv2d_backward(const LaunchContext&, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
-  if (s.groups == 0 || s.batch * s.in_channels * s.in_h * s.in_w == 0) return;
+  if (s.groups == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
-    const T* grad_output = static_cast<const T*>(args.grad_output);
-    const T* weight = static_cast<const T*>(args.weight);
-    T* grad_input = static_cast<T*>(args.grad_input);
-    if constexpr (std::is_same_v<T, float>) {
-      const Correlation c = correlation(s);
-      if (!is_empty(c) && conv_suits_lanes_backward_input(c))
-        return conv_lanes_backward_input(c, grad_output, weight, grad_input);
+    const T* grad = static_cast<const T*>(args.grad_output);
+    const int64_t outputs = s.batch * s.out_channels * s.out_h * s.out_w;
+    const Scratch<T> masked(args.relu_output != nullptr ? outputs : 0);
+    if (args.relu_output != nullptr) {
+      const T* y = static_cast<const T*>(args.relu_output);
+      const functors::ReluBackward<Compute<T>> relu_backward{Param{}};
+      for_each_block(masked.get(), outputs, [&](T* to, int64_t first, int64_t n) {
+        row2(to, grad + first, y + first, n, relu_backward);
+      });
+      grad = masked.get();
     }
-    if (s.stride_h == 1 && s.stride_w == 1) {
-      const Correlation c = backward_correlation(s);
-      const Scratch<T> turned(s.out_channels * c.out_c * c.taps());
-      turn_weights(c, weight, turned.get());
-      forward(c, ForwardOperands<T>{grad_output, turned.get(), nullptr, grad_input, /*relu=*/false});
-    } else {
-      conv_gemm_backward_input(correlation(s), grad_output, weight, grad_input);
-    }
-  });
-}
-
-void conv2d_backward_weight(const LaunchContext&, const Conv2dBackwardWeightArgs& args) {
-  if (args.shape.groups == 0) return;
-  const Correlation c = correlation(args.shape);
-  visit_floating(args.dtype, [&]<class T>() {
-    const WeightGradOperands<T> x{static_cast<const T*>(args.input), static_cast<const T*>(args.grad_output),
-                                  static_cast<T*>(args.grad_weight), static_cast<T*>(args.grad_bias)};
-    if constexpr (std::is_same_v<T, float>) {
-      if (!is_empty(c) && args.grad_weight != nullptr && conv_suits_lanes_backward_weight(c))
-        return conv_lanes_backward_weight(c, x);
-    }
-    conv_gemm_backward_weight(c, x);
+    if (args.grad_input != nullptr)
+      backward_input(s, grad, static_cast<const T*>(args.weight), static_cast<T*>(args.grad_input));
+    if (args.grad_weight != nullptr || args.grad_bias != nullptr)
+      backward_weight(
+          s, WeightGradOperands<T>{static_cast<const T*>(args.input), grad, static_cast<T*>(args.grad_weight),
+                                   static_cast<T*>(args.grad_bias)});
   });
 }
 

@@ -5,10 +5,8 @@
 #include <algorithm>
 
 #include "tern/backends/cpu/kernels/gemm.h"
-#include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/device/launch.h"
-#include "tern/kernels/functors.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -21,15 +19,6 @@ struct Matrices {
   const T* addend;  // or null
   T* out;
 };
-
-template <class T>
-void gelu_rows(T* out, int64_t rows, int64_t columns, int64_t row_stride) {
-  const functors::Gelu<T> gelu(nullptr);
-  const int64_t grain = std::max<int64_t>(1, 4096 / std::max<int64_t>(columns, 1));
-  parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) row1(out + i * row_stride, out + i * row_stride, columns, gelu);
-  });
-}
 
 // ---- float and double
 // ------------------------------------------------------------------------------------------------
@@ -48,7 +37,7 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
             .b_col_stride = args.b_col_stride,
             .c = x.out,
             .c_row_stride = args.out_row_stride,
-            .epilogue = {.alpha = static_cast<T>(args.alpha), .relu = args.activation == Activation::Relu}};
+            .epilogue = {.alpha = static_cast<T>(args.alpha)}};
   int64_t addend_row_stride = args.addend_row_stride, addend_col_stride = args.addend_col_stride;
   if (g.n == 1 && g.m > 1 && g.c_row_stride == 1) {
     // A column is a row of the transposed product, whose kernels read wide.
@@ -72,7 +61,6 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
     }
   }
   gemm(g);
-  if (args.activation == Activation::Gelu) gelu_rows(g.c, g.m, g.n, g.c_row_stride);
 }
 
 // ---- float16 and bfloat16
@@ -126,7 +114,6 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
                    .pack_b = &pack_b,
                    .epilogue = {.alpha = static_cast<float>(args.alpha)}});
   const float beta = static_cast<float>(args.beta);
-  const functors::Gelu<float> gelu(nullptr);
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(args.n, 1));
   parallel_for(args.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -136,9 +123,6 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
         for (int64_t j = 0; j < args.n; ++j)
           row[j] += beta * static_cast<float>(addend[j * args.addend_col_stride]);
       }
-      if (args.activation == Activation::Relu)
-        for (int64_t j = 0; j < args.n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
-      if (args.activation == Activation::Gelu) row1(row, row, args.n, gelu);
       T* out = x.out + i * args.out_row_stride;
       for (int64_t j = 0; j < args.n; ++j) out[j] = static_cast<T>(row[j]);
     }
@@ -182,8 +166,7 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
           if (x.addend != nullptr)
             sum += beta *
                    static_cast<Sum>(x.addend[i * args.addend_row_stride + (j0 + j) * args.addend_col_stride]);
-          const T value = static_cast<T>(sum);
-          out[j0 + j] = args.activation == Activation::Relu && value < T(0) ? T(0) : value;
+          out[j0 + j] = static_cast<T>(sum);
         }
       }
     }

@@ -6,6 +6,11 @@
 
 namespace tern::cuda_backend {
 
+/// The block's memory whose size the launch says, as an array.
+#ifndef TERN_DYNAMIC_SHARED
+#define TERN_DYNAMIC_SHARED(T, name) extern __shared__ T name[]
+#endif
+
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr int kLongRow = 1024;            // threads of a block for a long row, at most
 inline constexpr unsigned kColumnThreads = 256;  // of a block for columns

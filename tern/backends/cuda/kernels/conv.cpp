@@ -1,4 +1,4 @@
-// The convolution kernels: cuDNN where it has a plan, else plain kernels.
+// The convolution kernels: those for few channels, else cuDNN where it has a plan, else plain ones.
 #include "tern/backends/cuda/kernels/conv.h"
 
 #include <algorithm>
@@ -8,21 +8,24 @@
 #include <string>
 
 #include "tern/backends/cuda/cudnn.h"
+#include "tern/backends/cuda/device.h"
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 
 namespace tern::cuda_backend {
 namespace {
 
-/// TERN_CUDA_CONV=plain leaves cuDNN alone, to find out who is wrong.
-bool wants_cudnn() {
-  static const bool wanted = [] {
-    const std::optional<std::string> text = env_text("TERN_CUDA_CONV");
-    TERN_CHECK(!text || *text == "cudnn" || *text == "plain", ValueError,
-               "environment variable TERN_CUDA_CONV: expected cudnn or plain, got '{}'", *text);
-    return text != "plain";
+/// The ways of computing that TERN_CUDA_CONV leaves, to find out who is wrong or slow.
+enum class Ways { All, CudnnOrPlain, Plain };
+
+Ways ways() {
+  static const Ways allowed = [] {
+    const std::string text = env_text("TERN_CUDA_CONV").value_or("direct");
+    TERN_CHECK(text == "direct" || text == "cudnn" || text == "plain", ValueError,
+               "environment variable TERN_CUDA_CONV: expected direct, cudnn or plain, got '{}'", text);
+    return text == "direct" ? Ways::All : text == "cudnn" ? Ways::CudnnOrPlain : Ways::Plain;
   }();
-  return wanted;
+  return allowed;
 }
 
 /// Once for each cause, since plain kernels give the same result much more slowly.
@@ -47,15 +50,34 @@ void tell_plain(const Conv2dShape& s) {
 }
 
 template <class Args>
-bool by_cudnn(const LaunchContext& context, const Args& args) {
-  if (!wants_cudnn()) return false;
-  if (conv_by_cudnn(context, args)) return true;
+bool by_cudnn(bool (*convolve)(const LaunchContext&, const Args&), const LaunchContext& context,
+              const std::type_identity_t<Args>& args) {
+  if (ways() == Ways::Plain) return false;
+  if (convolve(context, args)) return true;
   tell_plain(args.shape);
   return false;
 }
 
+/// The gradient of the output where relu let something through.
+Storage masked_gradient(const LaunchContext& context, const Conv2dBackwardArgs& args) {
+  const Conv2dShape& s = args.shape;
+  const int64_t numel = s.batch * s.out_channels * s.out_h * s.out_w;
+  Storage masked = workspace(context, static_cast<size_t>(numel) * itemsize(args.dtype));
+  BinaryArgs mask{.op = BinaryOp::ReluBackward,
+                  .dtype = args.dtype,
+                  .out = masked->data(),
+                  .a = args.grad_output,
+                  .b = args.relu_output,
+                  .scalar = {},
+                  .param = {},
+                  .geometry = {}};
+  set_flat(mask.geometry, numel);
+  binary(context, mask);
+  return masked;
+}
+
 /// The gradient of the bias: sums over images and places.
-void sum_bias(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
+void sum_bias(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
   const int64_t plane = std::max<int64_t>(s.out_h, 0) * std::max<int64_t>(s.out_w, 0);
   ReduceArgs sums{};
@@ -77,22 +99,34 @@ void sum_bias(const LaunchContext& context, const Conv2dBackwardWeightArgs& args
 void conv2d(const LaunchContext& context, const Conv2dArgs& args) {
   const Conv2dShape& s = args.shape;
   if (s.batch == 0 || s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0) return;
-  if (s.in_channels == 0 || !by_cudnn(context, args)) return conv_plain(context, args);
-  if (args.bias != nullptr || args.activation != Activation::None) add_bias(context, args);
+  if (s.in_channels == 0) return conv_plain(context, args);
+  if (ways() == Ways::All && conv_directly(context, args)) return;
+  if (!by_cudnn(conv_by_cudnn, context, args)) return conv_plain(context, args);
+  if (args.bias != nullptr || args.relu) add_bias(context, args);
 }
 
-void conv2d_backward_input(const LaunchContext& context, const Conv2dBackwardInputArgs& args) {
-  const Conv2dShape& s = args.shape;
-  if (s.batch == 0 || s.in_channels == 0 || s.in_h == 0 || s.in_w == 0) return;
-  if (s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0 || !by_cudnn(context, args))
-    conv_plain(context, args);
-}
-
-void conv2d_backward_weight(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
-  const Conv2dShape& s = args.shape;
-  if (s.out_channels == 0) return;
-  const bool empty = s.batch == 0 || s.in_channels == 0 || s.out_h <= 0 || s.out_w <= 0;
-  if (args.grad_weight != nullptr && (empty || !by_cudnn(context, args))) conv_plain(context, args);
+void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& given) {
+  const Conv2dShape& s = given.shape;
+  const bool no_images = s.batch == 0 || s.in_channels == 0 || s.in_h == 0 || s.in_w == 0;
+  const bool no_products = no_images || s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0;
+  Conv2dBackwardArgs args = given;
+  if (no_images) args.grad_input = nullptr;
+  if (s.out_channels == 0) args.grad_weight = args.grad_bias = nullptr;
+  if (ways() == Ways::All && !no_products) {
+    if (args.grad_input != nullptr && conv_input_directly(context, args)) args.grad_input = nullptr;
+    if (args.grad_weight != nullptr && conv_weight_directly(context, args))
+      args.grad_weight = args.grad_bias = nullptr;
+  }
+  if (args.grad_input == nullptr && args.grad_weight == nullptr && args.grad_bias == nullptr) return;
+  Storage masked;
+  if (args.relu_output != nullptr && !no_products) {
+    masked = masked_gradient(context, args);
+    args.grad_output = masked->data();
+  }
+  if (args.grad_input != nullptr && (no_products || !by_cudnn(conv_input_by_cudnn, context, args)))
+    conv_input_plain(context, args);
+  if (args.grad_weight != nullptr && (no_products || !by_cudnn(conv_weight_by_cudnn, context, args)))
+    conv_weight_plain(context, args);
   if (args.grad_bias != nullptr) sum_bias(context, args);
 }
 

@@ -1,28 +1,37 @@
-// The parts of the 2-D convolution: cuDNN's plans in conv_cudnn.cpp, plain kernels for what cuDNN does not do
-// in conv_plain.cu, and which of them is taken in conv.cpp.
+// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, cuDNN's plans in
+// conv_cudnn.cpp, plain kernels for everything else in conv_plain.cu, and which of them is taken in conv.cpp.
 #pragma once
 
 #include "tern/device/backend.h"
 #include "tern/kernels/conv.h"
+#include "tern/kernels/pointwise.h"
 #include "tern/kernels/reduce.h"
 
 namespace tern::cuda_backend {
 
-/// True when cuDNN has done it; false when it has no plan for the shape, or when there is no cuDNN. Bias and
-/// activation are not its affair.
+/// The whole operation; that of the weight with the gradient of the bias. False when the shape is not one of
+/// theirs.
+bool conv_directly(const LaunchContext& context, const Conv2dArgs& args);
+bool conv_input_directly(const LaunchContext& context, const Conv2dBackwardArgs& args);
+bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs& args);
+
+/// Convolutions alone: bias and relu are not their affair. False when cuDNN has no plan for the shape, or
+/// when there is no cuDNN.
 bool conv_by_cudnn(const LaunchContext& context, const Conv2dArgs& args);
-bool conv_by_cudnn(const LaunchContext& context, const Conv2dBackwardInputArgs& args);
-bool conv_by_cudnn(const LaunchContext& context, const Conv2dBackwardWeightArgs& args);
+bool conv_input_by_cudnn(const LaunchContext& context, const Conv2dBackwardArgs& args);
+bool conv_weight_by_cudnn(const LaunchContext& context, const Conv2dBackwardArgs& args);
 
-/// The whole operation.
+/// With bias and relu.
 void conv_plain(const LaunchContext& context, const Conv2dArgs& args);
-void conv_plain(const LaunchContext& context, const Conv2dBackwardInputArgs& args);
-/// The gradient of the weight alone.
-void conv_plain(const LaunchContext& context, const Conv2dBackwardWeightArgs& args);
+/// Without them.
+void conv_input_plain(const LaunchContext& context, const Conv2dBackwardArgs& args);
+void conv_weight_plain(const LaunchContext& context, const Conv2dBackwardArgs& args);
 
-/// output = activation(output + bias).
+/// output = output + bias, and relu of that if asked for.
 void add_bias(const LaunchContext& context, const Conv2dArgs& args);
 
+// Kernels of the table that others use as well.
+void binary(const LaunchContext& context, const BinaryArgs& args);
 void reduce(const LaunchContext& context, const ReduceArgs& args);
 
 }  // namespace tern::cuda_backend

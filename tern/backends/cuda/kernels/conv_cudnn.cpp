@@ -272,12 +272,12 @@ bool conv_by_cudnn(const LaunchContext& context, const Conv2dArgs& args) {
   return run(context, Pass::Forward, args.dtype, args.shape, args.input, args.weight, args.output);
 }
 
-bool conv_by_cudnn(const LaunchContext& context, const Conv2dBackwardInputArgs& args) {
+bool conv_input_by_cudnn(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   return run(context, Pass::BackwardInput, args.dtype, args.shape, args.grad_input, args.weight,
              args.grad_output);
 }
 
-bool conv_by_cudnn(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
+bool conv_weight_by_cudnn(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   return run(context, Pass::BackwardWeight, args.dtype, args.shape, args.input, args.grad_weight,
              args.grad_output);
 }

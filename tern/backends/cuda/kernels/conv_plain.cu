@@ -1,19 +1,16 @@
 // The 2-D convolution without a library: a thread for each element of images, a block for each element of the
-// weight's gradient; bias and activation, and the gradient of the bias.
+// weight's gradient; and bias and relu for what cuDNN has computed.
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/conv.h"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
-#include "tern/kernels/math.h"
 
 namespace tern::cuda_backend {
 namespace {
 
 template <class C>
-__device__ __forceinline__ C activated(Activation activation, C x) {
-  if (activation == Activation::Relu) return x < C(0) ? C(0) : x;
-  if (activation == Activation::Gelu) return C(0.5) * x * (C(1) + math::erf(x * C(0.70710678118654752440)));
-  return x;
+__device__ __forceinline__ C relu(C x) {
+  return x < C(0) ? C(0) : x;
 }
 
 template <class T>
@@ -40,11 +37,11 @@ __global__ void forward(Conv2dArgs args) {
       }
     }
   if (args.bias) sum += widen(static_cast<const T*>(args.bias)[oc]);
-  static_cast<T*>(args.output)[i] = narrow<T>(activated(args.activation, sum));
+  static_cast<T*>(args.output)[i] = narrow<T>(args.relu ? relu(sum) : sum);
 }
 
 template <class T>
-__global__ void input_gradient(Conv2dBackwardInputArgs args) {
+__global__ void input_gradient(Conv2dBackwardArgs args) {
   using C = Compute<T>;
   const Conv2dShape& s = args.shape;
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
@@ -72,7 +69,7 @@ __global__ void input_gradient(Conv2dBackwardInputArgs args) {
 }
 
 template <class T>
-__global__ void weight_gradient(Conv2dBackwardWeightArgs args) {
+__global__ void weight_gradient(Conv2dBackwardArgs args) {
   using C = Compute<T>;
   const Conv2dShape& s = args.shape;
   const int64_t i = blockIdx.x, in_group = s.in_channels / s.groups;
@@ -96,8 +93,7 @@ __global__ void weight_gradient(Conv2dBackwardWeightArgs args) {
 }
 
 template <class T>
-__global__ void bias_and_activation(T* out, const T* bias, Activation activation, uint32_t count,
-                                    Channels channels) {
+__global__ void bias_and_relu(T* out, const T* bias, bool with_relu, uint32_t count, Channels channels) {
   const uint32_t first = blockIdx.x * (kBlock * 4) + threadIdx.x;
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
@@ -105,7 +101,7 @@ __global__ void bias_and_activation(T* out, const T* bias, Activation activation
     if (i >= count) return;
     Compute<T> x = widen(out[i]);
     if (bias) x += widen(bias[channels.at(i)]);
-    out[i] = narrow<T>(activated(activation, x));
+    out[i] = narrow<T>(with_relu ? relu(x) : x);
   }
 }
 
@@ -119,7 +115,7 @@ void conv_plain(const LaunchContext& context, const Conv2dArgs& args) {
   });
 }
 
-void conv_plain(const LaunchContext& context, const Conv2dBackwardInputArgs& args) {
+void conv_input_plain(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
   const int64_t numel = s.batch * s.in_channels * s.in_h * s.in_w;
   visit_floating(args.dtype, [&]<class T>() {
@@ -127,7 +123,7 @@ void conv_plain(const LaunchContext& context, const Conv2dBackwardInputArgs& arg
   });
 }
 
-void conv_plain(const LaunchContext& context, const Conv2dBackwardWeightArgs& args) {
+void conv_weight_plain(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
   visit_floating(args.dtype, [&]<class T>() {
     start(context, blocks(s.out_channels * (s.in_channels / s.groups) * s.kernel_h * s.kernel_w), kBlock, 0,
@@ -140,9 +136,9 @@ void add_bias(const LaunchContext& context, const Conv2dArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
     for_planes(s.batch, s.out_channels, s.out_h * s.out_w,
                [&](int64_t begin, uint32_t count, const Channels& channels) {
-                 start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, bias_and_activation<T>,
-                       static_cast<T*>(args.output) + begin, static_cast<const T*>(args.bias),
-                       args.activation, count, channels);
+                 start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, bias_and_relu<T>,
+                       static_cast<T*>(args.output) + begin, static_cast<const T*>(args.bias), args.relu,
+                       count, channels);
                });
   });
 }

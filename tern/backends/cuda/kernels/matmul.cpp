@@ -270,26 +270,6 @@ const char* moved(const void* data, int64_t elements, DType dtype) {
   return static_cast<const char*>(data) + elements * static_cast<int64_t>(itemsize(dtype));
 }
 
-/// out = activation(out), where no epilogue does that.
-void activate(const LaunchContext& context, const MatmulArgs& args) {
-  UnaryArgs unary_args{};
-  unary_args.op = args.activation == Activation::Relu ? UnaryOp::Relu : UnaryOp::Gelu;
-  unary_args.dtype = args.dtype;
-  unary_args.out = args.out;
-  unary_args.in = args.out;
-  std::array<int64_t, kMaxBatch + 2> shape{}, strides{};
-  std::copy_n(args.batch_sizes, args.batch_dims, shape.begin());
-  std::copy_n(args.out_batch_strides, args.batch_dims, strides.begin());
-  const auto last = static_cast<size_t>(args.batch_dims);
-  shape[last] = args.m;
-  shape[last + 1] = args.n;
-  strides[last] = args.out_row_stride;
-  strides[last + 1] = 1;
-  const int64_t* const both[2] = {strides.data(), strides.data()};
-  collapse<2>(unary_args.geometry, IntArrayRef(shape.data(), last + 2), both);
-  unary(context, unary_args);
-}
-
 /// out = addend, broadcast.
 void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
   std::array<int64_t, kMaxBatch + 2> shape{}, out_strides{}, in_strides{};
@@ -336,9 +316,7 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
       copy_addend(context, args);
     }
   }
-  const bool relu = args.activation == Activation::Relu && !wide;
-  const cublasLtEpilogue_t epilogue = relu ? (bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU)
-                                           : (bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
+  const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 
   const Batch batch(args, {left.batch_strides, right.batch_strides, c_strides, out_strides});
   const int inner = batch.dims - 1;  // given to cuBLASLt; the others are walked here
@@ -395,7 +373,6 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
     plan->run(context, handle, alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data,
               bias ? args.addend : nullptr);
   }
-  if (args.activation != Activation::None && !relu) activate(context, args);
 }
 
 }  // namespace

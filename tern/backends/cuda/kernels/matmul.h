@@ -11,8 +11,7 @@ namespace tern::cuda_backend {
 /// Every dtype and every stride, at no particular speed: integers, and products of no columns.
 void matmul_plain(const LaunchContext& context, const MatmulArgs& args);
 
-// Kernels of the table that others use as well.
+// A kernel of the table that others use as well.
 void copy(const LaunchContext& context, const CopyArgs& args);
-void unary(const LaunchContext& context, const UnaryArgs& args);
 
 }  // namespace tern::cuda_backend

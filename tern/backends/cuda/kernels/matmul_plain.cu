@@ -39,10 +39,6 @@ __global__ void multiply(MatmulArgs args) {
     value +=
         static_cast<C>(args.beta) *
         load<C>(args.dtype, args.addend, c_at + row * args.addend_row_stride + col * args.addend_col_stride);
-  if (args.activation == Activation::Relu) value = value < C(0) ? C(0) : value;
-  if constexpr (std::is_floating_point_v<C>)
-    if (args.activation == Activation::Gelu)
-      value = C(0.5) * value * (C(1) + math::erf(value * C(0.70710678118654752440)));
   store<C>(args.dtype, args.out, out_at + row * args.out_row_stride + col, value);
 }
 

@@ -1,0 +1,441 @@
+// The 2-D convolution of few channels in float32: a block keeps the weights and its part of an image in
+// shared memory, a thread computes several channels of two neighbouring places. Libraries compute products of
+// tiles of 32 channels and more, most of which would be empty here. Which shapes are taken:
+// conv_suits_direct().
+#include <algorithm>
+
+#include "tern/backends/cuda/kernels/block.cuh"
+#include "tern/backends/cuda/kernels/conv.h"
+#include "tern/backends/cuda/kernels/launch.cuh"
+
+namespace tern::cuda_backend {
+namespace {
+
+constexpr int64_t kSharedFloats = 12 * 1024;  // 48 KiB, which every GPU gives without asking
+constexpr int64_t kImageThreads = 256;        // of a block for images
+constexpr int64_t kWeightThreads = 512;       // of a block for weights
+constexpr int64_t kWeightBlocks = 264;        // whose sums are added at last; two for each of 132 processors
+constexpr int kMostRows = 1 << 12;            // of an image, and columns
+
+/// Channels in groups, one for each thread; a group takes `padded` floats, so that it is read 16 bytes at
+/// once.
+struct Groups {
+  int size, count;
+
+  explicit Groups(int64_t channels) : size(8) {
+    for (int each : {6, 4})
+      if (ceil_div(channels, each) * each < ceil_div(channels, size) * size) size = each;
+    count = static_cast<int>(ceil_div(channels, size));
+  }
+  int64_t padded() const { return count * (size == 4 ? 4 : 8); }
+};
+
+/// Calls f.template operator()<group size, kernel width>().
+template <class F>
+void visit_sizes(const Groups& groups, int64_t kernel_w, F&& f) {
+  const auto with_width = [&]<int kSize>() {
+    if (kernel_w == 3) return f.template operator()<kSize, 3>();
+    if (kernel_w == 5) return f.template operator()<kSize, 5>();
+    f.template operator()<kSize, 7>();
+  };
+  if (groups.size == 4) return with_width.template operator()<4>();
+  if (groups.size == 6) return with_width.template operator()<6>();
+  with_width.template operator()<8>();
+}
+
+/// The channels of a group, from shared memory.
+template <int kSize>
+__device__ __forceinline__ void read_group(float (&to)[kSize], const float* from) {
+  const float4 low = *reinterpret_cast<const float4*>(from);
+  to[0] = low.x, to[1] = low.y, to[2] = low.z, to[3] = low.w;
+  if constexpr (kSize == 6) {
+    const float2 high = *reinterpret_cast<const float2*>(from + 4);
+    to[4] = high.x, to[5] = high.y;
+  } else if constexpr (kSize == 8) {
+    const float4 high = *reinterpret_cast<const float4*>(from + 4);
+    to[4] = high.x, to[5] = high.y, to[6] = high.z, to[7] = high.w;
+  }
+}
+
+/// Images [batch, channels, h, w], of which blocks take bands of rows; with zeros around them.
+struct Images {
+  const float* data;
+  const float* relu_output;  ///< or null, see Conv2dBackwardArgs
+  int channels, h, w;
+
+  __device__ __forceinline__ float at(int64_t image, int channel, int y, int x) const {
+    if (y < 0 || y >= h || x < 0 || x >= w) return 0;
+    const int64_t i = ((image * channels + channel) * h + y) * w + x;
+    return relu_output && relu_output[i] <= 0 ? 0 : data[i];
+  }
+};
+
+/// A band of rows of all channels, from `top` and `left` on, as [channels, rows, row_stride] of which `width`
+/// columns are written.
+struct Tile {
+  Divider rows, width;
+  int channels, row_stride;
+
+  Tile(int64_t channels_, int64_t rows_, int64_t width_, int64_t row_stride_)
+      : rows(rows_),
+        width(width_),
+        channels(static_cast<int>(channels_)),
+        row_stride(static_cast<int>(row_stride_)) {}
+  int64_t floats() const { return int64_t{channels} * rows.divisor * row_stride; }
+
+  __device__ __forceinline__ void read(float* to, const Images& from, int64_t image, int top,
+                                       int left) const {
+    const uint32_t count = channels * rows.divisor * width.divisor;
+    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
+      const uint32_t row = width.divide(i), channel = rows.divide(row);
+      const int y = static_cast<int>(row - channel * rows.divisor);
+      const int x = static_cast<int>(i - row * width.divisor);
+      to[row * row_stride + x] = from.at(image, static_cast<int>(channel), top + y, left + x);
+    }
+  }
+};
+
+// ---- images
+// ------------------------------------------------------------------------------------------------------------
+
+/// out = correlation of `in`, stride 1. The gradient of an input is one too, of weights that are turned.
+struct Correlation {
+  Images in;
+  const float* weight;  ///< [channels of out, channels of in, kernel_h, KW]; turned: [of in, of out, ...]
+  const float* bias;    ///< or null
+  float* out;           ///< [batch, channels, h, w]
+  bool turned, relu;
+  int channels, h, w, kernel_h, padding_h, padding_w;
+  int padded = 0;             ///< channels in shared memory
+  int bands = 1, band_h = 1;  ///< blocks of an image, and their rows
+  Divider pairs{}, places{};  ///< pairs of neighbours in a row, in a band
+  Tile tile = Tile(1, 1, 1, 1);
+  uint32_t items = 0;  ///< for threads: groups of channels, times places
+};
+
+template <int kSize, int KW>
+__global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) {
+  TERN_DYNAMIC_SHARED(float4, shared);
+  float* weights = reinterpret_cast<float*>(shared);  // [channels of in, kernel_h, KW, padded]
+  const int plane = c.kernel_h * KW, taps = c.in.channels * plane;
+  float* tile = weights + taps * c.padded;
+  constexpr int kPadded = kSize == 4 ? 4 : 8;
+  for (int i = threadIdx.x; i < taps * c.padded; i += blockDim.x) {
+    const int tap = i / c.padded, place = i - tap * c.padded;
+    const int channel = place / kPadded * kSize + place % kPadded;
+    float value = 0;
+    if (place % kPadded < kSize && channel < c.channels) {
+      const int source = tap / plane, in_plane = tap - source * plane;
+      value = c.turned ? c.weight[(source * c.channels + channel) * plane + plane - 1 - in_plane]
+                       : c.weight[channel * taps + tap];
+    }
+    weights[i] = value;
+  }
+  const int64_t image = blockIdx.x / c.bands;
+  const int first_row = static_cast<int>(blockIdx.x % c.bands) * c.band_h;
+  c.tile.read(tile, c.in, image, first_row - c.padding_h, -c.padding_w);
+  __syncthreads();
+
+  for (uint32_t item = threadIdx.x; item < c.items; item += blockDim.x) {
+    const int group = static_cast<int>(c.places.divide(item));
+    const uint32_t place = item - group * c.places.divisor;
+    const int y = static_cast<int>(c.pairs.divide(place));
+    const int x = 2 * static_cast<int>(place - y * c.pairs.divisor);
+    if (first_row + y >= c.h) continue;
+    float sums[2][kSize] = {};
+    const float* weight = weights + group * kPadded;
+    const float* row = tile + y * c.tile.row_stride + x;
+    for (int channel = 0; channel < c.in.channels; ++channel) {
+      for (int ky = 0; ky < c.kernel_h; ++ky) {
+        float window[KW + 1];
+#pragma unroll
+        for (int kx = 0; kx <= KW; ++kx) window[kx] = row[ky * c.tile.row_stride + kx];
+#pragma unroll
+        for (int kx = 0; kx < KW; ++kx) {
+          float w[kSize];
+          read_group(w, weight);
+          weight += c.padded;
+#pragma unroll
+          for (int k = 0; k < kSize; ++k) {
+            sums[0][k] += window[kx] * w[k];
+            sums[1][k] += window[kx + 1] * w[k];
+          }
+        }
+      }
+      row += c.tile.rows.divisor * c.tile.row_stride;
+    }
+#pragma unroll
+    for (int k = 0; k < kSize; ++k) {
+      const int channel = group * kSize + k;
+      if (channel >= c.channels) break;
+      float* out = c.out + ((image * c.channels + channel) * c.h + first_row + y) * c.w + x;
+      const float bias = c.bias ? c.bias[channel] : 0.0f;
+#pragma unroll
+      for (int side = 0; side < 2; ++side) {
+        const float value = sums[side][k] + bias;
+        if (x + side < c.w) out[side] = c.relu && value < 0 ? 0.0f : value;
+      }
+    }
+  }
+}
+
+/// Completes the sizes, with the rows of a band that give each thread one item; false when they do not fit
+/// into shared memory.
+bool divide_image(Correlation& c, const Groups& groups, int64_t kernel_w) {
+  const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1;
+  const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
+  c.padded = static_cast<int>(groups.padded());
+  c.bands = static_cast<int>(std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kImageThreads)));
+  for (;; ++c.bands) {
+    c.band_h = static_cast<int>(ceil_div(c.h, c.bands));
+    c.tile = Tile(c.in.channels, c.band_h + c.kernel_h - 1, width, width);
+    if (taps * c.padded + c.tile.floats() <= kSharedFloats) break;
+    if (c.band_h == 1) return false;
+  }
+  c.bands = static_cast<int>(ceil_div(c.h, c.band_h));
+  c.pairs = Divider(pairs);
+  c.places = Divider(pairs * c.band_h);
+  c.items = static_cast<uint32_t>(pairs * c.band_h * groups.count);
+  return true;
+}
+
+Correlation correlation_of(const Conv2dArgs& args) {
+  const Conv2dShape& s = args.shape;
+  const auto whole = [](int64_t size) { return static_cast<int>(size); };
+  return {.in = {static_cast<const float*>(args.input), nullptr, whole(s.in_channels), whole(s.in_h),
+                 whole(s.in_w)},
+          .weight = static_cast<const float*>(args.weight),
+          .bias = static_cast<const float*>(args.bias),
+          .out = static_cast<float*>(args.output),
+          .turned = false,
+          .relu = args.relu,
+          .channels = whole(s.out_channels),
+          .h = whole(s.out_h),
+          .w = whole(s.out_w),
+          .kernel_h = whole(s.kernel_h),
+          .padding_h = whole(s.padding_h),
+          .padding_w = whole(s.padding_w)};
+}
+
+Correlation correlation_of(const Conv2dBackwardArgs& args) {
+  const Conv2dShape& s = args.shape;
+  const auto whole = [](int64_t size) { return static_cast<int>(size); };
+  return {.in = {static_cast<const float*>(args.grad_output), static_cast<const float*>(args.relu_output),
+                 whole(s.out_channels), whole(s.out_h), whole(s.out_w)},
+          .weight = static_cast<const float*>(args.weight),
+          .bias = nullptr,
+          .out = static_cast<float*>(args.grad_input),
+          .turned = true,
+          .relu = false,
+          .channels = whole(s.in_channels),
+          .h = whole(s.in_h),
+          .w = whole(s.in_w),
+          .kernel_h = whole(s.kernel_h),
+          .padding_h = whole(s.kernel_h - 1 - s.padding_h),
+          .padding_w = whole(s.kernel_w - 1 - s.padding_w)};
+}
+
+/// False when the shape does not fit.
+bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, int64_t kernel_w) {
+  const Groups groups(c.channels);
+  if (!divide_image(c, groups, kernel_w)) return false;
+  const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
+  const size_t nbytes = static_cast<size_t>(taps * c.padded + c.tile.floats()) * sizeof(float);
+  const auto threads = static_cast<unsigned>(std::min(kImageThreads, ceil_div(c.items, 32) * 32));
+  visit_sizes(groups, kernel_w, [&]<int kSize, int KW>() {
+    start(context, blocks(batch * c.bands), threads, nbytes, correlate<kSize, KW>, c);
+  });
+  return true;
+}
+
+// ---- weights
+// -----------------------------------------------------------------------------------------------------------
+
+/// Sums of a block over its bands of images, for each weight and bias. A thread has a row of the kernel for a
+/// group of channels, and every `slices`-th row of a band; the lanes that share a row of the kernel are
+/// neighbours.
+struct WeightSums {
+  Images input, grad;  ///< grad: the gradient of the output
+  int kernel_h, padding_h, padding_w;
+  int padded;  ///< channels of grad in shared memory
+  int groups, slices;
+  int bands, band_h;  ///< of an image
+  int64_t tasks;      ///< bands of all images
+  int grad_stride;    ///< from row to row of grad in shared memory
+  Divider grad_rows, grad_width;
+  Tile tile;
+  float* sums;  ///< [blocks, kernel rows * KW + 1, padded], the last line for the bias
+};
+
+template <int kSize, int KW>
+__global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w) {
+  TERN_DYNAMIC_SHARED(float4, shared);
+  constexpr int kPadded = kSize == 4 ? 4 : 8;
+  float* grads = reinterpret_cast<float*>(shared);  // [band_h, grad_stride] of [width, padded]
+  float* tile = grads + w.band_h * w.grad_stride;
+  const int kernel_rows = w.input.channels * w.kernel_h;
+  const int slice = static_cast<int>(threadIdx.x) % w.slices, item = static_cast<int>(threadIdx.x) / w.slices;
+  const int kernel_row = item / w.groups, group = item - kernel_row * w.groups;
+  const int channel = kernel_row / w.kernel_h, ky = kernel_row - channel * w.kernel_h;
+  const bool works = kernel_row < kernel_rows;
+  float sums[KW][kSize] = {}, bias[kSize] = {};
+
+  const int64_t end = w.tasks * (blockIdx.x + 1) / gridDim.x;
+  for (int64_t task = w.tasks * blockIdx.x / gridDim.x; task < end; ++task) {
+    const int64_t image = task / w.bands;
+    const int first_row = static_cast<int>(task % w.bands) * w.band_h;
+    const int rows = min(w.band_h, w.grad.h - first_row);
+    __syncthreads();  // the band before may still be read
+    w.tile.read(tile, w.input, image, first_row - w.padding_h, -w.padding_w);
+    // Four channels of a place are written at once.
+    const uint32_t places = w.grad_rows.divisor * w.grad_width.divisor;
+    for (uint32_t i = threadIdx.x; i < places * (w.padded / 4); i += blockDim.x) {
+      const uint32_t line = w.grad_width.divide(i), quad = w.grad_rows.divide(line);
+      const int y = static_cast<int>(line - quad * w.grad_rows.divisor);
+      const int x = static_cast<int>(i - line * w.grad_width.divisor);
+      float values[4];
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        const int place = static_cast<int>(quad) * 4 + k, in_group = place % kPadded;
+        const int from = place / kPadded * kSize + in_group;
+        values[k] =
+            in_group < kSize && from < w.grad.channels ? w.grad.at(image, from, first_row + y, x) : 0.0f;
+      }
+      *reinterpret_cast<float4*>(grads + y * w.grad_stride + x * w.padded + quad * 4) =
+          make_float4(values[0], values[1], values[2], values[3]);
+    }
+    __syncthreads();
+    if (!works) continue;
+    for (int y = slice; y < rows; y += w.slices) {
+      const float* in = tile + (channel * w.tile.rows.divisor + y + ky) * w.tile.row_stride;
+      const float* grad = grads + y * w.grad_stride + group * kPadded;
+      float window[KW];
+#pragma unroll
+      for (int kx = 1; kx < KW; ++kx) window[kx] = in[kx - 1];
+      for (int x = 0; x < w.grad.w; ++x) {
+        float g[kSize];
+        read_group(g, grad + x * w.padded);
+#pragma unroll
+        for (int kx = 1; kx < KW; ++kx) window[kx - 1] = window[kx];
+        window[KW - 1] = in[x + KW - 1];
+#pragma unroll
+        for (int k = 0; k < kSize; ++k) {
+#pragma unroll
+          for (int kx = 0; kx < KW; ++kx) sums[kx][k] += window[kx] * g[k];
+        }
+        if (kernel_row == 0) {
+#pragma unroll
+          for (int k = 0; k < kSize; ++k) bias[k] += g[k];
+        }
+      }
+    }
+  }
+
+  float* line = w.sums + (int64_t{blockIdx.x} * (kernel_rows * KW + 1) + kernel_row * KW) * w.padded;
+#pragma unroll
+  for (int k = 0; k < kSize; ++k) {
+#pragma unroll
+    for (int kx = 0; kx < KW; ++kx) {
+      const float sum = warp_reduce(sums[kx][k], Plus(), w.slices);
+      if (works && slice == 0) line[kx * w.padded + group * kPadded + k] = sum;
+    }
+    const float sum = warp_reduce(bias[k], Plus(), w.slices);
+    if (kernel_row == 0 && slice == 0) line[kernel_rows * KW * w.padded + group * kPadded + k] = sum;
+  }
+}
+
+/// The sums of all blocks, to where they belong. Threads along y share a number.
+__global__ void add_blocks(const float* sums, int count, int taps, int channels, int group_size, int padded,
+                           float* weight, float* bias) {
+  const int i = blockIdx.x * blockDim.x + threadIdx.x, numbers = taps * channels + channels;
+  const int tap = i / channels, channel = i - tap * channels;
+  const int group_padded = group_size == 4 ? 4 : 8;
+  const int place = channel / group_size * group_padded + channel % group_size;
+  const bool wanted = i < numbers && (tap < taps ? weight : bias) != nullptr;
+  float sum = 0;
+  if (wanted)
+    sum = sum_of<float>(threadIdx.y, count, blockDim.y,
+                        [&](int64_t block) { return sums[(block * (taps + 1) + tap) * padded + place]; });
+  sum = column_reduce(sum, Plus());
+  if (!wanted || threadIdx.y != 0) return;
+  if (tap < taps)
+    weight[channel * taps + tap] = sum;
+  else
+    bias[channel] = sum;
+}
+
+bool is_small(const Conv2dShape& s, DType dtype) {
+  const int64_t taps = s.in_channels * s.kernel_h * s.kernel_w;
+  return dtype == DType::Float32 && s.groups == 1 && s.stride_h == 1 && s.stride_w == 1 &&
+         s.dilation_h == 1 && s.dilation_w == 1 && (s.kernel_w == 3 || s.kernel_w == 5 || s.kernel_w == 7) &&
+         s.kernel_h <= 7 && s.in_channels <= 32 && s.out_channels <= 32 && taps * s.out_channels <= 6400 &&
+         std::max({s.in_h, s.in_w, s.out_h, s.out_w}) <= kMostRows;
+}
+
+}  // namespace
+
+bool conv_directly(const LaunchContext& context, const Conv2dArgs& args) {
+  return is_small(args.shape, args.dtype) &&
+         correlate_all(context, correlation_of(args), args.shape.batch, args.shape.kernel_w);
+}
+
+bool conv_input_directly(const LaunchContext& context, const Conv2dBackwardArgs& args) {
+  const Conv2dShape& s = args.shape;
+  return is_small(s, args.dtype) && s.padding_h < s.kernel_h && s.padding_w < s.kernel_w &&
+         correlate_all(context, correlation_of(args), s.batch, s.kernel_w);
+}
+
+bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs& args) {
+  const Conv2dShape& s = args.shape;
+  if (!is_small(s, args.dtype)) return false;
+  const auto whole = [](int64_t size) { return static_cast<int>(size); };
+  const Groups groups(s.out_channels);
+  const int64_t padded = groups.padded(), items = s.in_channels * s.kernel_h * groups.count;
+  // An odd stride from row to row, and one that differs by 16 bytes, lead lanes to banks of their own.
+  const int64_t width = s.out_w + s.kernel_w - 1, row_stride = width | 1;
+  const int64_t grad_stride = s.out_w * padded + 4;
+  int64_t bands = std::min(s.out_h, ceil_div(kWeightBlocks, s.batch)), band_h = 0;
+  for (;; ++bands) {
+    band_h = ceil_div(s.out_h, bands);
+    if (s.in_channels * (band_h + s.kernel_h - 1) * row_stride + band_h * grad_stride <= kSharedFloats) break;
+    if (band_h == 1) return false;
+  }
+  bands = ceil_div(s.out_h, band_h);
+  int64_t slices = 1;
+  while (slices < 32 && slices < band_h && items * slices * 2 <= kWeightThreads) slices *= 2;
+  const int64_t threads = ceil_div(items * slices, 32) * 32;
+  if (threads > kWeightThreads) return false;
+  const int64_t taps = s.in_channels * s.kernel_h * s.kernel_w, tasks = s.batch * bands;
+  const int64_t count = std::min(tasks, kWeightBlocks);
+  const Storage sums = workspace(context, static_cast<size_t>(count * (taps + 1) * padded) * sizeof(float));
+  const WeightSums w{
+      .input = {static_cast<const float*>(args.input), nullptr, whole(s.in_channels), whole(s.in_h),
+                whole(s.in_w)},
+      .grad = {static_cast<const float*>(args.grad_output), static_cast<const float*>(args.relu_output),
+               whole(s.out_channels), whole(s.out_h), whole(s.out_w)},
+      .kernel_h = whole(s.kernel_h),
+      .padding_h = whole(s.padding_h),
+      .padding_w = whole(s.padding_w),
+      .padded = whole(padded),
+      .groups = groups.count,
+      .slices = whole(slices),
+      .bands = whole(bands),
+      .band_h = whole(band_h),
+      .tasks = tasks,
+      .grad_stride = whole(grad_stride),
+      .grad_rows = Divider(band_h),
+      .grad_width = Divider(s.out_w),
+      .tile = Tile(s.in_channels, band_h + s.kernel_h - 1, width, row_stride),
+      .sums = static_cast<float*>(sums->data())};
+  const size_t nbytes = static_cast<size_t>(w.tile.floats() + band_h * grad_stride) * sizeof(float);
+  visit_sizes(groups, s.kernel_w, [&]<int kSize, int KW>() {
+    start(context, blocks(count), static_cast<unsigned>(threads), nbytes, sum_weights<kSize, KW>, w);
+  });
+  const dim3 block(32, kColumnThreads / 32);
+  start(context, blocks(ceil_div((taps + 1) * s.out_channels, block.x)), block, 0, add_blocks, w.sums,
+        whole(count), whole(taps), whole(s.out_channels), groups.size, whole(padded),
+        static_cast<float*>(args.grad_weight), static_cast<float*>(args.grad_bias));
+  return true;
+}
+
+}  // namespace tern::cuda_backend
