@@ -35,6 +35,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/index.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"

@@ -6,6 +6,7 @@
 #include "tern/kernels/conv.h"
 #include "tern/kernels/creation.h"
 #include "tern/kernels/index.h"
+#include "tern/kernels/linear.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/matmul.h"
 #include "tern/kernels/norm.h"
@@ -26,6 +27,7 @@
   TERN_INDEX_KERNELS(X)     \
   TERN_LOSS_KERNELS(X)      \
   TERN_MATMUL_KERNELS(X)    \
+  TERN_LINEAR_KERNELS(X)    \
   TERN_CONV_KERNELS(X)      \
   TERN_POOL_KERNELS(X)      \
   TERN_NORM_KERNELS(X)      \

@@ -9,17 +9,19 @@
 
 namespace tern {
 
-/// out = alpha * a @ b + beta * addend, for a batch of matrices.
+/// out = alpha * a @ b + beta * addend, or relu of that, for a batch of matrices.
 ///
 /// All strides are in elements and may be anything, 0 included, for what is read: a transposed operand is one
 /// whose two strides are swapped. `out` has rows `out_row_stride` elements apart and adjacent columns; it
 /// must not overlap `a` or `b`, and may overlap `addend` only where it is the same matrix (`addend == out`,
 /// equal strides: accumulation). All operands have the type `dtype`. float16 and bfloat16 accumulate in
-/// float32 and round once; integers wrap. k == 0 gives beta * addend.
+/// float32 and round once; integers wrap. k == 0 gives
+/// beta * addend.
 struct MatmulArgs {
   static constexpr int kMaxBatchDims = 6;
 
   DType dtype{};
+  bool relu = false;
   int batch_dims = 0;  ///< how many entries of the batch arrays count; 0: one product
 
   std::int64_t m = 0;  ///< rows of a and out

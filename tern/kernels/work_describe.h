@@ -129,6 +129,7 @@ void describe(const RowNormArgs& args, Work& work);
 void describe(const RowNormBackwardArgs& args, Work& work);
 
 void describe(const MatmulArgs& args, Work& work);
+void describe(const LinearBackwardArgs& args, Work& work);
 void describe(const Conv2dArgs& args, Work& work);
 void describe(const Conv2dBackwardArgs& args, Work& work);
 void describe(const MaxPool2dArgs& args, Work& work);

@@ -42,6 +42,7 @@ void describe_pool_backward(const Args& args, Work& work) {
 
 void describe(const MatmulArgs& args, Work& work) {
   if (args.addend != nullptr) work.op = args.batch_dims == 0 ? "addmm" : "baddbmm";
+  if (args.relu) work.op = "linear_relu";
   if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
   const size_t item = itemsize(args.dtype);
   work.flops = args.flops();
@@ -54,6 +55,28 @@ void describe(const MatmulArgs& args, Work& work) {
   reads(work, args.addend, item,
         matrices(args, args.m, args.addend_row_stride, args.n, args.addend_col_stride,
                  args.addend_batch_strides));
+}
+
+void describe(const LinearBackwardArgs& args, Work& work) {
+  if (args.out_features == 0 || (args.rows == 0 && args.grad_weight == nullptr && args.grad_bias == nullptr))
+    return;
+  const size_t item = itemsize(args.dtype);
+  const int64_t outputs = args.rows * args.out_features;
+  work.flops = args.flops() > 0 ? args.flops() : static_cast<double>(outputs);
+  writes(work, args.grad_input, item, args.rows * args.in_features);
+  writes(work, args.grad_weight, item, args.out_features * args.in_features);
+  writes(work, args.grad_bias, item, args.out_features);
+  reads(work, args.grad_output, item,
+        Span().walk(args.rows, args.grad_row_stride).walk(args.out_features, args.grad_col_stride));
+  reads(work, args.relu_output, item, outputs);
+  if (args.grad_input != nullptr)
+    reads(work, args.weight, item,
+          Span()
+              .walk(args.out_features, args.weight_row_stride)
+              .walk(args.in_features, args.weight_col_stride));
+  if (args.grad_weight != nullptr)
+    reads(work, args.input, item,
+          Span().walk(args.rows, args.input_row_stride).walk(args.in_features, args.input_col_stride));
 }
 
 void describe(const Conv2dArgs& args, Work& work) {

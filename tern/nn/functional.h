@@ -5,8 +5,8 @@
 #include "tern/ops/conv.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
-#include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pool.h"
 #include "tern/ops/random.h"
@@ -32,6 +32,7 @@ using tern::conv2d_relu;
 using tern::conv_transpose2d;
 using tern::embedding;
 using tern::linear;
+using tern::linear_relu;
 using tern::one_hot;
 
 using tern::adaptive_avg_pool1d;

@@ -6,7 +6,7 @@
 #include "tern/nn/layer_support.h"
 #include "tern/nn/text.h"
 #include "tern/ops/creation.h"
-#include "tern/ops/matmul.h"
+#include "tern/ops/linear.h"
 
 namespace tern::nn {
 
@@ -21,6 +21,8 @@ Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& o
 void Linear::reset_parameters() { init_weight_and_bias(weight, bias); }
 
 Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+
+Tensor Linear::forward_relu(const Tensor& x) const { return linear_relu(x, weight, bias); }
 
 std::string Linear::extra_repr() const {
   return fmt::format("in_features={}, out_features={}, bias={}", in_features_, out_features_,

@@ -23,6 +23,8 @@ class Linear final : public Module {
   TERN_MODULE(weight, bias)
 
   Tensor forward(const Tensor& x) const;
+  /// relu(forward(x)) by fewer kernels; see nn::relu_after.
+  Tensor forward_relu(const Tensor& x) const;
   /// Draws the initial numbers again.
   void reset_parameters();
   int64_t in_features() const noexcept { return in_features_; }

@@ -28,8 +28,8 @@ LeNet::LeNet(const LeNetOptions& options)
 Tensor LeNet::forward(const Tensor& x) const {
   Tensor y = max_pool2d(relu_after(conv1, x), {.kernel_size = 2});
   y = max_pool2d(relu_after(conv2, y), {.kernel_size = 2});
-  y = relu(fc1(y.flatten(1)));
-  return fc3(relu(fc2(y)));
+  y = relu_after(fc1, y.flatten(1));
+  return fc3(relu_after(fc2, y));
 }
 
 MLP::MLP(const std::vector<int64_t>& sizes) {
@@ -40,11 +40,8 @@ MLP::MLP(const std::vector<int64_t>& sizes) {
 
 Tensor MLP::forward(const Tensor& x) const {
   Tensor y = x.dim() > 2 ? x.flatten(1) : x;
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    y = layers_[i](y);
-    if (i + 1 < layers_.size()) y = relu(y);
-  }
-  return y;
+  for (size_t i = 0; i + 1 < layers_.size(); ++i) y = relu_after(layers_[i], y);
+  return layers_.back()(y);
 }
 
 void MLP::collect_fields(Fields& fields) {

@@ -71,4 +71,15 @@ Tensor cast(const Tensor& x, DType dtype) {
   return y;
 }
 
+void check_factors(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device()) [[unlikely]]
+    throw_device_mismatch(op, {{"a", a}, {"b", b}});
+  TERN_CHECK(a.dtype() == b.dtype(), DTypeError,
+             "{}: expected both operands to have the same dtype, but got: {} "
+             "and {}: convert one with to(dtype)",
+             op, name(a.dtype()), name(b.dtype()));
+  TERN_CHECK(is_computable(a.dtype()) && a.dtype() != DType::Bool, DTypeError,
+             "{}: not implemented for {}: convert the operands with to(dtype)", op, name(a.dtype()));
+}
+
 }  // namespace tern

@@ -32,6 +32,10 @@ inline void check_same_device(const char* op, std::initializer_list<NamedTensor>
   }
 }
 
+/// Throws unless a and b, of one device and dtype, can be multiplied as matrices: DeviceError, or DTypeError
+/// for two dtypes and for bool.
+void check_factors(const char* op, const Tensor& a, const Tensor& b);
+
 /// The dtype of `a op b` by PyTorch's rules: a 0-d tensor counts only when its category is higher.
 DType result_type(const Tensor& a, const Tensor& b);
 DType result_type(const Tensor& a, const Scalar& b);

@@ -1,5 +1,5 @@
-// Matrix products with their gradients. einsum, which is made of them, is in
-// einsum.cpp.
+// Matrix products with their gradients. Fully connected layers are in linear.cpp, einsum, which is made of
+// products, in einsum.cpp.
 #include "tern/ops/matmul.h"
 
 #include "tern/ops/autocast_rules.h"
@@ -11,17 +11,6 @@
 
 namespace tern {
 namespace {
-
-void check_operands(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.device() != b.device()) [[unlikely]]
-    throw_device_mismatch(op, {{"a", a}, {"b", b}});
-  TERN_CHECK(a.dtype() == b.dtype(), DTypeError,
-             "{}: expected both operands to have the same dtype, but got: {} "
-             "and {}: convert one with to(dtype)",
-             op, name(a.dtype()), name(b.dtype()));
-  TERN_CHECK(is_computable(a.dtype()) && a.dtype() != DType::Bool, DTypeError,
-             "{}: not implemented for {}: convert the operands with to(dtype)", op, name(a.dtype()));
-}
 
 [[noreturn, gnu::cold]] void throw_inner_sizes(const char* op, const Tensor& a, const Tensor& b, int64_t k,
                                                int64_t other) {
@@ -107,7 +96,7 @@ void set_batch(MatmulArgs& args, const char* op, const Shape& batch, const Tenso
 /// else it broadcasts to the result.
 Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double alpha = 1,
                double beta = 1) {
-  check_operands(op, a, b);
+  check_factors(op, a, b);
   const Matrix left = left_matrix(a), right = right_matrix(b);
   if (left.cols != right.rows) [[unlikely]]
     throw_inner_sizes(op, a, b, left.cols, right.rows);
@@ -205,7 +194,7 @@ void check_rank(const char* op, const char* operand, const Tensor& x, int64_t ra
 Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const Tensor& b, double beta,
                    double alpha) {
   check_same_device(op, {{"input", input}, {"a", a}, {"b", b}});
-  check_operands(op, a, b);
+  check_factors(op, a, b);
   TERN_CHECK(input.dtype() == a.dtype(), DTypeError,
              "{}: expected input and matrices to have the same dtype, but got: "
              "{} and {}: convert one with to(dtype)",
@@ -227,113 +216,6 @@ Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const T
              return grads;
            });
   return y;
-}
-
-/// A tensor as a matrix of its last dimension, without a view: its leading
-/// dimensions must have one common stride.
-struct Rows {
-  int64_t count, row_stride, col_stride;
-};
-bool rows_of(const Tensor& x, Rows& rows) {
-  const Shape& shape = x.shape();
-  const Strides& strides = x.strides();
-  const size_t last = shape.size() - 1;
-  rows = {1, last == 0 ? 0 : strides[last - 1], strides[last]};
-  if (x.numel() == 0) {
-    for (size_t d = 0; d < last; ++d) rows.count *= shape[d];
-    return true;
-  }
-  int64_t expected = rows.row_stride;
-  for (size_t d = last; d-- > 0;) {
-    if (shape[d] != 1 && rows.count != 1 && strides[d] != expected) return false;
-    if (shape[d] != 1 && rows.count == 1) rows.row_stride = expected = strides[d];
-    rows.count *= shape[d];
-    expected *= shape[d];
-  }
-  return true;
-}
-Tensor with_rows(const Tensor& x, Rows& rows) {
-  if (rows_of(x, rows)) return x;
-  Tensor dense = contiguous(x);
-  rows_of(dense, rows);
-  return dense;
-}
-
-void set_operand(const void*& data, int64_t& row_stride, int64_t& col_stride, const Tensor& x, int64_t rows,
-                 int64_t cols) {
-  data = x.data_ptr();
-  row_stride = rows;
-  col_stride = cols;
-}
-
-/// Gradients of linear as three launches, nothing recorded.
-std::array<Tensor, 3> linear_backward(const GradContext& c, const Tensor& x_given, const Tensor& weight,
-                                      const Tensor& grad) {
-  std::array<Tensor, 3> results;
-  Rows g_rows, x_rows;
-  const Tensor g = with_rows(grad, g_rows);
-  const int64_t out = weight.shape()[0], in = weight.shape()[1];
-  const Device device = weight.device();
-  MatmulArgs args;
-  args.dtype = weight.dtype();
-  if (c.needs(0)) {
-    results[0] = empty_contiguous(x_given.shape(), x_given.numel(), args.dtype, device);
-    args.m = g_rows.count;
-    args.n = in;
-    args.k = out;
-    set_operand(args.a, args.a_row_stride, args.a_col_stride, g, g_rows.row_stride, g_rows.col_stride);
-    set_operand(args.b, args.b_row_stride, args.b_col_stride, weight, weight.strides()[0],
-                weight.strides()[1]);
-    args.out = results[0].data_ptr();
-    args.out_row_stride = in;
-    if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
-  }
-  if (c.needs(1)) {
-    const Tensor x = with_rows(x_given, x_rows);
-    results[1] = empty_contiguous(weight.shape(), out * in, args.dtype, device);
-    args.m = out;
-    args.n = in;
-    args.k = g_rows.count;
-    set_operand(args.a, args.a_row_stride, args.a_col_stride, g, g_rows.col_stride, g_rows.row_stride);
-    set_operand(args.b, args.b_row_stride, args.b_col_stride, x, x_rows.row_stride, x_rows.col_stride);
-    args.out = results[1].data_ptr();
-    args.out_row_stride = in;
-    if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
-  }
-  if (c.needs(2)) {
-    results[2] = empty_contiguous({out}, out, args.dtype, device);
-    ReduceArgs sums;
-    sums.op = ReduceOp::Sum;
-    sums.dtype = args.dtype;
-    sums.param = 1;
-    sums.out = results[2].data_ptr();
-    sums.in = g.data_ptr();
-    set_flat(sums.kept, out);
-    sums.kept.strides[0][0] = g_rows.col_stride;
-    set_flat(sums.reduced, g_rows.count);
-    sums.reduced.strides[0][0] = g_rows.row_stride;
-    if (out != 0) launch(current_stream(device), kernels::reduce, sums);
-  }
-  return results;
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void throw_linear(const Tensor& x, const Tensor& weight,
-                                                         const Tensor& bias) {
-  TERN_CHECK(x.dim() > 0, ShapeError, "linear: the input must have at least one dimension, got a 0-d tensor");
-  TERN_CHECK(weight.dim() == 2, ShapeError, "linear: weight must be [out, in], got {}",
-             to_string(weight.shape()));
-  TERN_CHECK(x.size(-1) == weight.size(1), ShapeError,
-             "linear: inner sizes differ: input is {}, weight is {} ({} vs {})", to_string(x.shape()),
-             to_string(weight.shape()), x.size(-1), weight.size(1));
-  check_same_device("linear", {{"input", x}, {"weight", weight}, {"bias", bias}});
-  check_operands("linear", x, weight);
-  TERN_CHECK(bias.dim() == 1 && bias.size(0) == weight.size(0), ShapeError,
-             "linear: bias must be [{}] for a weight of shape {}, got {}", weight.size(0),
-             to_string(weight.shape()), to_string(bias.shape()));
-  TERN_THROW(DTypeError,
-             "linear: expected weight and bias to have the same dtype, but "
-             "got: {} and {}: convert one with to(dtype)",
-             name(weight.dtype()), name(bias.dtype()));
 }
 
 }  // namespace
@@ -408,52 +290,6 @@ Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, 
              "baddbmm: batch sizes differ: batch1 is {}, batch2 is {} ({} vs {})", to_string(batch1.shape()),
              to_string(batch2.shape()), batch1.size(0), batch2.size(0));
   return add_product("baddbmm", input, batch1, batch2, beta.to_double(), alpha.to_double());
-}
-
-Tensor linear(const Tensor& x_given, const Tensor& weight, const Tensor& bias) {
-  if (autocasts(x_given)) [[unlikely]]
-    return autocast_lower(linear, x_given, weight, bias);
-  if (weight.dim() == 1 && !bias.defined()) return matmul(x_given, weight);
-  const DType dtype = weight.dtype();
-  const Device device = weight.device();
-  const bool has_bias = bias.defined();
-  const bool fits = x_given.dim() > 0 && weight.dim() == 2 && x_given.shape().back() == weight.shape()[1] &&
-                    x_given.dtype() == dtype && x_given.device() == device && is_computable(dtype) &&
-                    dtype != DType::Bool &&
-                    (!has_bias || (bias.dim() == 1 && bias.shape()[0] == weight.shape()[0] &&
-                                   bias.dtype() == dtype && bias.device() == device));
-  if (!fits) [[unlikely]]
-    throw_linear(x_given, weight, bias);
-  Rows rows;
-  const Tensor x = with_rows(x_given, rows);
-  MatmulArgs args;
-  args.dtype = dtype;
-  args.m = rows.count;
-  args.n = weight.shape()[0];
-  args.k = weight.shape()[1];
-  set_operand(args.a, args.a_row_stride, args.a_col_stride, x, rows.row_stride, rows.col_stride);
-  set_operand(args.b, args.b_row_stride, args.b_col_stride, weight, weight.strides()[1], weight.strides()[0]);
-  if (has_bias) {
-    args.addend = bias.data_ptr();
-    args.addend_col_stride = bias.strides()[0];
-  }
-  Shape shape = x.shape();
-  shape.back() = args.n;
-  Tensor y = empty_contiguous(std::move(shape), args.m * args.n, dtype, device);
-  args.out = y.data_ptr();
-  args.out_row_stride = args.n;
-  if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
-  if (tracks_grad(x, weight, bias))
-    record("linear", y, {x, weight, bias},
-           [x_ = save(x), weight_ = save(weight)](GradContext& c, const Tensor& g) {
-             const Tensor input = c[x_], w = c[weight_];
-             if (!is_grad_enabled()) return linear_backward(c, input, w, g);
-             const Tensor rows_of_g = as_matrix(g);
-             return std::array<Tensor, 3>{c.needs(0) ? matmul(g, w) : Tensor(),
-                                          c.needs(1) ? matmul(t(rows_of_g), as_matrix(input)) : Tensor(),
-                                          c.needs(2) ? sum(rows_of_g, 0) : Tensor()};
-           });
-  return y;
 }
 
 }  // namespace tern

@@ -1,6 +1,6 @@
-// Matrix products. One launch each, whatever the strides of the operands;
-// linear has its bias and its whole backward fused. The kernel is described in
-// kernels/matmul.h.
+// Matrix products. One launch each, whatever the strides of the operands. The
+// kernel is described in kernels/matmul.h; fully connected layers are in
+// ops/linear.h.
 #pragma once
 
 #include <string_view>
@@ -35,9 +35,6 @@ Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const 
 /// The same for batches: mat1 [b, m, k], mat2 [b, k, n].
 Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
                const Scalar& alpha = 1);
-/// x W^T + bias: x [..., in], weight [out, in], bias [out] or undefined; the
-/// result is [..., out].
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// Sums of products in Einstein's notation: einsum("bij,bjk->bik", {a, b}).
 /// Letters name dimensions, "..." the broadcast ones; without "->" the result
 /// has the letters that occur once, in alphabetical order. Throws ValueError

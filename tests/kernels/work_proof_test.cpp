@@ -16,6 +16,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/index.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
@@ -302,6 +303,7 @@ std::vector<Row> index_rows() {
 
 void run_conv(DType d, const Shape& x, const Shape& weight, const Conv2dOptions& options) {
   back(conv2d(leaf(x, d), leaf(weight, d), leaf({weight[0]}, d), options));
+  back(conv2d_relu(leaf(x, d), leaf(weight, d), leaf({weight[0]}, d), options));
   back(conv2d(leaf(x, d), leaf(weight, d).detach(), leaf({weight[0]}, d), options));
 }
 
@@ -320,6 +322,7 @@ std::vector<Row> network_rows() {
          back(addmm(t(leaf({5, 9}, d)), leaf({9, 7}, d), leaf({7, 5}, d)));
          back(baddbmm(leaf({3, 1, 5}, d), leaf({3, 9, 7}, d), leaf({3, 7, 5}, d)));
          back(linear(leaf({3, 9, 7}, d), leaf({5, 7}, d), leaf({5}, d)));
+         back(linear_relu(leaf({3, 9, 7}, d), leaf({5, 7}, d), leaf({5}, d)));
          matmul(empty({3, 0}, {.dtype = d}), empty({0, 4}, {.dtype = d}));
          matmul(longs({4, 5}, 9), longs({5, 6}, 9));
        }},

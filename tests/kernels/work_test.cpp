@@ -328,6 +328,23 @@ TEST(Work, Products) {
   matmul.m = 0;
   expect_work(kernels::matmul, matmul, "baddbmm", 0, 0, {});
 
+  // Rows of g that are equal (an expanded gradient), W transposed.
+  LinearBackwardArgs linear{.dtype = float32, .rows = 5, .in_features = 3, .out_features = 2};
+  linear.grad_output = kA;
+  linear.grad_col_stride = 1;
+  linear.input = linear.weight = kB;
+  linear.input_row_stride = 4, linear.input_col_stride = 1;
+  linear.weight_row_stride = 1, linear.weight_col_stride = 2;
+  linear.grad_input = kOut;
+  expect_work(kernels::linear_backward, linear, "linear_backward", 60, 60 + 8 + 24,
+              {{kOut, 60, "w"}, {kA, 8, "r"}, {kB, 24, "r"}});
+  linear.relu_output = kD;
+  linear.grad_input = nullptr;
+  linear.grad_weight = kOut;
+  linear.grad_bias = kC;
+  expect_work(kernels::linear_backward, linear, "linear_backward", 60, 24 + 8 + 8 + 40 + 60,
+              {{kOut, 24, "w"}, {kC, 8, "w"}, {kA, 8, "r"}, {kD, 40, "r"}, {kB, 76, "r"}});
+
   Conv2dShape shape;
   shape.batch = 2;
   shape.in_channels = 4;

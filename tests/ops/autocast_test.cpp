@@ -13,6 +13,7 @@
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"

@@ -17,6 +17,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/index.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
@@ -398,11 +399,17 @@ std::vector<Row> network_rows() {
        {{{3, 2}}, {{2, 3, 4}}, {{2, 4, 2}}},
        [](const Tensors& x) { return baddbmm(x[0], x[1], x[2], 2, 0.5); }},
       {"linear", {kMatrix, {{5, 4}}, {{5}}}, [](const Tensors& x) { return linear(x[0], x[1], x[2]); }},
+      {"linear_relu",
+       {kMatrix, {{5, 4}}, {{5}}},
+       [](const Tensors& x) { return linear_relu(x[0], x[1], x[2]); }},
       {"einsum",
        {{{2, 3, 4}}, {{2, 4, 2}}},
        [](const Tensors& x) {
          return einsum("bij,bjk->ik", {x[0], x[1]});
        }},
+      {"conv2d_relu",
+       {kImage, {{4, 2, 3, 2}}, {{4}}},
+       [](const Tensors& x) { return conv2d_relu(x[0], x[1], x[2]); }},
       {"conv2d",
        {kImage, {{4, 2, 3, 2}}, {{4}}},
        [](const Tensors& x) {

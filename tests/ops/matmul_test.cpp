@@ -1,9 +1,13 @@
 // Matrix products: every rank, layout and dtype against plain loops, linear's fused backward, einsum,
 // gradients, errors.
 #include "tern/ops/matmul.h"
+#include "tern/ops/linear.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
 
 #include "tern/autograd/engine.h"
 #include "tern/autograd/gradcheck.h"
@@ -11,6 +15,7 @@
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -107,6 +112,54 @@ TEST(Linear, EveryRankAndLayout) {
     EXPECT_TRUE(allclose(linear(x, contiguous(w.t()).t(), slice(ragged({8}), 0, 0, 8, 2)),
                          add(matmul(x, w.t()), slice(ragged({8}), 0, 0, 8, 2))));
   }
+}
+
+/// The result of linear_relu (with relu) or linear, and all gradients, of operands laid out as given.
+In layer_and_gradients(DType dtype, const In& given, const Tensor& grad, bool with_relu) {
+  In leaves;
+  for (const Tensor& each : given) leaves.push_back(to(each, dtype).detach().requires_grad_());
+  const auto layer = with_relu ? linear_relu : linear;
+  const Tensor y = layer(leaves[0], leaves[1], leaves[2]);
+  y.backward(to(grad, dtype));
+  return {y.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
+}
+
+TEST(Linear, EverySizeInFloat32) {
+  const char* const names[] = {"result", "input's gradient", "weight's gradient", "bias's gradient"};
+  for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{
+           {1, 1, 1}, {2, 784, 256}, {256, 84, 10}, {17, 33, 65}, {16, 64, 16}, {300, 5, 3}, {3, 1030, 20}}) {
+    const Tensor x = ragged({rows, in}), w = ragged({out, in}), b = ragged({out});
+    const Tensor grad = ragged({rows, out});
+    const Tensor turned_x = contiguous(x.t()).t(), turned_w = contiguous(w.t()).t();
+    for (const auto& [given, g] : {std::pair{In{x, w, b}, grad}, std::pair{In{turned_x, turned_w, b}, grad},
+                                   std::pair{In{x, w, b}, expand(ones({1, 1}), {rows, out})}})
+      for (bool with_relu : {false, true}) {
+        const In wanted = layer_and_gradients(float64, given, g, with_relu);
+        const In got = layer_and_gradients(float32, given, g, with_relu);
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          const double largest = wanted[i].abs().max().item<double>();
+          EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, 1e-6 * std::max(largest, 1.0)))
+              << names[i] << " of " << rows << " x " << in << " to " << out << ", relu " << with_relu;
+        }
+      }
+  }
+}
+
+TEST(Linear, OneGradientAlone) {
+  const Tensor x = ragged({5, 3}), w = ragged({4, 3}), b = ragged({4});
+  const In all = layer_and_gradients(float32, {x, w, b}, ragged({5, 4}), true);
+  for (size_t i = 0; i < 3; ++i) {
+    In leaves = {x.detach(), w.detach(), b.detach()};
+    leaves[i].requires_grad_();
+    linear_relu(leaves[0], leaves[1], leaves[2]).backward(ragged({5, 4}));
+    EXPECT_TRUE(allclose(leaves[i].grad(), all[i + 1], 1e-6, 1e-6)) << "of operand " << i;
+  }
+}
+
+TEST(Linear, ReluKeepsNan) {
+  const Tensor y = linear_relu(tensor({{1.0, std::nan("")}, {-1.0, -2.0}}), ones({3, 2}));
+  EXPECT_TRUE(isnan(y[0]).all().item<bool>());
+  EXPECT_TRUE(allclose(y[1], zeros({3})));
 }
 
 TEST(Matmul, Gradients) {

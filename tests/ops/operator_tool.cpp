@@ -20,6 +20,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/index.h"
+#include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
@@ -375,6 +376,7 @@ const Table kNetwork = {
     {"baddbmm",
      [](A a) { return baddbmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
     {"linear", [](A a) { return linear(a.tensor(0), a.tensor(1), a.tensor(2)); }},
+    {"linear_relu", [](A a) { return linear_relu(a.tensor(0), a.tensor(1), a.tensor(2)); }},
     {"einsum", [](A a) { return einsum(a.text(0), a.tensors(1)); }},
     {"conv2d",
      [](A a) {

@@ -17,6 +17,7 @@ struct Case {
   Layout a = Layout::Rows;
   Layout b = Layout::Rows;
   Addend addend = Addend::None;
+  bool relu = false;
   int batch_dims = 0;
 };
 
@@ -41,6 +42,7 @@ template <class T>
 void check(const Variant& variant, Random& random, const Case& c) {
   MatmulArgs args;
   args.dtype = dtype_of<T>();
+  args.relu = c.relu;
   args.m = c.m, args.n = c.n, args.k = c.k;
   args.batch_dims = c.batch_dims;
   for (int d = 0; d < c.batch_dims; ++d) args.batch_sizes[d] = random.integer(1, 3);
@@ -113,14 +115,16 @@ void check(const Variant& variant, Random& random, const Case& c) {
           sum += args.beta * at(addend, addend0 + i * args.addend_row_stride + j * args.addend_col_stride);
         if constexpr (std::is_integral_v<T>)
           sum = static_cast<double>(static_cast<T>(static_cast<int64_t>(sum)));
+        if (c.relu) sum = std::max(sum, 0.0);
         expected[static_cast<size_t>(out0 + i * args.out_row_stride + j)] = sum;
       }
     }
   }
   variant.run(kernels::matmul, args);
-  expect_near(out, expected,
-              fmt::format("{} [{}, {}] @ [{}, {}], layouts {} {}, addend {}, batch of {}", name(args.dtype),
-                          c.m, c.k, c.k, c.n, int(c.a), int(c.b), int(c.addend), args.batch_count()));
+  expect_near(
+      out, expected,
+      fmt::format("{} [{}, {}] @ [{}, {}], layouts {} {}, addend {}, relu {}, batch of {}", name(args.dtype),
+                  c.m, c.k, c.k, c.n, int(c.a), int(c.b), int(c.addend), c.relu, args.batch_count()));
 }
 
 TEST(CpuMatmul, RandomCases) {
@@ -135,6 +139,7 @@ TEST(CpuMatmul, RandomCases) {
       c.a = static_cast<Layout>(random.integer(0, 2));
       c.b = static_cast<Layout>(random.integer(0, 2));
       c.addend = static_cast<Addend>(random.integer(0, 4));
+      c.relu = random.coin();
       if (random.integer(0, 3) == 0) c.batch_dims = static_cast<int>(random.integer(1, 3));
       if (random.integer(0, 7) == 0) {
         if (random.coin())
@@ -151,7 +156,8 @@ TEST(CpuMatmul, RandomCases) {
 TEST(CpuMatmul, SeveralBlocksInEveryDirection) {
   for_each_variant([](const Variant& variant) {
     Random random(2);
-    check<float>(variant, random, {350, 270, 1100, Layout::Rows, Layout::Columns, Addend::Bias});
+    check<float>(variant, random,
+                 {350, 270, 1100, Layout::Rows, Layout::Columns, Addend::Bias, /*relu=*/true});
     check<float>(variant, random, {7, 4200, 40, Layout::Rows, Layout::Columns, Addend::Bias});
     check<float>(variant, random, {2, 300, 1200, Layout::Columns, Layout::Rows, Addend::Matrix});
     check<double>(variant, random, {100, 130, 600, Layout::Columns, Layout::Rows});
@@ -189,6 +195,7 @@ TEST(CpuMatmul, NanAndInfinityPass) {
     std::vector<float> out(6);
     MatmulArgs args;
     args.dtype = DType::Float32;
+    args.relu = true;
     args.m = 3, args.n = 2, args.k = 2;
     args.a = a.data(), args.b = b.data(), args.out = out.data();
     args.a_row_stride = args.b_row_stride = args.out_row_stride = 2;

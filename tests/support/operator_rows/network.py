@@ -418,6 +418,7 @@ ROWS = [
     Row("addmm", lambda c, a, b, beta=1, alpha=1: torch.addmm(c, a, b, beta=beta, alpha=alpha), adds(False), **SUM),
     Row("baddbmm", lambda c, a, b, beta=1, alpha=1: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), adds(True), **SUM),
     Row("linear", F.linear, linears, **SUM),
+    Row("linear_relu", lambda *given: torch.relu(F.linear(*given)), linears, **SUM),
     Row("einsum", lambda equation, tensors: torch.einsum(equation, *tensors), sums_of_products, **SUM),
     Row("conv2d", lambda x, w, b, s, p, d, g, word=False: F.conv2d(x, w, b, s, p, d, g), convolutions(2), **SUM),
     Row("conv2d_relu", lambda x, w, b, s, p, d, g, word=False: torch.relu(F.conv2d(x, w, b, s, p, d, g)), convolutions(2), **SUM),

@@ -37,7 +37,7 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
             .b_col_stride = args.b_col_stride,
             .c = x.out,
             .c_row_stride = args.out_row_stride,
-            .epilogue = {.alpha = static_cast<T>(args.alpha)}};
+            .epilogue = {.alpha = static_cast<T>(args.alpha), .relu = args.relu}};
   int64_t addend_row_stride = args.addend_row_stride, addend_col_stride = args.addend_col_stride;
   if (g.n == 1 && g.m > 1 && g.c_row_stride == 1) {
     // A column is a row of the transposed product, whose kernels read wide.
@@ -123,6 +123,8 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
         for (int64_t j = 0; j < args.n; ++j)
           row[j] += beta * static_cast<float>(addend[j * args.addend_col_stride]);
       }
+      if (args.relu)
+        for (int64_t j = 0; j < args.n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
       T* out = x.out + i * args.out_row_stride;
       for (int64_t j = 0; j < args.n; ++j) out[j] = static_cast<T>(row[j]);
     }
@@ -166,7 +168,8 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
           if (x.addend != nullptr)
             sum += beta *
                    static_cast<Sum>(x.addend[i * args.addend_row_stride + (j0 + j) * args.addend_col_stride]);
-          out[j0 + j] = static_cast<T>(sum);
+          const T value = static_cast<T>(sum);
+          out[j0 + j] = args.relu && value < T(0) ? T(0) : value;
         }
       }
     }

@@ -15,6 +15,7 @@
 #include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/backends/cuda/library.h"
 #include "tern/base/check.h"
+#include "tern/base/env.h"
 #include "tern/kernels/precision.h"
 
 #define TERN_LT_CALL(...)                                                                             \
@@ -270,6 +271,26 @@ const char* moved(const void* data, int64_t elements, DType dtype) {
   return static_cast<const char*>(data) + elements * static_cast<int64_t>(itemsize(dtype));
 }
 
+/// out = relu(out). Not as an epilogue of cuBLASLt, which turns NaN into 0.
+void apply_relu(const LaunchContext& context, const MatmulArgs& args) {
+  UnaryArgs unary_args{};
+  unary_args.op = UnaryOp::Relu;
+  unary_args.dtype = args.dtype;
+  unary_args.out = args.out;
+  unary_args.in = args.out;
+  std::array<int64_t, kMaxBatch + 2> shape{}, strides{};
+  std::copy_n(args.batch_sizes, args.batch_dims, shape.begin());
+  std::copy_n(args.out_batch_strides, args.batch_dims, strides.begin());
+  const auto last = static_cast<size_t>(args.batch_dims);
+  shape[last] = args.m;
+  shape[last + 1] = args.n;
+  strides[last] = args.out_row_stride;
+  strides[last + 1] = 1;
+  const int64_t* const both[2] = {strides.data(), strides.data()};
+  collapse<2>(unary_args.geometry, IntArrayRef(shape.data(), last + 2), both);
+  unary(context, unary_args);
+}
+
 /// out = addend, broadcast.
 void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
   std::array<int64_t, kMaxBatch + 2> shape{}, out_strides{}, in_strides{};
@@ -377,10 +398,26 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
 
 }  // namespace
 
+bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
+  static const bool wanted = [] {
+    const std::string text = env_text("TERN_CUDA_MATMUL").value_or("small");
+    TERN_CHECK(text == "small" || text == "cublas", ValueError,
+               "environment variable TERN_CUDA_MATMUL: expected small or cublas, got '{}'", text);
+    return text == "small";
+  }();
+  constexpr int64_t kMostProducts = int64_t{1} << 26, kLongest = 1024;
+  return wanted && dtype == DType::Float32 && kernels::float32_matmul() == kernels::Float32Matmul::Highest &&
+         std::min({m, n, k}) > 0 && k <= kLongest && m <= kMostProducts && n <= kMostProducts / m &&
+         k <= kMostProducts / (m * n);
+}
+
 void matmul(const LaunchContext& context, const MatmulArgs& args) {
   if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
   if (args.k == 0 || !is_floating_point(args.dtype)) return matmul_plain(context, args);
+  if (args.batch_dims == 0 && matmul_suits_small(args.dtype, args.m, args.n, args.k))
+    return matmul_small(context, args);
   multiply(context, args);
+  if (args.relu) apply_relu(context, args);
 }
 
 }  // namespace tern::cuda_backend

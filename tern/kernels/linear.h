@@ -1,0 +1,122 @@
+// Arguments of the gradients of a fully connected layer, shared by every backend. The layer itself is a
+// product with an addend (kernels/matmul.h); shape rules are in tern/ops/linear.cpp.
+#pragma once
+
+#include <cstdint>
+
+#include "tern/core/dtype.h"
+#include "tern/kernels/matmul.h"
+#include "tern/kernels/pointwise.h"
+#include "tern/kernels/reduce.h"
+
+namespace tern {
+
+/// The gradients that are wanted (not null) of y = x W^T + b, or of relu of that: with g = grad_output,
+/// grad_input = g W, grad_weight = g^T x, grad_bias = the sums of the columns of g. Floating dtypes only.
+/// What is read may have any strides, in elements; what is written is contiguous.
+struct LinearBackwardArgs {
+  DType dtype{};
+
+  std::int64_t rows = 0;          ///< of x and y
+  std::int64_t in_features = 0;   ///< columns of x and W
+  std::int64_t out_features = 0;  ///< columns of y, rows of W
+
+  const void* grad_output = nullptr;  ///< [rows, out_features]
+  std::int64_t grad_row_stride = 0;
+  std::int64_t grad_col_stride = 0;
+
+  /// [rows, out_features], contiguous, what relu gave: where it is 0 or less, grad_output counts as 0; or
+  /// null
+  const void* relu_output = nullptr;
+
+  const void* input = nullptr;  ///< x: [rows, in_features], read for grad_weight
+  std::int64_t input_row_stride = 0;
+  std::int64_t input_col_stride = 0;
+
+  const void* weight = nullptr;  ///< W: [out_features, in_features], read for grad_input
+  std::int64_t weight_row_stride = 0;
+  std::int64_t weight_col_stride = 0;
+
+  void* grad_input = nullptr;   ///< [rows, in_features]; or null
+  void* grad_weight = nullptr;  ///< [out_features, in_features]; or null
+  void* grad_bias = nullptr;    ///< [out_features]; or null
+
+  double flops() const {
+    return 2.0 * static_cast<double>(rows) * static_cast<double>(in_features) *
+           static_cast<double>(out_features) *
+           ((grad_input != nullptr ? 1 : 0) + (grad_weight != nullptr ? 1 : 0));
+  }
+};
+
+// The same as launches of other kernels, for backends and shapes that have no kernel of their own.
+
+/// Writes grad_output where relu let something through to `masked`, which is contiguous.
+inline BinaryArgs relu_mask(const LinearBackwardArgs& args, void* masked) {
+  BinaryArgs mask{.op = BinaryOp::ReluBackward,
+                  .dtype = args.dtype,
+                  .out = masked,
+                  .a = args.grad_output,
+                  .b = args.relu_output,
+                  .scalar = {},
+                  .param = {},
+                  .geometry = {}};
+  const int64_t shape[] = {args.rows, args.out_features}, dense[] = {args.out_features, 1};
+  const int64_t grad[] = {args.grad_row_stride, args.grad_col_stride};
+  const int64_t* const strides[3] = {dense, grad, dense};
+  collapse<3>(mask.geometry, IntArrayRef(shape, 2), strides);
+  return mask;
+}
+
+inline MatmulArgs input_product(const LinearBackwardArgs& args) {
+  MatmulArgs product;
+  product.dtype = args.dtype;
+  product.m = args.rows;
+  product.n = args.in_features;
+  product.k = args.out_features;
+  product.a = args.grad_output;
+  product.a_row_stride = args.grad_row_stride;
+  product.a_col_stride = args.grad_col_stride;
+  product.b = args.weight;
+  product.b_row_stride = args.weight_row_stride;
+  product.b_col_stride = args.weight_col_stride;
+  product.out = args.grad_input;
+  product.out_row_stride = args.in_features;
+  return product;
+}
+
+inline MatmulArgs weight_product(const LinearBackwardArgs& args) {
+  MatmulArgs product;
+  product.dtype = args.dtype;
+  product.m = args.out_features;
+  product.n = args.in_features;
+  product.k = args.rows;
+  product.a = args.grad_output;
+  product.a_row_stride = args.grad_col_stride;
+  product.a_col_stride = args.grad_row_stride;
+  product.b = args.input;
+  product.b_row_stride = args.input_row_stride;
+  product.b_col_stride = args.input_col_stride;
+  product.out = args.grad_weight;
+  product.out_row_stride = args.in_features;
+  return product;
+}
+
+inline ReduceArgs bias_sums(const LinearBackwardArgs& args) {
+  ReduceArgs sums{.op = ReduceOp::Sum,
+                  .dtype = args.dtype,
+                  .param = 1,
+                  .out = args.grad_bias,
+                  .in = args.grad_output,
+                  .kept = {},
+                  .reduced = {}};
+  set_flat(sums.kept, args.out_features);
+  sums.kept.strides[0][0] = args.grad_col_stride;
+  set_flat(sums.reduced, args.rows);
+  sums.reduced.strides[0][0] = args.grad_row_stride;
+  return sums;
+}
+
+}  // namespace tern
+
+/// X(kernel, argument struct) for kernels/list.h.
+#define TERN_LINEAR_KERNELS(X) X(linear_backward, LinearBackwardArgs)
