@@ -33,13 +33,6 @@ peer::Step on_large(const std::function<void(const Tensor&)>& op) {
   };
 }
 
-struct Perceptron : nn::Module {
-  nn::Linear hidden{20, 256};
-  nn::Linear output{256, 10};
-  TERN_MODULE(hidden, output)
-  Tensor forward(const Tensor& x) { return output(relu(hidden(x))); }
-};
-
 /// A training step; net and optimizer live as long as it.
 template <class Net, class Optimizer>
 peer::Step training_step(std::shared_ptr<Net> net, std::shared_ptr<Optimizer> optimizer, const Tensor& x,
@@ -70,7 +63,7 @@ peer::Step lenet_step(int64_t batch) {
 }
 
 peer::Step mlp_step(int64_t batch) {
-  auto net = std::make_shared<Perceptron>();
+  auto net = std::make_shared<nn::MLP>(std::vector<int64_t>{20, 256, 10});
   net->to(kGpu);
   auto optimizer = std::make_shared<optim::Adam>(net->parameters(), optim::AdamOptions{.lr = 1e-3});
   return training_step(net, optimizer, randn({batch, 20}, {.device = kGpu}),

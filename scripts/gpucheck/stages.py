@@ -223,20 +223,25 @@ def operators(check):
         return [part("operator table", "skipped", reason="there is no PyTorch")]
     script = check.root / "tests/ops/operator_table.py"
 
-    def family(name):
-        outcome = check.program("operators", name, [check.python, script, "--on", "simulated" if check.simulated else "gpu", "--family", name], {})
+    def family(name, title=None, env=None):
+        title = title or name
+        command = [check.python, script, "--on", "simulated" if check.simulated else "gpu", "--family", name]
+        outcome = check.program("operators", title.replace(" ", "-"), command, env or {})
         counts = re.search(r"(\d+) passed, (\d+) failed", outcome.text)
         found = [failure(*line[len("FAILED on "):].split(": ", 1)) for line in outcome.text.splitlines() if line.startswith("FAILED on ")]
         found = [failure(each["text"].split("(")[0], each["text"]) for each in found]
         if outcome.code == 77 or (not counts and not outcome.stopped):
-            return part(name, "skipped" if outcome.code == 77 else "failed", reason=outcome.last_lines())
+            return part(title, "skipped" if outcome.code == 77 else "failed", reason=outcome.last_lines())
         left_out = [line for line in outcome.text.splitlines() if line.startswith("left out: ")]
         if not counts:
-            return part(name, "failed", reason=outcome.how(), failures=found, seconds=outcome.seconds)
-        return part(name, "passed" if outcome.ok else "failed", passed=int(counts[1]), failed=int(counts[2]), failures=found,
+            return part(title, "failed", reason=outcome.how(), failures=found, seconds=outcome.seconds)
+        return part(title, "passed" if outcome.ok else "failed", passed=int(counts[1]), failed=int(counts[2]), failures=found,
                     seconds=outcome.seconds, reason="; ".join(left_out) if outcome.ok else outcome.how())
 
-    return check.side_by_side([lambda name=name: family(name) for name in FAMILIES])
+    # Small float32 products and convolutions have kernels of their own; so that those of the libraries are seen too.
+    libraries = {"TERN_CUDA_CONV": "cudnn", "TERN_CUDA_MATMUL": "cublas"}
+    return check.side_by_side([lambda name=name: family(name) for name in FAMILIES] +
+                              [lambda: family("network", "network by libraries", libraries)])
 
 
 def metrics_of(folder):
