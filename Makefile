@@ -30,7 +30,7 @@ test:  ## Build everything and run all tests
 	@scripts/setup --test
 	cmake --preset release $(CMAKE_ARGS)
 	cmake --build --preset release
-	ctest --preset release
+	ctest --preset release --parallel $$(nproc)
 
 bench:  ## Compare with libtorch and PyTorch; figures go to docs/benchmarks.md and .json (BENCH_ARGS: see bench/compare.py --help)
 	@scripts/setup --test
