@@ -78,6 +78,23 @@ TEST(LayerNorm, LastDimensions) {
   EXPECT_EQ(layer_norm(zeros({0, 5}), {5}).shape(), (Shape{0, 5}));
 }
 
+TEST(LayerNorm, EverySizeOfARow) {
+  for (int64_t size : {1, 31, 64, 100, 256, 1000, 1024, 1025, 2048, 5000, 16384, 20000, 40000})
+    for (DType dtype : {float32, float64, bfloat16}) {
+      const Tensor x = ragged({3, size}, dtype), weight = ragged({size}), bias = add(ragged({size}), 1);
+      const double tolerance = dtype == bfloat16 ? 2e-2 : 1e-5;
+      const auto parameter = [&](const Tensor& p) { return dtype == float64 ? to(p, float64) : p; };
+      EXPECT_TRUE(allclose(to(layer_norm(x, {size}, parameter(weight), parameter(bias)), float64),
+                           add(mul(plain(x, {1}, 1e-5), weight), bias), tolerance, tolerance))
+          << size << " of " << name(dtype);
+      const Tensor wide = to(x, float64);
+      EXPECT_TRUE(allclose(to(rms_norm(x, {size}, {}, 1e-5), float64),
+                           div(wide, sqrt(add(mean(square(wide), 1, /*keepdim=*/true), 1e-5))), tolerance,
+                           tolerance))
+          << size << " of " << name(dtype);
+    }
+}
+
 TEST(LayerNorm, LargeMeansKeepTheirDigits) {
   const Tensor x = add(ragged({4, 5000}), 1000);
   EXPECT_TRUE(allclose(to(layer_norm(x, {5000}), float64), plain(x, {1}, 1e-5), 1e-3, 1e-3));

@@ -3,9 +3,7 @@
 // norm_batch.cu.
 #include "tern/kernels/norm.h"
 
-#include "tern/backends/cuda/kernels/block.cuh"
-#include "tern/backends/cuda/kernels/elements.cuh"
-#include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/rows.cuh"
 
 namespace tern::cuda_backend {
 namespace {
@@ -85,6 +83,32 @@ __global__ void normalise_short(RowNormArgs args) {
 #pragma unroll
   for (int k = 0; k < kItems; ++k)
     if (lane + 32 * k < size) out[lane + 32 * k] = norm.result(x[k], lane + 32 * k);
+}
+
+/// A block for each row, which it keeps in registers. For layer and RMS norm.
+template <class T>
+__global__ void __launch_bounds__(kLongRow, 1) normalise_in_parts(RowNormArgs args) {
+  using C = Compute<T>;
+  const int64_t begin = blockIdx.x * args.size;
+  const int size = static_cast<int>(args.size);
+  const C n = static_cast<C>(size);
+  RowPart<T> row;
+  row.read(static_cast<const T*>(args.input) + begin, size);
+  RowNorm<T> norm(args, blockIdx.x);
+  C sum = C(0), squares = C(0);
+  if (!args.rms) {
+    row.each(size, [&](C x, int) { sum += x; });
+    norm.mean = block_reduce(sum, Plus()) / n;
+  }
+  row.each(size, [&](C x, int) { squares += (x - norm.mean) * (x - norm.mean); });
+  norm.invstd = inverse_root(block_reduce(squares, Plus()) / n + static_cast<C>(args.eps));
+  if (threadIdx.x == 0) norm.keep();
+  const C* weight = static_cast<const C*>(args.weight);
+  const C* bias = static_cast<const C*>(args.bias);
+  row.each(size, [&](C& x, int i) {
+    x = (x - norm.mean) * norm.invstd * (weight ? weight[i] : C(1)) + (bias ? bias[i] : C(0));
+  });
+  row.write(static_cast<T*>(args.output) + begin, size);
 }
 
 /// A block for each row, which comes from the cache after the first time.
@@ -192,6 +216,9 @@ void row_norm(const LaunchContext& context, const RowNormArgs& args) {
     if (args.size <= 64) return start(context, warps, kBlock, 0, normalise_short<T, 2>, args);
     if (args.size <= 256) return start(context, warps, kBlock, 0, normalise_short<T, 8>, args);
     if (args.size <= 1024) return start(context, warps, kBlock, 0, normalise_short<T, 32>, args);
+    if (const unsigned threads = row_part_threads<T>(args.size, {args.input, args.output});
+        threads > 0 && args.groups == 1 && args.inner == 1)
+      return start(context, blocks(args.rows), threads, 0, normalise_in_parts<T>, args);
     start(context, blocks(args.rows), threads_for(args.size), 0, normalise_long<T>, args);
   });
 }

@@ -5,9 +5,7 @@
 
 #include <limits>
 
-#include "tern/backends/cuda/kernels/block.cuh"
-#include "tern/backends/cuda/kernels/elements.cuh"
-#include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/rows.cuh"
 #include "tern/kernels/math.h"
 
 namespace tern::cuda_backend {
@@ -60,6 +58,32 @@ __global__ void softmax_short(SoftmaxArgs args) {
 #pragma unroll
   for (int k = 0; k < kItems; ++k)
     if (lane + 32 * k < size) out[lane + 32 * k] = narrow<T>(result(args.op, x[k], maximum, scale));
+}
+
+/// A block for each row, which it keeps in registers.
+template <class T>
+__global__ void __launch_bounds__(kLongRow, 1) softmax_in_parts(SoftmaxArgs args) {
+  using C = Compute<T>;
+  const int64_t begin = blockIdx.x * args.shape.size;
+  const int size = static_cast<int>(args.shape.size);
+  RowPart<T> row;
+  row.read(static_cast<const T*>(args.in) + begin, size);
+  C maximum = -std::numeric_limits<C>::infinity(), sum = C(0);
+  row.each(size, [&](C x, int) { maximum = Larger()(maximum, x); });
+  maximum = block_reduce(maximum, Larger());
+  row.each(size, [&](C& x, int) {
+    const C power = math::exp(x - maximum);
+    sum += power;
+    x = args.op == SoftmaxOp::Softmax ? power : x - maximum;
+  });
+  sum = block_reduce(sum, Plus());
+  if (args.op == SoftmaxOp::LogSumExp) {
+    if (threadIdx.x == 0) static_cast<T*>(args.out)[blockIdx.x] = narrow<T>(log_sum_exp(maximum, sum));
+    return;
+  }
+  const C scale = scale_of(args.op, sum);
+  row.each(size, [&](C& x, int) { x = args.op == SoftmaxOp::Softmax ? x * scale : x - scale; });
+  row.write(static_cast<T*>(args.out) + begin, size);
 }
 
 /// A block for each row, which comes from the cache after the first time.
@@ -122,6 +146,8 @@ void softmax(const LaunchContext& context, const SoftmaxArgs& args) {
     if (s.size <= 64) return start(context, warps, kBlock, 0, softmax_short<T, 2>, args);
     if (s.size <= 256) return start(context, warps, kBlock, 0, softmax_short<T, 8>, args);
     if (s.size <= 1024) return start(context, warps, kBlock, 0, softmax_short<T, 32>, args);
+    if (const unsigned threads = row_part_threads<T>(s.size, {args.in, args.out}))
+      return start(context, blocks(s.outer), threads, 0, softmax_in_parts<T>, args);
     start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, softmax_long<T>, args);
   });
 }

@@ -1,0 +1,63 @@
+// Long rows that a block reads once, keeps in registers and writes once, 16 bytes at a time.
+#pragma once
+
+#include "tern/backends/cuda/kernels/block.cuh"
+#include "tern/backends/cuda/kernels/elements.cuh"
+#include "tern/backends/cuda/kernels/launch.cuh"
+
+namespace tern::cuda_backend {
+
+inline constexpr int kRowPacks = 4;  // that a thread keeps
+
+/// This thread's part of a row: every blockDim.x-th pack.
+template <class T>
+struct RowPart {
+  static constexpr int kN = kPack<T>;
+  Compute<T> at[kRowPacks * kN];
+
+  /// Calls f(x, i) for its elements, x the value and i the place in the row.
+  template <class F>
+  __device__ __forceinline__ void each(int size, const F& f) {
+#pragma unroll
+    for (int p = 0; p < kRowPacks; ++p) {
+      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
+      if (first >= size) return;
+#pragma unroll
+      for (int j = 0; j < kN; ++j) f(at[p * kN + j], first + j);
+    }
+  }
+  __device__ __forceinline__ void read(const T* row, int size) {
+#pragma unroll
+    for (int p = 0; p < kRowPacks; ++p) {
+      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
+      if (first >= size) return;
+      const auto pack = *reinterpret_cast<const Pack<T, kN>*>(row + first);
+#pragma unroll
+      for (int j = 0; j < kN; ++j) at[p * kN + j] = widen(pack.at[j]);
+    }
+  }
+  __device__ __forceinline__ void write(T* row, int size) const {
+#pragma unroll
+    for (int p = 0; p < kRowPacks; ++p) {
+      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
+      if (first >= size) return;
+      Pack<T, kN> pack;
+#pragma unroll
+      for (int j = 0; j < kN; ++j) pack.at[j] = narrow<T>(at[p * kN + j]);
+      *reinterpret_cast<Pack<T, kN>*>(row + first) = pack;
+    }
+  }
+};
+
+/// Threads of a block for rows of `size` elements in parts; 0 when they do not fit: too long, or rows that do
+/// not begin at whole packs.
+template <class T>
+unsigned row_part_threads(int64_t size, std::initializer_list<const void*> arrays) {
+  constexpr int64_t kN = kPack<T>;
+  for (const void* array : arrays)
+    if (!is_aligned(array, sizeof(Pack<T, kN>))) return 0;
+  if (size % kN != 0 || size > kLongRow * kRowPacks * kN) return 0;
+  return static_cast<unsigned>(ceil_div(ceil_div(size, kRowPacks * kN), 32) * 32);
+}
+
+}  // namespace tern::cuda_backend
