@@ -200,7 +200,9 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
   const int64_t threads = columns ? kColumnRows : lanes;
   int64_t pieces = 1;
   constexpr int64_t kLeastPiece = 16, kWantedBlocks = 1024;
-  if (grid < kWantedBlocks)
+  // A second kernel takes as long as these elements of a thread.
+  const int64_t alone = columns ? 32 : 64;
+  if (grid < kWantedBlocks && reduced.numel > threads * alone)
     pieces =
         std::clamp<int64_t>(std::min(kWantedBlocks / grid, reduced.numel / (threads * kLeastPiece)), 1, 1024);
   // Pieces begin at whole packs.
