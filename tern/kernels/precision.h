@@ -8,9 +8,9 @@
 namespace tern {
 
 /// Sets how GPUs compute matrix products of float32, gradients included, as in PyTorch: "highest" in float32,
-/// "high" with inputs rounded to TF32 (10 bits of mantissa), "medium" to bfloat16 (7 bits); sums stay
-/// float32. "highest" at first. Products that follow on any thread heed it. ValueError for any other text.
-/// The CPU computes float32 whatever it says.
+/// "high" and "medium" with inputs rounded to TF32 (10 bits of mantissa) and sums in float32. ("medium"
+/// allows bfloat16, which neither PyTorch nor Tern makes use of on GPUs.) "highest" at first. Products that
+/// follow on any thread heed it. ValueError for any other text. The CPU computes float32 whatever it says.
 void set_float32_matmul_precision(std::string_view precision);
 /// "highest", "high" or "medium".
 std::string_view get_float32_matmul_precision() noexcept;
@@ -22,10 +22,8 @@ bool cudnn_allow_tf32() noexcept;
 
 namespace kernels {
 
-enum class Float32Matmul : int { Highest, High, Medium };
-
-/// What set_float32_matmul_precision() set.
-Float32Matmul float32_matmul() noexcept;
+/// Whether set_float32_matmul_precision() allows it.
+bool matmul_allows_tf32() noexcept;
 
 }  // namespace kernels
 }  // namespace tern

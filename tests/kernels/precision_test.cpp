@@ -11,10 +11,10 @@ namespace {
 
 TEST(Float32MatmulPrecision, IsHighestAtFirstAndIsKept) {
   EXPECT_EQ(get_float32_matmul_precision(), "highest");
-  EXPECT_EQ(kernels::float32_matmul(), kernels::Float32Matmul::Highest);
+  EXPECT_FALSE(kernels::matmul_allows_tf32());
   set_float32_matmul_precision("high");
   EXPECT_EQ(get_float32_matmul_precision(), "high");
-  EXPECT_EQ(kernels::float32_matmul(), kernels::Float32Matmul::High);
+  EXPECT_TRUE(kernels::matmul_allows_tf32());
   set_float32_matmul_precision("medium");
   EXPECT_EQ(get_float32_matmul_precision(), "medium");
   set_float32_matmul_precision("highest");

@@ -126,14 +126,7 @@ cudaDataType_t data_type(DType dtype) {
 cublasComputeType_t compute_type(DType dtype) {
   if (dtype == DType::Float64) return CUBLAS_COMPUTE_64F;
   if (dtype != DType::Float32) return CUBLAS_COMPUTE_32F;
-  switch (kernels::float32_matmul()) {
-    case kernels::Float32Matmul::High:
-      return CUBLAS_COMPUTE_32F_FAST_TF32;
-    case kernels::Float32Matmul::Medium:
-      return CUBLAS_COMPUTE_32F_FAST_16BF;
-    default:
-      return CUBLAS_COMPUTE_32F;
-  }
+  return kernels::matmul_allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 /// The largest power of two up to 16 that divides an address, in bytes.
@@ -406,9 +399,8 @@ bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
     return text == "small";
   }();
   constexpr int64_t kMostProducts = int64_t{1} << 26, kLongest = 1024;
-  return wanted && dtype == DType::Float32 && kernels::float32_matmul() == kernels::Float32Matmul::Highest &&
-         std::min({m, n, k}) > 0 && k <= kLongest && m <= kMostProducts && n <= kMostProducts / m &&
-         k <= kMostProducts / (m * n);
+  return wanted && dtype == DType::Float32 && !kernels::matmul_allows_tf32() && std::min({m, n, k}) > 0 &&
+         k <= kLongest && m <= kMostProducts && n <= kMostProducts / m && k <= kMostProducts / (m * n);
 }
 
 void matmul(const LaunchContext& context, const MatmulArgs& args) {
