@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "tern/core/generator.h"
 #include "tern/core/storage.h"
@@ -25,8 +27,11 @@ class StepRecorder {
   virtual void changed(StorageImpl& storage) = 0;
   /// Counters `first.position` to `first.position + counters` of a generator were given away.
   virtual void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) = 0;
-  /// Calls `action` now and at every replay. What it starts is not recorded.
+  /// Calls `action` now and at every replay. What it starts is not recorded; it may wait for a device.
   virtual void call(std::function<void()> action) = 0;
+
+  /// While this is set, actions are called only when it is true at their turn.
+  std::shared_ptr<const bool> condition;
 };
 
 namespace detail {
@@ -37,6 +42,14 @@ inline void host_reads(const char* operation) {
 inline void host_wrote(const Storage& storage) {
   if (step_recorder) [[unlikely]]
     step_recorder->host_wrote(storage);
+}
+/// Calls `action`, and again at every replay where a step is being recorded.
+template <class Action>
+void call_and_record(Action&& action) {
+  if (step_recorder) [[unlikely]]
+    step_recorder->call(std::forward<Action>(action));
+  else
+    action();
 }
 }  // namespace detail
 

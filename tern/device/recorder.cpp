@@ -169,6 +169,10 @@ void Recorder::event_waited(const std::shared_ptr<EventRecord>& record, Stream s
 }
 
 void Recorder::call(std::function<void()> action) {
+  if (condition)
+    action = [wanted = condition, action = std::move(action)] {
+      if (*wanted) action();
+    };
   end_segment();
   {
     const detail::RecordingGuard pause(nullptr);

@@ -6,6 +6,7 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/core/recording.h"
 #include "tern/kernels/list.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/pointwise.h"
@@ -30,12 +31,19 @@ float checked_scale(double scale) {
   return narrow;
 }
 
-/// The flag of a device, made when it is first needed.
-Tensor& flag_on(std::vector<std::pair<Device, Tensor>>& found, Device device) {
-  for (auto& [where, flag] : found)
-    if (where == device) return flag;
-  return found.emplace_back(device, filled({}, float32, device, 0)).second;
-}
+/// What a step records in the scope is done only where `condition` is true.
+class Conditional {
+ public:
+  Conditional(StepRecorder& recorder, std::shared_ptr<const bool> condition) : recorder_(recorder) {
+    recorder.condition = std::move(condition);
+  }
+  ~Conditional() { recorder_.condition.reset(); }
+  Conditional(const Conditional&) = delete;
+  Conditional& operator=(const Conditional&) = delete;
+
+ private:
+  StepRecorder& recorder_;
+};
 
 }  // namespace
 
@@ -67,7 +75,11 @@ Tensor GradScaler::scale(const Tensor& outputs) {
   if (!options_.enabled) return outputs;
   has_scaled_ = true;
   const bool narrow = outputs.dim() == 0 && itemsize(outputs.dtype()) == 2;
-  return mul(narrow ? to(outputs, float32) : outputs, static_cast<double>(scale_));
+  const Tensor wide = narrow ? to(outputs, float32) : outputs;
+  if (!tern::detail::step_recorder) return mul(wide, static_cast<double>(scale_));
+  const Tensor factor = empty_contiguous({}, 1, float32, outputs.device());
+  tern::detail::step_recorder->call([this, factor] { fill_elements(factor, static_cast<double>(scale_)); });
+  return mul(wide, factor);
 }
 
 std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& outputs) {
@@ -100,25 +112,38 @@ void GradScaler::unscale_(Optimizer& optimizer) {
     TERN_CHECK(batch.dtype != float16, ValueError,
                "GradScaler: Attempting to unscale FP16 gradients: keep the parameters in float32, and let "
                "autocast choose float16 for products");
-  const float inv_scale = static_cast<float>(1.0 / static_cast<double>(scale_));
-  for (GradBatch& batch : batches) {
-    launch(current_stream(batch.device), kernels::optim_unscale,
-           {.list = batch.list(),
-            .inv_scale = inv_scale,
-            .found_inf = static_cast<float*>(flag_on(state.found, batch.device).data_ptr())});
-    batch.finish();
-  }
+  state.check = std::make_shared<Check>();
+  for (const GradBatch& batch : batches) state.check->flag_on(batch.device);
+  tern::detail::call_and_record([this, check = state.check, batches = std::move(batches)]() mutable {
+    const NoGradGuard unrecorded;
+    check->found_inf.reset();
+    for (auto& [device, flag] : check->found) fill_elements(flag, 0);
+    const float inv_scale = static_cast<float>(1.0 / static_cast<double>(scale_));
+    for (GradBatch& batch : batches) {
+      launch(current_stream(batch.device), kernels::optim_unscale,
+             {.list = batch.list(),
+              .inv_scale = inv_scale,
+              .found_inf = static_cast<float*>(check->flag_on(batch.device).data_ptr())});
+      batch.finish();
+    }
+  });
   state.stage = Stage::Unscaled;
 }
 
-bool GradScaler::read_found(PerOptimizer& state) {
-  if (!state.found_inf) {
-    Tensor sum = state.found.front().second;
-    for (size_t i = 1; i < state.found.size(); ++i)
-      accumulate_into(sum, to(state.found[i].second, sum.device()));
-    state.found_inf = item(sum).to_double() != 0;
-  }
-  return *state.found_inf;
+/// The flag of a device, made when it is first asked for.
+Tensor& GradScaler::Check::flag_on(Device device) {
+  for (auto& [where, flag] : found)
+    if (where == device) return flag;
+  return found.emplace_back(device, empty_contiguous({}, 1, float32, device)).second;
+}
+
+void GradScaler::Check::read() {
+  if (found_inf) return;
+  const NoGradGuard no_grad;
+  Tensor sum = found.front().second;
+  for (size_t i = 1; i < found.size(); ++i) accumulate_into(sum, to(found[i].second, sum.device()));
+  found_inf = item(sum).to_double() != 0;
+  finite = !*found_inf;
 }
 
 bool GradScaler::step(Optimizer& optimizer) {
@@ -132,30 +157,46 @@ bool GradScaler::step(Optimizer& optimizer) {
              "GradScaler: step() has already been called since the last update().");
   if (state.stage == Stage::Ready) unscale_(optimizer);
   TERN_CHECK(
-      !state.found.empty(), AutogradError,
+      !state.check->found.empty(), AutogradError,
       "GradScaler: No inf checks were recorded for this optimizer: none of its parameters has a gradient");
-  const bool found_inf = read_found(state);
-  if (!found_inf) optimizer.step();
+  const std::shared_ptr<Check> check = state.check;
+  tern::detail::call_and_record([check] { check->read(); });
+  if (StepRecorder* recorder = tern::detail::step_recorder) {
+    const Conditional where(*recorder, std::shared_ptr<const bool>(check, &check->finite));
+    optimizer.step();
+  } else if (check->finite) {
+    optimizer.step();
+  }
   state.stage = Stage::Stepped;
-  return !found_inf;
+  return check->finite;
 }
 
 void GradScaler::update(std::optional<double> new_scale) {
   if (!options_.enabled) return;
   check_scaled("update");
-  if (new_scale) {
-    scale_ = checked_scale(*new_scale);
-    states_.clear();
-    return;
-  }
-  bool checked = false, found_inf = false;
-  for (auto& [optimizer, state] : states_) {
-    if (state.found.empty()) continue;
-    checked = true;
-    found_inf |= read_found(state);
-  }
-  TERN_CHECK(checked, AutogradError, "GradScaler: No inf checks were recorded prior to update.");
-  // torch._amp_update_scale_
+  std::vector<std::shared_ptr<Check>> checks;
+  for (auto& [optimizer, state] : states_)
+    if (state.check && !state.check->found.empty()) checks.push_back(state.check);
+  TERN_CHECK(new_scale || !checks.empty(), AutogradError,
+             "GradScaler: No inf checks were recorded prior to update.");
+  const std::optional<float> given = new_scale ? std::optional(checked_scale(*new_scale)) : std::nullopt;
+  tern::detail::call_and_record([this, given, checks = std::move(checks)] {
+    if (given) {
+      scale_ = *given;
+      return;
+    }
+    bool found_inf = false;
+    for (const auto& check : checks) {
+      check->read();
+      found_inf |= !check->finite;
+    }
+    adjust(found_inf);
+  });
+  states_.clear();
+}
+
+/// torch._amp_update_scale_
+void GradScaler::adjust(bool found_inf) {
   if (found_inf) {
     scale_ = static_cast<float>(static_cast<double>(scale_) * options_.backoff_factor);
     growth_tracker_ = 0;
@@ -164,7 +205,6 @@ void GradScaler::update(std::optional<double> new_scale) {
     if (std::isfinite(larger)) scale_ = larger;
     growth_tracker_ = 0;
   }
-  states_.clear();
 }
 
 StateMap GradScaler::state_dict() const {

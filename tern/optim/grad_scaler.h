@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -34,6 +35,9 @@ struct GradScalerOptions {
 /// Gradients are unscaled and checked in one launch for each dtype and device. step() blocks the host until
 /// the answer is there, once for all devices; the others block it never, but update() where an optimizer was
 /// unscaled and not stepped. The scale is a float32, as in PyTorch.
+///
+/// All of them may be part of a recorded step (device/capture.h), together: the scale, the answer and whether
+/// the optimizer takes its step are then those of each replay. The scaler must live as long as the step.
 ///
 /// Calls in a wrong order are an AutogradError in PyTorch's words.
 class GradScaler {
@@ -73,14 +77,22 @@ class GradScaler {
 
  private:
   enum class Stage { Ready, Unscaled, Stepped };
-  struct PerOptimizer {
-    Stage stage = Stage::Ready;
+  /// Whether gradients are finite: on devices first, then on the host.
+  struct Check {
     std::vector<std::pair<Device, Tensor>> found;  ///< one float32 for each device: not 0 for infinities
     std::optional<bool> found_inf = {};            ///< once the host knows
+    bool finite = true;                            ///< what it knows
+
+    Tensor& flag_on(Device device);
+    void read();
+  };
+  struct PerOptimizer {
+    Stage stage = Stage::Ready;
+    std::shared_ptr<Check> check = {};  ///< what a recorded step keeps as well
   };
 
   void check_scaled(const char* function) const;
-  static bool read_found(PerOptimizer& state);
+  void adjust(bool found_inf);
 
   GradScalerOptions options_;
   float scale_;

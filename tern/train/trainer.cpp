@@ -162,6 +162,7 @@ class Run {
     }
   };
   std::optional<Recorded> recorded_;
+  bool updated_ = false;  ///< the optimizer has taken a step, and so made its state
 
   FitResult result_;
   bool awaits_test_ = false;
@@ -183,10 +184,6 @@ void Run::open() {
              "fit: keep counts checkpoints, got {}", options_.keep);
   TERN_CHECK(options_.clip_grad_norm >= 0, ValueError, "fit: clip_grad_norm must not be negative, got {}",
              options_.clip_grad_norm);
-  TERN_CHECK(
-      !options_.capture || !options_.grad_scaler, ValueError,
-      "fit: a step with a gradient scaler cannot be captured: the host asks whether gradients are finite: "
-      "use bfloat16, which needs no scaling, or leave out capture");
   TERN_CHECK(!options_.resume || writes(), ValueError, "fit: resume needs the out_dir with the checkpoint");
   if (writes()) {
     std::error_code error;
@@ -338,16 +335,17 @@ Run::Outcome Run::step_on(const Tensor& input, const Tensor& target) {
     optim::clip_grad_norm_(params_, options_.clip_grad_norm);
   }
   if (scaler) {
-    scaler->step(optimizer_);
+    updated_ |= scaler->step(optimizer_);
     scaler->update();
   } else {
     optimizer_.step();
+    updated_ = true;
   }
   return {loss.detach(), count_correct(output, wanted)};
 }
 
 Run::Outcome Run::replay_on(const Tensor& input, const Tensor& target) {
-  if (!recorded_) {  // the first step: optimizers make their state in it
+  if (!recorded_) {
     const auto place_for = [&](const Tensor& given) {
       return given.defined() ? empty_like(moved(given, device_)) : given;
     };
@@ -355,7 +353,7 @@ Run::Outcome Run::replay_on(const Tensor& input, const Tensor& target) {
     return step_on(input, target);
   }
   Recorded& r = *recorded_;
-  if (!r.fits(input, target)) return step_on(input, target);
+  if (!r.fits(input, target) || !updated_) return step_on(input, target);
   r.input.copy_(input);
   if (target.defined()) r.target.copy_(target);
   if (r.step)

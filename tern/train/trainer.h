@@ -70,7 +70,7 @@ struct FitOptions {
   /// (ops/autocast.h).
   std::optional<DType> autocast = {};
   /// For float16. Its state is saved with the checkpoint. It asks the device after every step whether
-  /// gradients were finite, which cannot be captured.
+  /// gradients were finite.
   optim::GradScaler* grad_scaler = nullptr;
   /// Records the second step of a batch's shape and replays it from then on (device/capture.h), with the same
   /// numbers. Other batches, such as the last one of an epoch, go the usual way. A network whose step cannot

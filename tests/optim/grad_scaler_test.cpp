@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <string>
 
 #include "tern/autograd/engine.h"
 #include "tern/core/memory.h"
+#include "tern/device/capture.h"
 #include "tern/device/simulation.h"
 #include "tern/kernels/profiler.h"
 #include "tern/ops/autocast.h"
@@ -94,6 +96,36 @@ TEST(GradScaler, ScaleAndParametersArePyTorchs) {
       if (run.steps[i] == 'n') p.set_grad(tensor({std::nan(""), 1.0}));
       EXPECT_EQ(scaler.step(sgd), run.steps[i] == '.') << at;
       scaler.update();
+      EXPECT_EQ(scaler.get_scale(), run.scales[i].first) << at;
+      EXPECT_EQ(scaler.state_dict().integer("_growth_tracker"), run.scales[i].second) << at;
+    }
+    EXPECT_FLOAT_EQ(p.detach().to_vector<float>()[0], static_cast<float>(run.param)) << run.steps;
+  }
+}
+
+TEST(GradScaler, RecordedStepsAreTheSame) {
+  for (const Course& run : kCourses) {
+    GradScaler scaler(run.options);
+    const Tensor p = ones({2}).requires_grad_();
+    Tensor x = ones({2});
+    SGD sgd({p}, {.lr = 0.1});
+    std::optional<CapturedStep> step;
+    for (size_t i = 0; run.steps[i] != 0; ++i) {
+      const std::string at = std::string(run.steps) + " at " + std::to_string(i);
+      x.copy_(run.steps[i] == 'i'   ? tensor({1.0, kInfinity})
+              : run.steps[i] == 'n' ? tensor({std::nan(""), 1.0})
+                                    : ones({2}));
+      if (step) {
+        step->replay();
+      } else {
+        const auto whole = [&] {
+          sgd.zero_grad();
+          scaler.scale((p * x).sum()).backward();
+          scaler.step(sgd);
+          scaler.update();
+        };
+        step = capture(whole, {.warmup = 0});
+      }
       EXPECT_EQ(scaler.get_scale(), run.scales[i].first) << at;
       EXPECT_EQ(scaler.state_dict().integer("_growth_tracker"), run.scales[i].second) << at;
     }

@@ -253,9 +253,13 @@ TEST(Fit, LearnsInSixteenBitsAndResumesToTheBit) {
     Parts third;
     expect_error<CheckpointError>([&] { third.run({.out_dir = folder.path() / "two", .resume = true}); },
                                   "the run was started with a gradient scaler");
-    optim::GradScaler scaler;
-    expect_error<ValueError>([&] { third.run({.grad_scaler = &scaler, .capture = true}); },
-                             "cannot be captured");
+    Parts recorded;
+    optim::GradScaler recorded_scaler(growing);
+    FitOptions capturing = options(recorded_scaler, {});
+    capturing.capture = true;
+    recorded.run(capturing);
+    expect_same_bytes(recorded.net.state_dict(), whole.net.state_dict());
+    EXPECT_EQ(recorded_scaler.get_scale(), whole_scaler.get_scale());
   }
 }
 
