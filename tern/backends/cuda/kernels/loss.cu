@@ -164,15 +164,25 @@ __global__ void add_weights(CrossEntropyProblem p, Compute<T>* total) {
   if (threadIdx.x == 0) *total = sum;
 }
 
-/// A thread for each element of the input.
+/// Elements [begin, begin + count) of the input, which are whole samples.
+struct Samples {
+  int64_t begin, first_row;
+  uint32_t count;
+  Divider inner, classes;
+};
+
+/// A thread for each element of the samples.
 template <class T>
-__global__ void input_gradient(CrossEntropyBackwardArgs args, const Compute<T>* total_weight, Fault* fault,
-                               const char* op) {
+__global__ void input_gradient(CrossEntropyBackwardArgs args, const Samples samples,
+                               const Compute<T>* total_weight, Fault* fault, const char* op) {
   using C = Compute<T>;
   const CrossEntropyProblem& p = args.problem;
-  const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x, rows = p.batch * p.inner;
-  if (i >= rows * p.classes) return;
-  const int64_t c = i / p.inner % p.classes, r = i / (p.inner * p.classes) * p.inner + i % p.inner;
+  const int64_t rows = p.batch * p.inner;
+  const uint32_t number = blockIdx.x * kBlock + threadIdx.x;
+  if (number >= samples.count) return;
+  const uint32_t line = samples.inner.divide(number), sample = samples.classes.divide(line);
+  const int64_t c = line - sample * samples.classes.divisor, i = samples.begin + number;
+  const int64_t r = samples.first_row + int64_t{sample} * p.inner + (number - line * samples.inner.divisor);
   T* out = static_cast<T*>(args.grad_input) + i;
   const int64_t t = p.target[r];
   if (!counts(p, t, fault, op)) {
@@ -243,8 +253,16 @@ void cross_entropy_backward(const LaunchContext& context, const CrossEntropyBack
       total_weight = static_cast<C*>(scratch->data());
       start(context, 1, kBlock, 0, add_weights<T>, p, total_weight);
     }
-    start(context, blocks(ceil_div(p.batch * p.inner * p.classes, kBlock)), kBlock, 0, input_gradient<T>,
-          args, static_cast<const C*>(total_weight), stream_of(context.stream).fault(), name_of(p));
+    const int64_t sample = p.classes * p.inner;
+    if (p.batch * sample == 0) return;
+    if (sample > kMostElements) throw_not_on_gpus("a sample of 2^31 elements");
+    for (int64_t b = 0, at_once = kMostElements / sample; b < p.batch; b += at_once) {
+      const int64_t count = std::min(at_once, p.batch - b) * sample;
+      const Samples samples{b * sample, b * p.inner, static_cast<uint32_t>(count), Divider(p.inner),
+                            Divider(p.classes)};
+      start(context, blocks(ceil_div(count, kBlock)), kBlock, 0, input_gradient<T>, args, samples,
+            static_cast<const C*>(total_weight), stream_of(context.stream).fault(), name_of(p));
+    }
   });
 }
 
