@@ -1,7 +1,7 @@
 // The 2-D convolution of few channels in float32: a block keeps the weights and its part of an image in
 // shared memory, a thread computes several channels of two neighbouring places. Libraries compute products of
 // tiles of 32 channels and more, most of which would be empty here. Which shapes are taken:
-// conv_suits_direct().
+// is_small().
 #include <algorithm>
 
 #include "tern/backends/cuda/kernels/block.cuh"
@@ -57,15 +57,37 @@ __device__ __forceinline__ void read_group(float (&to)[kSize], const float* from
   }
 }
 
+/// Calls write(i, read(i)) for this thread's share of the numbers below `count`. Several are read before the
+/// first is written, so that they do not wait for each other.
+template <int kAtOnce, class Read, class Write>
+__device__ __forceinline__ void share(uint32_t count, const Read& read, const Write& write) {
+  decltype(read(0u)) values[kAtOnce];
+  for (uint32_t first = threadIdx.x; first < count; first += kAtOnce * blockDim.x) {
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (first + j * blockDim.x < count) values[j] = read(first + j * blockDim.x);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (first + j * blockDim.x < count) write(first + j * blockDim.x, values[j]);
+  }
+}
+
 /// Images [batch, channels, h, w], of which blocks take bands of rows; with zeros around them.
 struct Images {
   const float* data;
   const float* relu_output;  ///< or null, see Conv2dBackwardArgs
   int channels, h, w;
 
-  __device__ __forceinline__ float at(int64_t image, int channel, int y, int x) const {
-    if (y < 0 || y >= h || x < 0 || x >= w) return 0;
-    const int64_t i = ((image * channels + channel) * h + y) * w + x;
+  __device__ __forceinline__ Images from(int64_t image) const {
+    const int64_t skipped = image * (channels * h * w);
+    return {data + skipped, relu_output ? relu_output + skipped : nullptr, channels, h, w};
+  }
+  /// Of the first image.
+  __device__ __forceinline__ float at(int channel, int y, int x) const {
+    if (static_cast<unsigned>(y) >= static_cast<unsigned>(h) ||
+        static_cast<unsigned>(x) >= static_cast<unsigned>(w))
+      return 0;
+    const int i = (channel * h + y) * w + x;
     return relu_output && relu_output[i] <= 0 ? 0 : data[i];
   }
 };
@@ -83,15 +105,19 @@ struct Tile {
         row_stride(static_cast<int>(row_stride_)) {}
   int64_t floats() const { return int64_t{channels} * rows.divisor * row_stride; }
 
-  __device__ __forceinline__ void read(float* to, const Images& from, int64_t image, int top,
-                                       int left) const {
-    const uint32_t count = channels * rows.divisor * width.divisor;
-    for (uint32_t i = threadIdx.x; i < count; i += blockDim.x) {
-      const uint32_t row = width.divide(i), channel = rows.divide(row);
-      const int y = static_cast<int>(row - channel * rows.divisor);
-      const int x = static_cast<int>(i - row * width.divisor);
-      to[row * row_stride + x] = from.at(image, static_cast<int>(channel), top + y, left + x);
-    }
+  /// From the first image.
+  __device__ __forceinline__ void read(float* to, const Images& from, int top, int left) const {
+    share<8>(
+        channels * rows.divisor * width.divisor,
+        [&](uint32_t i) {
+          const uint32_t row = width.divide(i), channel = rows.divide(row);
+          return from.at(static_cast<int>(channel), top + static_cast<int>(row - channel * rows.divisor),
+                         left + static_cast<int>(i - row * width.divisor));
+        },
+        [&](uint32_t i, float value) {
+          const uint32_t row = width.divide(i);
+          to[row * row_stride + i - row * width.divisor] = value;
+        });
   }
 };
 
@@ -106,7 +132,7 @@ struct Correlation {
   float* out;           ///< [batch, channels, h, w]
   bool turned, relu;
   int channels, h, w, kernel_h, padding_h, padding_w;
-  int padded = 0;             ///< channels in shared memory
+  Divider padded{}, plane{};  ///< channels in shared memory; weights of a channel
   int bands = 1, band_h = 1;  ///< blocks of an image, and their rows
   Divider pairs{}, places{};  ///< pairs of neighbours in a row, in a band
   Tile tile = Tile(1, 1, 1, 1);
@@ -117,23 +143,23 @@ template <int kSize, int KW>
 __global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) {
   TERN_DYNAMIC_SHARED(float4, shared);
   float* weights = reinterpret_cast<float*>(shared);  // [channels of in, kernel_h, KW, padded]
-  const int plane = c.kernel_h * KW, taps = c.in.channels * plane;
-  float* tile = weights + taps * c.padded;
+  const uint32_t padded = c.padded.divisor, plane = c.plane.divisor, taps = c.in.channels * plane;
+  float* tile = weights + taps * padded;
   constexpr int kPadded = kSize == 4 ? 4 : 8;
-  for (int i = threadIdx.x; i < taps * c.padded; i += blockDim.x) {
-    const int tap = i / c.padded, place = i - tap * c.padded;
-    const int channel = place / kPadded * kSize + place % kPadded;
-    float value = 0;
-    if (place % kPadded < kSize && channel < c.channels) {
-      const int source = tap / plane, in_plane = tap - source * plane;
-      value = c.turned ? c.weight[(source * c.channels + channel) * plane + plane - 1 - in_plane]
-                       : c.weight[channel * taps + tap];
-    }
-    weights[i] = value;
-  }
+  share<8>(
+      taps * padded,
+      [&](uint32_t i) {
+        const uint32_t tap = c.padded.divide(i), place = i - tap * padded;
+        const uint32_t channel = place / kPadded * kSize + place % kPadded;
+        if (place % kPadded >= kSize || channel >= static_cast<uint32_t>(c.channels)) return 0.0f;
+        if (!c.turned) return c.weight[channel * taps + tap];
+        const uint32_t source = c.plane.divide(tap), in_plane = tap - source * plane;
+        return c.weight[(source * c.channels + channel) * plane + plane - 1 - in_plane];
+      },
+      [&](uint32_t i, float value) { weights[i] = value; });
   const int64_t image = blockIdx.x / c.bands;
   const int first_row = static_cast<int>(blockIdx.x % c.bands) * c.band_h;
-  c.tile.read(tile, c.in, image, first_row - c.padding_h, -c.padding_w);
+  c.tile.read(tile, c.in.from(image), first_row - c.padding_h, -c.padding_w);
   __syncthreads();
 
   for (uint32_t item = threadIdx.x; item < c.items; item += blockDim.x) {
@@ -154,7 +180,7 @@ __global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) 
         for (int kx = 0; kx < KW; ++kx) {
           float w[kSize];
           read_group(w, weight);
-          weight += c.padded;
+          weight += padded;
 #pragma unroll
           for (int k = 0; k < kSize; ++k) {
             sums[0][k] += window[kx] * w[k];
@@ -184,12 +210,13 @@ __global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) 
 bool divide_image(Correlation& c, const Groups& groups, int64_t kernel_w) {
   const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1;
   const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
-  c.padded = static_cast<int>(groups.padded());
+  c.padded = Divider(groups.padded());
+  c.plane = Divider(c.kernel_h * kernel_w);
   c.bands = static_cast<int>(std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kImageThreads)));
   for (;; ++c.bands) {
     c.band_h = static_cast<int>(ceil_div(c.h, c.bands));
     c.tile = Tile(c.in.channels, c.band_h + c.kernel_h - 1, width, width);
-    if (taps * c.padded + c.tile.floats() <= kSharedFloats) break;
+    if (taps * groups.padded() + c.tile.floats() <= kSharedFloats) break;
     if (c.band_h == 1) return false;
   }
   c.bands = static_cast<int>(ceil_div(c.h, c.band_h));
@@ -240,10 +267,11 @@ bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, i
   const Groups groups(c.channels);
   if (!divide_image(c, groups, kernel_w)) return false;
   const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
-  const size_t nbytes = static_cast<size_t>(taps * c.padded + c.tile.floats()) * sizeof(float);
-  const auto threads = static_cast<unsigned>(std::min(kImageThreads, ceil_div(c.items, 32) * 32));
+  const size_t nbytes = static_cast<size_t>(taps * groups.padded() + c.tile.floats()) * sizeof(float);
+  // Where there are fewer items than threads, the others help to fill the shared memory.
   visit_sizes(groups, kernel_w, [&]<int kSize, int KW>() {
-    start(context, blocks(batch * c.bands), threads, nbytes, correlate<kSize, KW>, c);
+    start(context, blocks(batch * c.bands), static_cast<unsigned>(kImageThreads), nbytes,
+          correlate<kSize, KW>, c);
   });
   return true;
 }
@@ -286,24 +314,34 @@ __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w
     const int first_row = static_cast<int>(task % w.bands) * w.band_h;
     const int rows = min(w.band_h, w.grad.h - first_row);
     __syncthreads();  // the band before may still be read
-    w.tile.read(tile, w.input, image, first_row - w.padding_h, -w.padding_w);
+    w.tile.read(tile, w.input.from(image), first_row - w.padding_h, -w.padding_w);
     // Four channels of a place are written at once.
-    const uint32_t places = w.grad_rows.divisor * w.grad_width.divisor;
-    for (uint32_t i = threadIdx.x; i < places * (w.padded / 4); i += blockDim.x) {
+    const Images grad_of_image = w.grad.from(image);
+    const auto place_of = [&](uint32_t i, int& y, int& x) {
       const uint32_t line = w.grad_width.divide(i), quad = w.grad_rows.divide(line);
-      const int y = static_cast<int>(line - quad * w.grad_rows.divisor);
-      const int x = static_cast<int>(i - line * w.grad_width.divisor);
-      float values[4];
+      y = static_cast<int>(line - quad * w.grad_rows.divisor);
+      x = static_cast<int>(i - line * w.grad_width.divisor);
+      return static_cast<int>(quad) * 4;
+    };
+    share<2>(
+        w.grad_rows.divisor * w.grad_width.divisor * (w.padded / 4),
+        [&](uint32_t i) {
+          int y, x;
+          const int first = place_of(i, y, x);
+          float values[4];
 #pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        const int place = static_cast<int>(quad) * 4 + k, in_group = place % kPadded;
-        const int from = place / kPadded * kSize + in_group;
-        values[k] =
-            in_group < kSize && from < w.grad.channels ? w.grad.at(image, from, first_row + y, x) : 0.0f;
-      }
-      *reinterpret_cast<float4*>(grads + y * w.grad_stride + x * w.padded + quad * 4) =
-          make_float4(values[0], values[1], values[2], values[3]);
-    }
+          for (int k = 0; k < 4; ++k) {
+            const int in_group = (first + k) % kPadded, from = (first + k) / kPadded * kSize + in_group;
+            values[k] =
+                in_group < kSize && from < w.grad.channels ? grad_of_image.at(from, first_row + y, x) : 0.0f;
+          }
+          return make_float4(values[0], values[1], values[2], values[3]);
+        },
+        [&](uint32_t i, const float4& values) {
+          int y, x;
+          const int first = place_of(i, y, x);
+          *reinterpret_cast<float4*>(grads + y * w.grad_stride + x * w.padded + first) = values;
+        });
     __syncthreads();
     if (!works) continue;
     for (int y = slice; y < rows; y += w.slices) {
