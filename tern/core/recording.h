@@ -30,7 +30,8 @@ class StepRecorder {
   /// Calls `action` now and at every replay. What it starts is not recorded; it may wait for a device.
   virtual void call(std::function<void()> action) = 0;
 
-  /// While this is set, actions are called only when it is true at their turn.
+  /// While this is set, actions are called only when it is true at their turn, and kernels and copies outside
+  /// them are a CaptureError.
   std::shared_ptr<const bool> condition;
 };
 

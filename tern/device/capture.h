@@ -15,11 +15,12 @@ class Recorder;
 /// - it reads its inputs where they lay and writes its results where they went: new data is copied into the
 ///   input tensors (`x.copy_(batch)`), results are read from the tensors that the step has set, after
 ///   replay();
-/// - random numbers go on where the generator is; optimizers count their steps and use their present options;
+/// - random numbers go on where the generator is; optimizers count their steps and use their present options,
+/// and gradient scalers their present scale;
 /// - everything else that the host did while the step was recorded (its branches, numbers that it computed)
 /// stays as it was;
-/// - tensors that the step reads or writes, and optimizers whose step() is part of it, must live as long as
-/// it.
+/// - tensors that the step reads or writes, and optimizers and gradient scalers that are part of it, must
+/// live as long as it.
 ///
 /// The step's own memory lies in a pool apart, so that nobody else uses it between replays, and is given back
 /// with the step. One thread at a time may replay it.
@@ -29,10 +30,11 @@ class CapturedStep {
   CapturedStep& operator=(CapturedStep&&) noexcept;
   ~CapturedStep();
 
-  /// Does the step once more. Like operators, it may return before the device has done it. Throws
-  /// CaptureError while another step is being recorded on this thread.
+  /// Does the step once more. Like operators, it may return before the device has done it, but where a
+  /// gradient scaler asks whether gradients are finite. Throws CaptureError while another step is being
+  /// recorded on this thread.
   void replay();
-  /// Kernels that a replay starts, apart from those of optimizers.
+  /// Kernels that a replay starts, apart from those of optimizers and gradient scalers.
   size_t num_launches() const noexcept;
   /// Bytes of memory that it holds for itself, on all devices together.
   size_t num_bytes() const;

@@ -129,7 +129,15 @@ void Recorder::works_on(Device device) {
     devices_.push_back(device);
 }
 
+void Recorder::check_unconditional(const char* what) const {
+  TERN_CHECK(!condition, CaptureError,
+             "capture: {}: an optimizer whose step a gradient scaler may skip does more in it than the fused "
+             "update of contiguous parameters and gradients{}",
+             what, whereabouts(nullptr));
+}
+
 void Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
+  check_unconditional(launch.name);
   ++num_launches_;
   last_kernel_ = launch.name;
   works_on(stream.device);
@@ -151,6 +159,7 @@ void Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
 
 void Recorder::copied(Stream stream, void* to, Device to_device, const void* from, Device from_device,
                       size_t nbytes) {
+  check_unconditional("copy");
   works_on(stream.device);
   end_segment();
   ops_.emplace_back(CopyOp{stream, to, to_device, from, from_device, nbytes});

@@ -60,6 +60,9 @@ class Recorder final : public StepRecorder {
   size_t num_bytes() const;
 
  private:
+  /// Throws CaptureError while a condition is set.
+  void check_unconditional(const char* what) const;
+
   /// The numbers that the step took from a generator.
   struct Draws {
     Generator generator;

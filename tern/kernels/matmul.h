@@ -16,7 +16,7 @@ namespace tern {
 /// must not overlap `a` or `b`, and may overlap `addend` only where it is the same matrix (`addend == out`,
 /// equal strides: accumulation). All operands have the type `dtype`. float16 and bfloat16 accumulate in
 /// float32 and round once; integers wrap. k == 0 gives
-/// beta * addend.
+/// beta * addend, or relu of that.
 struct MatmulArgs {
   static constexpr int kMaxBatchDims = 6;
 

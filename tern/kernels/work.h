@@ -30,6 +30,7 @@ struct Operand {
 ///   multinomial                                                1 per weight
 ///   index_put that adds                                        1 per element of the source
 ///   matmul                                                     2 m n k per product of the batch
+///   linear_backward                                            2 rows in out for each product that is wanted
 ///   conv2d; each of its two gradients                          2 N C_out OH OW (C_in / groups) KH KW
 ///   max and mean pooling; gradient of mean pooling             KH KW per element of the small image
 ///   adaptive pooling; gradient of adaptive mean pooling        1 per element of the large image

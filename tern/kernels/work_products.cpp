@@ -58,11 +58,9 @@ void describe(const MatmulArgs& args, Work& work) {
 }
 
 void describe(const LinearBackwardArgs& args, Work& work) {
-  if (args.out_features == 0 || (args.rows == 0 && args.grad_weight == nullptr && args.grad_bias == nullptr))
-    return;
   const size_t item = itemsize(args.dtype);
   const int64_t outputs = args.rows * args.out_features;
-  work.flops = args.flops() > 0 ? args.flops() : static_cast<double>(outputs);
+  work.flops = args.grad_input || args.grad_weight ? args.flops() : static_cast<double>(outputs);
   writes(work, args.grad_input, item, args.rows * args.in_features);
   writes(work, args.grad_weight, item, args.out_features * args.in_features);
   writes(work, args.grad_bias, item, args.out_features);

@@ -81,7 +81,9 @@ class AnyModule {
   }
   template <class M>
   static constexpr auto relu_as() -> Tensor (*)(Module&, const Tensor&) {
-    if constexpr (requires(M & m, const Tensor& x) { m.forward_relu(x); })
+    if constexpr (requires(M & m, const Tensor& x) {
+                    { m.forward_relu(x) } -> std::convertible_to<Tensor>;
+                  })
       return [](Module& module, const Tensor& x) { return relu_after(static_cast<M&>(module), x); };
     else
       return nullptr;

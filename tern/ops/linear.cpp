@@ -148,7 +148,7 @@ Tensor layer(const Tensor& x_given, const Tensor& weight, const Tensor& bias, bo
                GradContext& c, const Tensor& g_given) {
              const Tensor relu_output = c[y_];
              if (!is_grad_enabled()) return all_gradients(c, x_, weight_, x_shape, relu_output, g_given);
-             const Tensor g = relu_output.defined() ? where(gt(relu_output, 0), g_given, 0) : g_given;
+             const Tensor g = relu_output.defined() ? where(le(relu_output, 0), 0, g_given) : g_given;
              const Tensor rows_of_g = as_matrix(g);
              return std::array<Tensor, 3>{c.needs(0) ? matmul(g, c[weight_]) : Tensor(),
                                           c.needs(1) ? matmul(t(rows_of_g), as_matrix(c[x_])) : Tensor(),

@@ -31,7 +31,7 @@ float checked_scale(double scale) {
   return narrow;
 }
 
-/// What a step records in the scope is done only where `condition` is true.
+/// Calls that a step records in the scope are made only where `condition` is true.
 class Conditional {
  public:
   Conditional(StepRecorder& recorder, std::shared_ptr<const bool> condition) : recorder_(recorder) {
@@ -74,12 +74,19 @@ void GradScaler::set_growth_interval(int64_t interval) {
 Tensor GradScaler::scale(const Tensor& outputs) {
   if (!options_.enabled) return outputs;
   has_scaled_ = true;
-  const bool narrow = outputs.dim() == 0 && itemsize(outputs.dtype()) == 2;
-  const Tensor wide = narrow ? to(outputs, float32) : outputs;
-  if (!tern::detail::step_recorder) return mul(wide, static_cast<double>(scale_));
+  const bool narrow = itemsize(outputs.dtype()) == 2;
+  const bool widens = narrow && outputs.dim() == 0;
+  if (!tern::detail::step_recorder)
+    return mul(widens ? to(outputs, float32) : outputs, static_cast<double>(scale_));
   const Tensor factor = empty_contiguous({}, 1, float32, outputs.device());
-  tern::detail::step_recorder->call([this, factor] { fill_elements(factor, static_cast<double>(scale_)); });
-  return mul(wide, factor);
+  const Stream stream = current_stream(outputs.device());
+  tern::detail::step_recorder->call([this, factor, stream] {
+    const StreamGuard guard(stream);
+    fill_elements(factor, static_cast<double>(scale_));
+  });
+  // Not in 16 bits, where the factor itself may be infinite.
+  const Tensor scaled = mul(narrow ? to(outputs, float32) : outputs, factor);
+  return narrow && !widens ? to(scaled, outputs.dtype()) : scaled;
 }
 
 std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& outputs) {
@@ -117,13 +124,18 @@ void GradScaler::unscale_(Optimizer& optimizer) {
   tern::detail::call_and_record([this, check = state.check, batches = std::move(batches)]() mutable {
     const NoGradGuard unrecorded;
     check->found_inf.reset();
-    for (auto& [device, flag] : check->found) fill_elements(flag, 0);
+    for (const Check::Flag& flag : check->flags) {
+      const StreamGuard guard(flag.stream);
+      fill_elements(flag.found, 0);
+    }
     const float inv_scale = static_cast<float>(1.0 / static_cast<double>(scale_));
     for (GradBatch& batch : batches) {
-      launch(current_stream(batch.device), kernels::optim_unscale,
+      const Check::Flag& flag = check->flag_on(batch.device);
+      const StreamGuard guard(flag.stream);
+      launch(flag.stream, kernels::optim_unscale,
              {.list = batch.list(),
               .inv_scale = inv_scale,
-              .found_inf = static_cast<float*>(check->flag_on(batch.device).data_ptr())});
+              .found_inf = static_cast<float*>(flag.found.data_ptr())});
       batch.finish();
     }
   });
@@ -131,18 +143,19 @@ void GradScaler::unscale_(Optimizer& optimizer) {
 }
 
 /// The flag of a device, made when it is first asked for.
-Tensor& GradScaler::Check::flag_on(Device device) {
-  for (auto& [where, flag] : found)
-    if (where == device) return flag;
-  return found.emplace_back(device, empty_contiguous({}, 1, float32, device)).second;
+const GradScaler::Check::Flag& GradScaler::Check::flag_on(Device device) {
+  for (const Flag& flag : flags)
+    if (flag.stream.device == device) return flag;
+  return flags.emplace_back(Flag{current_stream(device), empty_contiguous({}, 1, float32, device)});
 }
 
 void GradScaler::Check::read() {
   if (found_inf) return;
-  const NoGradGuard no_grad;
-  Tensor sum = found.front().second;
-  for (size_t i = 1; i < found.size(); ++i) accumulate_into(sum, to(found[i].second, sum.device()));
-  found_inf = item(sum).to_double() != 0;
+  found_inf = false;
+  for (const Flag& flag : flags) {
+    const StreamGuard guard(flag.stream);
+    *found_inf |= item(flag.found).to_double() != 0;
+  }
   finite = !*found_inf;
 }
 
@@ -157,17 +170,22 @@ bool GradScaler::step(Optimizer& optimizer) {
              "GradScaler: step() has already been called since the last update().");
   if (state.stage == Stage::Ready) unscale_(optimizer);
   TERN_CHECK(
-      !state.check->found.empty(), AutogradError,
+      !state.check->flags.empty(), AutogradError,
       "GradScaler: No inf checks were recorded for this optimizer: none of its parameters has a gradient");
   const std::shared_ptr<Check> check = state.check;
-  tern::detail::call_and_record([check] { check->read(); });
-  if (StepRecorder* recorder = tern::detail::step_recorder) {
-    const Conditional where(*recorder, std::shared_ptr<const bool>(check, &check->finite));
-    optimizer.step();
-  } else if (check->finite) {
-    optimizer.step();
+  try {
+    tern::detail::call_and_record([check] { check->read(); });
+    if (StepRecorder* recorder = tern::detail::step_recorder) {
+      const Conditional where(*recorder, std::shared_ptr<const bool>(check, &check->finite));
+      optimizer.step();
+    } else if (check->finite) {
+      optimizer.step();
+    }
+  } catch (...) {
+    states_.erase(&optimizer);  // the next step begins with its own gradients
+    throw;
   }
-  state.stage = Stage::Stepped;
+  states_[&optimizer].stage = Stage::Stepped;
   return check->finite;
 }
 
@@ -176,7 +194,7 @@ void GradScaler::update(std::optional<double> new_scale) {
   check_scaled("update");
   std::vector<std::shared_ptr<Check>> checks;
   for (auto& [optimizer, state] : states_)
-    if (state.check && !state.check->found.empty()) checks.push_back(state.check);
+    if (state.check && !state.check->flags.empty()) checks.push_back(state.check);
   TERN_CHECK(new_scale || !checks.empty(), AutogradError,
              "GradScaler: No inf checks were recorded prior to update.");
   const std::optional<float> given = new_scale ? std::optional(checked_scale(*new_scale)) : std::nullopt;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tern/core/tensor.h"
+#include "tern/device/stream.h"
 #include "tern/optim/optimizer.h"
 #include "tern/optim/state.h"
 
@@ -33,17 +34,20 @@ struct GradScalerOptions {
 ///     scaler.update();
 ///
 /// Gradients are unscaled and checked in one launch for each dtype and device. step() blocks the host until
-/// the answer is there, once for all devices; the others block it never, but update() where an optimizer was
+/// the answers of all devices are there; the others block it never, but update() where an optimizer was
 /// unscaled and not stepped. The scale is a float32, as in PyTorch.
 ///
 /// All of them may be part of a recorded step (device/capture.h), together: the scale, the answer and whether
-/// the optimizer takes its step are then those of each replay. The scaler must live as long as the step.
+/// the optimizer takes its step are then those of each replay, which waits for the answer. The scaler must
+/// live as long as the step.
 ///
 /// Calls in a wrong order are an AutogradError in PyTorch's words.
 class GradScaler {
  public:
   /// Throws ValueError for factors out of range.
   explicit GradScaler(const GradScalerOptions& options = {});
+  GradScaler(const GradScaler&) = delete;
+  GradScaler& operator=(const GradScaler&) = delete;
 
   /// outputs times the scale; differentiable. A 0-d tensor of 16 bits becomes float32, as by PyTorch's
   /// promotion.
@@ -79,11 +83,15 @@ class GradScaler {
   enum class Stage { Ready, Unscaled, Stepped };
   /// Whether gradients are finite: on devices first, then on the host.
   struct Check {
-    std::vector<std::pair<Device, Tensor>> found;  ///< one float32 for each device: not 0 for infinities
-    std::optional<bool> found_inf = {};            ///< once the host knows
-    bool finite = true;                            ///< what it knows
+    struct Flag {
+      Stream stream;
+      Tensor found;  ///< a float32: not 0 for infinities
+    };
+    std::vector<Flag> flags;             ///< one for each device
+    std::optional<bool> found_inf = {};  ///< once the host knows
+    bool finite = true;                  ///< what it knows
 
-    Tensor& flag_on(Device device);
+    const Flag& flag_on(Device device);
     void read();
   };
   struct PerOptimizer {

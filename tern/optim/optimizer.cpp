@@ -108,8 +108,8 @@ void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill)
     if (!state.defined()) [[unlikely]] {
       TERN_CHECK(!detail::step_recorder, CaptureError,
                  "capture: {}: the first step of an optimizer makes its state, which replays must not do "
-                 "again: take a "
-                 "step before, or let capture() do so ({{.warmup = 1}})",
+                 "again: take a step before, or let capture() do so ({{.warmup = 1}}); one that a gradient "
+                 "scaler skipped does not count",
                  name_);
       state = empty_contiguous(param.shape, param.numel, param.dtype, device);
       if (std::isnan(*fill[s]))

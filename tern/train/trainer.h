@@ -72,9 +72,9 @@ struct FitOptions {
   /// For float16. Its state is saved with the checkpoint. It asks the device after every step whether
   /// gradients were finite.
   optim::GradScaler* grad_scaler = nullptr;
-  /// Records the second step of a batch's shape and replays it from then on (device/capture.h), with the same
-  /// numbers. Other batches, such as the last one of an epoch, go the usual way. A network whose step cannot
-  /// be recorded throws CaptureError.
+  /// Records the second step of a batch's shape (the first after one that a gradient scaler did not skip) and
+  /// replays it from then on (device/capture.h), with the same numbers. Other batches, such as the last one
+  /// of an epoch, go the usual way. A network whose step cannot be recorded throws CaptureError.
   bool capture = false;
 
   /// The folder for metrics.jsonl, event files and checkpoint.pt; made if it is not there. Empty: nothing is

@@ -95,7 +95,7 @@ class Grid {
     block_.x = static_cast<unsigned>(number % grid_size_.x);
     block_.y = static_cast<unsigned>(number / grid_size_.x % grid_size_.y);
     block_.z = static_cast<unsigned>(number / grid_size_.x / grid_size_.y);
-    std::memset(shared_.data(), 0xff, shared_.size() * sizeof(float4));
+    if (!shared_.empty()) std::memset(shared_.data(), 0xff, shared_.size() * sizeof(float4));
     all_.start(count_);
     for (unsigned w = 0; w * kWarp < count_; ++w) warps_[w].start(std::min(kWarp, count_ - w * kWarp));
     std::shuffle(order_.begin(), order_.end(), random_);

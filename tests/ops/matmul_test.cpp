@@ -1,7 +1,6 @@
 // Matrix products: every rank, layout and dtype against plain loops, linear's fused backward, einsum,
 // gradients, errors.
 #include "tern/ops/matmul.h"
-#include "tern/ops/linear.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

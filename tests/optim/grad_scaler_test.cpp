@@ -133,6 +133,76 @@ TEST(GradScaler, RecordedStepsAreTheSame) {
   }
 }
 
+TEST(GradScaler, ARecordedStepKeepsItsStream) {
+  const Device device = get_default_device();
+  if (device.is_cpu()) GTEST_SKIP() << "the CPU has one stream";
+  GradScaler scaler({.init_scale = 1024});
+  const Tensor p = ones({1 << 16}).requires_grad_(), x = ones({1 << 16});
+  SGD sgd({p}, {.lr = 0.25});
+  std::optional<CapturedStep> step;
+  synchronize(device);
+  {
+    const StreamGuard guard(new_stream(device));
+    const auto whole = [&] {
+      sgd.zero_grad();
+      scaler.scale((p * x).sum()).backward();
+      EXPECT_TRUE(scaler.step(sgd));
+      scaler.update();
+    };
+    step = capture(whole, {.warmup = 0});
+  }
+  for (int i = 0; i < 3; ++i) step->replay();
+  synchronize(device);
+  EXPECT_TRUE(equal(p.detach(), zeros({1 << 16})));
+}
+
+TEST(GradScaler, AStepThatCannotBeRecordedLeavesNothingBehind) {
+  GradScaler scaler({.init_scale = 1024});
+  const Tensor p = ones({2}).requires_grad_();
+  Tensor x = tensor({1.0, kInfinity});
+  Adam adam({p}, {.lr = 0.5});
+  const auto step = [&] {
+    adam.zero_grad();
+    scaler.scale((p * x).sum()).backward();
+    const bool taken = scaler.step(adam);
+    scaler.update();
+    return taken;
+  };
+  expect_error<CaptureError>([&] { capture([&] { step(); }); },
+                             "one that a gradient scaler skipped does not count");
+  x.copy_(ones({2}));
+  EXPECT_TRUE(step());
+  EXPECT_TRUE(equal(p.grad(), ones({2}))) << "unscaled";
+  const CapturedStep recorded = capture([&] { step(); });
+  (void)recorded;
+
+  p.set_grad(ones({2}));
+  Tensor wide = ones({2, 3}).requires_grad_();
+  SGD sgd({wide}, {.lr = 1});
+  expect_error<CaptureError>(
+      [&] {
+        capture([&] {
+          scaler.scale(ones({}));
+          wide.set_grad(transpose(ones({3, 2}), 0, 1));
+          scaler.step(sgd);
+          scaler.update();
+        });
+      },
+      "more in it than the fused update of contiguous parameters and gradients");
+}
+
+TEST(GradScaler, RecordedScalesAreNotRoundedToSixteenBits) {
+  for (const DType dtype : {float16, bfloat16}) {
+    GradScaler scaler({.init_scale = 65537});
+    const Tensor outputs = full({3}, 0.1, {.dtype = dtype});
+    const Tensor wanted = scaler.scale(outputs);
+    Tensor got;
+    const CapturedStep step = capture([&] { got = scaler.scale(outputs); });
+    EXPECT_EQ(got.dtype(), dtype);
+    EXPECT_TRUE(equal(got, wanted));
+  }
+}
+
 TEST(GradScaler, UnscalesOnceAndLeavesTheGradientOfTheLoss) {
   GradScaler scaler({.init_scale = 1024});
   const Tensor a = ones({3, 5}).requires_grad_(), b = ones({4}, {.dtype = float64}).requires_grad_();

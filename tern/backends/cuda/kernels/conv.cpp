@@ -119,7 +119,7 @@ void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& giv
   }
   if (args.grad_input == nullptr && args.grad_weight == nullptr && args.grad_bias == nullptr) return;
   Storage masked;
-  if (args.relu_output != nullptr && !no_products) {
+  if (args.relu_output != nullptr && s.batch * s.out_channels * s.out_h * s.out_w > 0) {
     masked = masked_gradient(context, args);
     args.grad_output = masked->data();
   }

@@ -262,10 +262,10 @@ Correlation correlation_of(const Conv2dBackwardArgs& args) {
           .padding_w = whole(s.kernel_w - 1 - s.padding_w)};
 }
 
-/// False when the shape does not fit.
+/// False when the shape does not fit, or has more images than a grid has blocks.
 bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, int64_t kernel_w) {
   const Groups groups(c.channels);
-  if (!divide_image(c, groups, kernel_w)) return false;
+  if (!divide_image(c, groups, kernel_w) || batch > kMostElements / c.bands) return false;
   const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
   const size_t nbytes = static_cast<size_t>(taps * groups.padded() + c.tile.floats()) * sizeof(float);
   // Where there are fewer items than threads, the others help to fill the shared memory.

@@ -164,25 +164,27 @@ __global__ void add_weights(CrossEntropyProblem p, Compute<T>* total) {
   if (threadIdx.x == 0) *total = sum;
 }
 
-/// Elements [begin, begin + count) of the input, which are whole samples.
-struct Samples {
+/// Elements [begin, begin + count) of the input, which are whole lines of `inner` elements; the first line
+/// belongs to a class of a sample whose rows begin at `first_row`.
+struct Lines {
   int64_t begin, first_row;
-  uint32_t count;
+  uint32_t count, first_class;
   Divider inner, classes;
 };
 
-/// A thread for each element of the samples.
+/// A thread for each element of the lines.
 template <class T>
-__global__ void input_gradient(CrossEntropyBackwardArgs args, const Samples samples,
+__global__ void input_gradient(CrossEntropyBackwardArgs args, const Lines lines,
                                const Compute<T>* total_weight, Fault* fault, const char* op) {
   using C = Compute<T>;
   const CrossEntropyProblem& p = args.problem;
   const int64_t rows = p.batch * p.inner;
   const uint32_t number = blockIdx.x * kBlock + threadIdx.x;
-  if (number >= samples.count) return;
-  const uint32_t line = samples.inner.divide(number), sample = samples.classes.divide(line);
-  const int64_t c = line - sample * samples.classes.divisor, i = samples.begin + number;
-  const int64_t r = samples.first_row + int64_t{sample} * p.inner + (number - line * samples.inner.divisor);
+  if (number >= lines.count) return;
+  const uint32_t line = lines.inner.divide(number), from_sample = lines.first_class + line;
+  const uint32_t sample = lines.classes.divide(from_sample);
+  const int64_t c = from_sample - sample * lines.classes.divisor, i = lines.begin + number;
+  const int64_t r = lines.first_row + int64_t{sample} * p.inner + (number - line * lines.inner.divisor);
   T* out = static_cast<T*>(args.grad_input) + i;
   const int64_t t = p.target[r];
   if (!counts(p, t, fault, op)) {
@@ -253,14 +255,20 @@ void cross_entropy_backward(const LaunchContext& context, const CrossEntropyBack
       total_weight = static_cast<C*>(scratch->data());
       start(context, 1, kBlock, 0, add_weights<T>, p, total_weight);
     }
-    const int64_t sample = p.classes * p.inner;
-    if (p.batch * sample == 0) return;
-    if (sample > kMostElements) throw_not_on_gpus("a sample of 2^31 elements");
-    for (int64_t b = 0, at_once = kMostElements / sample; b < p.batch; b += at_once) {
-      const int64_t count = std::min(at_once, p.batch - b) * sample;
-      const Samples samples{b * sample, b * p.inner, static_cast<uint32_t>(count), Divider(p.inner),
-                            Divider(p.classes)};
-      start(context, blocks(ceil_div(count, kBlock)), kBlock, 0, input_gradient<T>, args, samples,
+    const int64_t count = p.batch * p.classes;
+    if (count * p.inner == 0) return;
+    if (p.inner > kMostElements || p.classes > kMostElements / 2)
+      throw_not_on_gpus("cross-entropy of 2^31 rows of a sample or 2^30 classes");
+    const int64_t at_once = std::min(kMostElements / p.inner, kMostElements / 2);
+    for (int64_t line = 0; line < count; line += at_once) {
+      const int64_t elements = std::min(at_once, count - line) * p.inner;
+      const Lines lines{line * p.inner,
+                        line / p.classes * p.inner,
+                        static_cast<uint32_t>(elements),
+                        static_cast<uint32_t>(line % p.classes),
+                        Divider(p.inner),
+                        Divider(p.classes)};
+      start(context, blocks(ceil_div(elements, kBlock)), kBlock, 0, input_gradient<T>, args, lines,
             static_cast<const C*>(total_weight), stream_of(context.stream).fault(), name_of(p));
     }
   });

@@ -46,7 +46,7 @@ struct Places {
 };
 
 __device__ void multiply_tile(const Product& p, int tile, int tiles_across) {
-  __shared__ float shared_a[kStep * kRow], shared_b[kStep * kRow];
+  alignas(16) __shared__ float shared_a[kStep * kRow], shared_b[kStep * kRow];
   const int first_row = tile / tiles_across * kTile, first_col = tile % tiles_across * kTile;
   const int group = static_cast<int>(threadIdx.x) / kGroup, in_group = static_cast<int>(threadIdx.x) % kGroup;
   const int y = in_group / (kTile / 2) * 2, x = in_group % (kTile / 2) * 2;  // of this thread's four results
