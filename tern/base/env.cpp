@@ -1,6 +1,9 @@
 // Reading of TERN_* environment variables.
 #include "tern/base/env.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 
@@ -23,6 +26,15 @@ std::optional<int64_t> env_int(const char* name, int64_t low, int64_t high) {
              ValueError, "environment variable {}: expected an integer from {} to {}, got '{}'", name, low,
              high, *text);
   return value;
+}
+
+size_t env_choice(const char* name, std::initializer_list<std::string_view> choices) {
+  const auto text = env_text(name);
+  if (!text) return 0;
+  const auto found = std::find(choices.begin(), choices.end(), *text);
+  TERN_CHECK(found != choices.end(), ValueError, "environment variable {}: expected {} or {}, got '{}'", name,
+             fmt::join(choices.begin(), choices.end() - 1, ", "), *(choices.end() - 1), *text);
+  return static_cast<size_t>(found - choices.begin());
 }
 
 }  // namespace tern

@@ -1,9 +1,12 @@
 // Reading of TERN_* environment variables with clear errors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace tern {
 
@@ -12,5 +15,8 @@ std::optional<std::string> env_text(const char* name);
 
 /// The variable as an integer in [low, high], or nothing when unset. Throws ValueError naming the variable.
 std::optional<int64_t> env_int(const char* name, int64_t low, int64_t high);
+
+/// The place of the variable's text among `choices`, 0 when unset. Throws ValueError that names all of them.
+size_t env_choice(const char* name, std::initializer_list<std::string_view> choices);
 
 }  // namespace tern

@@ -50,55 +50,23 @@ struct LinearBackwardArgs {
 
 // The same as launches of other kernels, for backends and shapes that have no kernel of their own.
 
-/// Writes grad_output where relu let something through to `masked`, which is contiguous.
+/// The gradient of what went into relu, contiguous, to `masked`.
 inline BinaryArgs relu_mask(const LinearBackwardArgs& args, void* masked) {
-  BinaryArgs mask{.op = BinaryOp::ReluBackward,
-                  .dtype = args.dtype,
-                  .out = masked,
-                  .a = args.grad_output,
-                  .b = args.relu_output,
-                  .scalar = {},
-                  .param = {},
-                  .geometry = {}};
-  const int64_t shape[] = {args.rows, args.out_features}, dense[] = {args.out_features, 1};
-  const int64_t grad[] = {args.grad_row_stride, args.grad_col_stride};
-  const int64_t* const strides[3] = {dense, grad, dense};
-  collapse<3>(mask.geometry, IntArrayRef(shape, 2), strides);
-  return mask;
+  const int64_t shape[] = {args.rows, args.out_features};
+  const int64_t strides[] = {args.grad_row_stride, args.grad_col_stride};
+  return relu_mask(args.dtype, masked, args.grad_output, args.relu_output, IntArrayRef(shape, 2), strides);
 }
 
 inline MatmulArgs input_product(const LinearBackwardArgs& args) {
-  MatmulArgs product;
-  product.dtype = args.dtype;
-  product.m = args.rows;
-  product.n = args.in_features;
-  product.k = args.out_features;
-  product.a = args.grad_output;
-  product.a_row_stride = args.grad_row_stride;
-  product.a_col_stride = args.grad_col_stride;
-  product.b = args.weight;
-  product.b_row_stride = args.weight_row_stride;
-  product.b_col_stride = args.weight_col_stride;
-  product.out = args.grad_input;
-  product.out_row_stride = args.in_features;
-  return product;
+  return plain_product(args.dtype, {args.rows, args.in_features, args.out_features},
+                       {args.grad_output, args.grad_row_stride, args.grad_col_stride},
+                       {args.weight, args.weight_row_stride, args.weight_col_stride}, args.grad_input);
 }
 
 inline MatmulArgs weight_product(const LinearBackwardArgs& args) {
-  MatmulArgs product;
-  product.dtype = args.dtype;
-  product.m = args.out_features;
-  product.n = args.in_features;
-  product.k = args.rows;
-  product.a = args.grad_output;
-  product.a_row_stride = args.grad_col_stride;
-  product.a_col_stride = args.grad_row_stride;
-  product.b = args.input;
-  product.b_row_stride = args.input_row_stride;
-  product.b_col_stride = args.input_col_stride;
-  product.out = args.grad_weight;
-  product.out_row_stride = args.in_features;
-  return product;
+  return plain_product(args.dtype, {args.out_features, args.in_features, args.rows},
+                       {args.grad_output, args.grad_col_stride, args.grad_row_stride},
+                       {args.input, args.input_row_stride, args.input_col_stride}, args.grad_weight);
 }
 
 inline ReduceArgs bias_sums(const LinearBackwardArgs& args) {

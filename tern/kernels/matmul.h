@@ -15,8 +15,7 @@ namespace tern {
 /// whose two strides are swapped. `out` has rows `out_row_stride` elements apart and adjacent columns; it
 /// must not overlap `a` or `b`, and may overlap `addend` only where it is the same matrix (`addend == out`,
 /// equal strides: accumulation). All operands have the type `dtype`. float16 and bfloat16 accumulate in
-/// float32 and round once; integers wrap. k == 0 gives
-/// beta * addend, or relu of that.
+/// float32 and round once; integers wrap. k == 0 gives beta * addend, or relu of that.
 struct MatmulArgs {
   static constexpr int kMaxBatchDims = 6;
 
@@ -67,6 +66,35 @@ struct MatmulArgs {
            static_cast<double>(k);
   }
 };
+
+/// Rows and columns of a result, and the length of its sums.
+struct ProductSizes {
+  std::int64_t m, n, k;
+};
+/// A matrix that is read, with its strides in elements.
+struct ProductOperand {
+  const void* data;
+  std::int64_t row_stride, col_stride;
+};
+
+/// out = a @ b, one product into contiguous memory.
+inline MatmulArgs plain_product(DType dtype, const ProductSizes& sizes, const ProductOperand& a,
+                                const ProductOperand& b, void* out) {
+  MatmulArgs product;
+  product.dtype = dtype;
+  product.m = sizes.m;
+  product.n = sizes.n;
+  product.k = sizes.k;
+  product.a = a.data;
+  product.a_row_stride = a.row_stride;
+  product.a_col_stride = a.col_stride;
+  product.b = b.data;
+  product.b_row_stride = b.row_stride;
+  product.b_col_stride = b.col_stride;
+  product.out = out;
+  product.out_row_stride = sizes.n;
+  return product;
+}
 
 }  // namespace tern
 

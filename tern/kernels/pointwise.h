@@ -156,6 +156,25 @@ struct BinaryArgs {
   Geometry<3> geometry;
 };
 
+/// masked = the gradient of what went into relu: `grad`, of this shape and these strides, where relu gave
+/// more than 0. The others are contiguous.
+inline BinaryArgs relu_mask(DType dtype, void* masked, const void* grad, const void* relu_output,
+                            IntArrayRef shape, const int64_t* grad_strides) {
+  BinaryArgs mask{.op = BinaryOp::ReluBackward,
+                  .dtype = dtype,
+                  .out = masked,
+                  .a = grad,
+                  .b = relu_output,
+                  .scalar = {},
+                  .param = {},
+                  .geometry = {}};
+  int64_t dense[kMaxDims], step = 1;
+  for (size_t d = shape.size(); d-- > 0; step *= shape[d]) dense[d] = step;
+  const int64_t* const strides[3] = {dense, grad_strides, dense};
+  collapse<3>(mask.geometry, shape, strides);
+  return mask;
+}
+
 /// out[...] = condition[...] ? a[...] : b[...]; `condition` is bool. Null `a` or `b`: the scalar of that
 /// name. Geometry: out, condition, a, b.
 struct WhereArgs {

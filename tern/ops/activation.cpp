@@ -25,7 +25,7 @@ Tensor relu(const Tensor& x) {
   if (tracks_grad(x))
     record("relu", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) {
       Tensor v = c[y_];
-      return gradient(BinaryOp::ReluBackward, g, v, {}, [&] { return where(le(v, 0), 0, g); });
+      return gradient(BinaryOp::ReluBackward, g, v, {}, [&] { return relu_gradient(g, v); });
     });
   return y;
 }

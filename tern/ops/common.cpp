@@ -2,7 +2,9 @@
 #include "tern/ops/common.h"
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/index.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
@@ -63,6 +65,8 @@ Tensor Side::of(const Tensor& grad) const {
   Tensor share = reduce_to(grad, shape, dtype);
   return share.device() == device ? share : to(share, device);
 }
+
+Tensor relu_gradient(const Tensor& g, const Tensor& y) { return where(le(y, 0), 0, g); }
 
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;

@@ -53,6 +53,9 @@ struct Side {
   Tensor of(const Tensor& grad) const;
 };
 
+/// The gradient of relu from its result y, recorded: g but where y is 0 or less.
+Tensor relu_gradient(const Tensor& g, const Tensor& y);
+
 /// The tensor as `dtype`, without history; itself when it has it.
 Tensor cast(const Tensor& x, DType dtype);
 

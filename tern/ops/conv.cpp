@@ -8,9 +8,7 @@
 #include "tern/ops/activation.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
-#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
-#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -97,7 +95,7 @@ Tensor convolution(const Conv2dShape& s, const Tensor& x_given, const Tensor& we
              if (!is_grad_enabled() && !is_void(s))
                return all_gradients(c, s, g, relu_output, c.needs(1) ? c[x_] : Tensor(),
                                     c.needs(0) ? c[weight_] : Tensor());
-             const Tensor grad = relu_output.defined() ? where(le(relu_output, 0), 0, g) : g;
+             const Tensor grad = relu_output.defined() ? relu_gradient(g, relu_output) : g;
              std::array<Tensor, 3> grads;
              if (c.needs(0)) grads[0] = input_gradient(s, grad, c[weight_]);
              if (c.needs(1)) grads[1] = weight_gradient(s, c[x_], grad);

@@ -3,9 +3,7 @@
 
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
-#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
-#include "tern/ops/index.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -120,35 +118,26 @@ Tensor layer(const Tensor& x_given, const Tensor& weight, const Tensor& bias, bo
     throw_linear(x_given, weight, bias);
   Rows rows;
   const Tensor x = with_rows(x_given, rows);
-  MatmulArgs args;
-  args.dtype = dtype;
+  const int64_t out_features = weight.shape()[0], numel = rows.count * out_features;
+  Shape shape = x.shape();
+  shape.back() = out_features;
+  Tensor y = empty_contiguous(std::move(shape), numel, dtype, device);
+  MatmulArgs args = plain_product(
+      dtype, {rows.count, out_features, weight.shape()[1]}, {x.data_ptr(), rows.row_stride, rows.col_stride},
+      {weight.data_ptr(), weight.strides()[1], weight.strides()[0]}, y.data_ptr());
   args.relu = relu;
-  args.m = rows.count;
-  args.n = weight.shape()[0];
-  args.k = weight.shape()[1];
-  args.a = x.data_ptr();
-  args.a_row_stride = rows.row_stride;
-  args.a_col_stride = rows.col_stride;
-  args.b = weight.data_ptr();
-  args.b_row_stride = weight.strides()[1];
-  args.b_col_stride = weight.strides()[0];
   if (has_bias) {
     args.addend = bias.data_ptr();
     args.addend_col_stride = bias.strides()[0];
   }
-  Shape shape = x.shape();
-  shape.back() = args.n;
-  Tensor y = empty_contiguous(std::move(shape), args.m * args.n, dtype, device);
-  args.out = y.data_ptr();
-  args.out_row_stride = args.n;
-  if (args.m * args.n != 0) launch(current_stream(device), kernels::matmul, args);
+  if (numel != 0) launch(current_stream(device), kernels::matmul, args);
   if (tracks_grad(x, weight, bias))
     record(relu ? "linear_relu" : "linear", y, {x, weight, bias},
            [x_ = save(x), weight_ = save(weight), y_ = relu ? save_output(y) : Saved(), x_shape = x.shape()](
                GradContext& c, const Tensor& g_given) {
              const Tensor relu_output = c[y_];
              if (!is_grad_enabled()) return all_gradients(c, x_, weight_, x_shape, relu_output, g_given);
-             const Tensor g = relu_output.defined() ? where(le(relu_output, 0), 0, g_given) : g_given;
+             const Tensor g = relu_output.defined() ? relu_gradient(g_given, relu_output) : g_given;
              const Tensor rows_of_g = as_matrix(g);
              return std::array<Tensor, 3>{c.needs(0) ? matmul(g, c[weight_]) : Tensor(),
                                           c.needs(1) ? matmul(t(rows_of_g), as_matrix(c[x_])) : Tensor(),

@@ -123,7 +123,7 @@ void GradScaler::unscale_(Optimizer& optimizer) {
   for (const GradBatch& batch : batches) state.check->flag_on(batch.device);
   tern::detail::call_and_record([this, check = state.check, batches = std::move(batches)]() mutable {
     const NoGradGuard unrecorded;
-    check->found_inf.reset();
+    check->known = false;
     for (const Check::Flag& flag : check->flags) {
       const StreamGuard guard(flag.stream);
       fill_elements(flag.found, 0);
@@ -150,13 +150,13 @@ const GradScaler::Check::Flag& GradScaler::Check::flag_on(Device device) {
 }
 
 void GradScaler::Check::read() {
-  if (found_inf) return;
-  found_inf = false;
+  if (known) return;
+  finite = true;
   for (const Flag& flag : flags) {
     const StreamGuard guard(flag.stream);
-    *found_inf |= item(flag.found).to_double() != 0;
+    finite &= item(flag.found).to_double() == 0;
   }
-  finite = !*found_inf;
+  known = true;
 }
 
 bool GradScaler::step(Optimizer& optimizer) {
@@ -185,7 +185,7 @@ bool GradScaler::step(Optimizer& optimizer) {
     states_.erase(&optimizer);  // the next step begins with its own gradients
     throw;
   }
-  states_[&optimizer].stage = Stage::Stepped;
+  state.stage = Stage::Stepped;
   return check->finite;
 }
 

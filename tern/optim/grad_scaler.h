@@ -87,9 +87,9 @@ class GradScaler {
       Stream stream;
       Tensor found;  ///< a float32: not 0 for infinities
     };
-    std::vector<Flag> flags;             ///< one for each device
-    std::optional<bool> found_inf = {};  ///< once the host knows
-    bool finite = true;                  ///< what it knows
+    std::vector<Flag> flags;  ///< one for each device
+    bool known = false;       ///< to the host
+    bool finite = true;       ///< once it is known
 
     const Flag& flag_on(Device device);
     void read();

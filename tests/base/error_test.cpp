@@ -89,6 +89,24 @@ TEST(Environment, Integers) {
   ::unsetenv("TERN_BASE_TEST");
 }
 
+TEST(Environment, Choices) {
+  auto read = [](const char* text) {
+    ::setenv("TERN_BASE_TEST", text, 1);
+    return env_choice("TERN_BASE_TEST", {"direct", "cudnn", "plain"});
+  };
+  EXPECT_EQ(read(""), 0u);
+  EXPECT_EQ(read("direct"), 0u);
+  EXPECT_EQ(read("plain"), 2u);
+  try {
+    read("Plain");
+    ADD_FAILURE() << "accepted";
+  } catch (const ValueError& error) {
+    EXPECT_EQ(error.message(),
+              "environment variable TERN_BASE_TEST: expected direct, cudnn or plain, got 'Plain'");
+  }
+  ::unsetenv("TERN_BASE_TEST");
+}
+
 struct Counted : RefCounted {
   explicit Counted(int& deaths_) : deaths(deaths_) {}
   ~Counted() { ++deaths; }

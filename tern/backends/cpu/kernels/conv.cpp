@@ -3,10 +3,9 @@
 #include "tern/kernels/conv.h"
 
 #include "tern/backends/cpu/kernels/conv_paths.h"
-#include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/device/launch.h"
-#include "tern/kernels/functors.h"
+#include "tern/kernels/pointwise.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -65,7 +64,9 @@ void conv2d(const LaunchContext&, const Conv2dArgs& args) {
   });
 }
 
-void conv2d_backward(const LaunchContext&, const Conv2dBackwardArgs& args) {
+void binary(const LaunchContext& context, const BinaryArgs& args);
+
+void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
   if (s.groups == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
@@ -73,11 +74,9 @@ void conv2d_backward(const LaunchContext&, const Conv2dBackwardArgs& args) {
     const int64_t outputs = s.batch * s.out_channels * s.out_h * s.out_w;
     const Scratch<T> masked(args.relu_output != nullptr ? outputs : 0);
     if (args.relu_output != nullptr) {
-      const T* y = static_cast<const T*>(args.relu_output);
-      const functors::ReluBackward<Compute<T>> relu_backward{Param{}};
-      for_each_block(masked.get(), outputs, [&](T* to, int64_t first, int64_t n) {
-        row2(to, grad + first, y + first, n, relu_backward);
-      });
+      const int64_t dense = 1;
+      binary(context,
+             relu_mask(args.dtype, masked.get(), grad, args.relu_output, IntArrayRef(&outputs, 1), &dense));
       grad = masked.get();
     }
     if (args.grad_input != nullptr)

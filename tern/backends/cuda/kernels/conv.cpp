@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
-#include <optional>
 #include <string>
 
 #include "tern/backends/cuda/cudnn.h"
@@ -19,12 +18,7 @@ namespace {
 enum class Ways { All, CudnnOrPlain, Plain };
 
 Ways ways() {
-  static const Ways allowed = [] {
-    const std::string text = env_text("TERN_CUDA_CONV").value_or("direct");
-    TERN_CHECK(text == "direct" || text == "cudnn" || text == "plain", ValueError,
-               "environment variable TERN_CUDA_CONV: expected direct, cudnn or plain, got '{}'", text);
-    return text == "direct" ? Ways::All : text == "cudnn" ? Ways::CudnnOrPlain : Ways::Plain;
-  }();
+  static const auto allowed = static_cast<Ways>(env_choice("TERN_CUDA_CONV", {"direct", "cudnn", "plain"}));
   return allowed;
 }
 
@@ -63,16 +57,9 @@ Storage masked_gradient(const LaunchContext& context, const Conv2dBackwardArgs& 
   const Conv2dShape& s = args.shape;
   const int64_t numel = s.batch * s.out_channels * s.out_h * s.out_w;
   Storage masked = workspace(context, static_cast<size_t>(numel) * itemsize(args.dtype));
-  BinaryArgs mask{.op = BinaryOp::ReluBackward,
-                  .dtype = args.dtype,
-                  .out = masked->data(),
-                  .a = args.grad_output,
-                  .b = args.relu_output,
-                  .scalar = {},
-                  .param = {},
-                  .geometry = {}};
-  set_flat(mask.geometry, numel);
-  binary(context, mask);
+  const int64_t dense = 1;
+  binary(context, relu_mask(args.dtype, masked->data(), args.grad_output, args.relu_output,
+                            IntArrayRef(&numel, 1), &dense));
   return masked;
 }
 

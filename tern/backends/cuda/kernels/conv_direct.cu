@@ -17,6 +17,11 @@ constexpr int64_t kWeightThreads = 512;       // of a block for weights
 constexpr int64_t kWeightBlocks = 264;        // whose sums are added at last; two for each of 132 processors
 constexpr int kMostRows = 1 << 12;            // of an image, and columns
 
+int whole(int64_t size) { return static_cast<int>(size); }
+
+/// Floats of a group in shared memory.
+constexpr int padded_size(int group_size) { return group_size == 4 ? 4 : 8; }
+
 /// Channels in groups, one for each thread; a group takes `padded` floats, so that it is read 16 bytes at
 /// once.
 struct Groups {
@@ -27,7 +32,7 @@ struct Groups {
       if (ceil_div(channels, each) * each < ceil_div(channels, size) * size) size = each;
     count = static_cast<int>(ceil_div(channels, size));
   }
-  int64_t padded() const { return count * (size == 4 ? 4 : 8); }
+  int64_t padded() const { return int64_t{count} * padded_size(size); }
 };
 
 /// Calls f.template operator()<group size, kernel width>().
@@ -69,6 +74,17 @@ __device__ __forceinline__ void share(uint32_t count, const Read& read, const Wr
 #pragma unroll
     for (int j = 0; j < kAtOnce; ++j)
       if (first + j * blockDim.x < count) write(first + j * blockDim.x, values[j]);
+  }
+}
+
+/// The rows of a band, of `bands` equal ones or more, whose `floats(rows)` fit into shared memory; 0 when not
+/// even those of one row do.
+template <class F>
+int64_t rows_that_fit(int64_t h, int64_t bands, const F& floats) {
+  for (;; ++bands) {
+    const int64_t rows = ceil_div(h, bands);
+    if (floats(rows) <= kSharedFloats) return rows;
+    if (rows == 1) return 0;
   }
 }
 
@@ -145,7 +161,7 @@ __global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) 
   float* weights = reinterpret_cast<float*>(shared);  // [channels of in, kernel_h, KW, padded]
   const uint32_t padded = c.padded.divisor, plane = c.plane.divisor, taps = c.in.channels * plane;
   float* tile = weights + taps * padded;
-  constexpr int kPadded = kSize == 4 ? 4 : 8;
+  constexpr int kPadded = padded_size(kSize);
   share<8>(
       taps * padded,
       [&](uint32_t i) {
@@ -205,30 +221,8 @@ __global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) 
   }
 }
 
-/// Completes the sizes, with the rows of a band that give each thread one item; false when they do not fit
-/// into shared memory.
-bool divide_image(Correlation& c, const Groups& groups, int64_t kernel_w) {
-  const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1;
-  const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
-  c.padded = Divider(groups.padded());
-  c.plane = Divider(c.kernel_h * kernel_w);
-  c.bands = static_cast<int>(std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kImageThreads)));
-  for (;; ++c.bands) {
-    c.band_h = static_cast<int>(ceil_div(c.h, c.bands));
-    c.tile = Tile(c.in.channels, c.band_h + c.kernel_h - 1, width, width);
-    if (taps * groups.padded() + c.tile.floats() <= kSharedFloats) break;
-    if (c.band_h == 1) return false;
-  }
-  c.bands = static_cast<int>(ceil_div(c.h, c.band_h));
-  c.pairs = Divider(pairs);
-  c.places = Divider(pairs * c.band_h);
-  c.items = static_cast<uint32_t>(pairs * c.band_h * groups.count);
-  return true;
-}
-
 Correlation correlation_of(const Conv2dArgs& args) {
   const Conv2dShape& s = args.shape;
-  const auto whole = [](int64_t size) { return static_cast<int>(size); };
   return {.in = {static_cast<const float*>(args.input), nullptr, whole(s.in_channels), whole(s.in_h),
                  whole(s.in_w)},
           .weight = static_cast<const float*>(args.weight),
@@ -246,7 +240,6 @@ Correlation correlation_of(const Conv2dArgs& args) {
 
 Correlation correlation_of(const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
-  const auto whole = [](int64_t size) { return static_cast<int>(size); };
   return {.in = {static_cast<const float*>(args.grad_output), static_cast<const float*>(args.relu_output),
                  whole(s.out_channels), whole(s.out_h), whole(s.out_w)},
           .weight = static_cast<const float*>(args.weight),
@@ -262,12 +255,27 @@ Correlation correlation_of(const Conv2dBackwardArgs& args) {
           .padding_w = whole(s.kernel_w - 1 - s.padding_w)};
 }
 
-/// False when the shape does not fit, or has more images than a grid has blocks.
+/// Completes the sizes, with rows of a band that give each thread one item, and starts the kernel. False when
+/// the shape does not fit into shared memory, or has more images than a grid has blocks.
 bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, int64_t kernel_w) {
   const Groups groups(c.channels);
-  if (!divide_image(c, groups, kernel_w) || batch > kMostElements / c.bands) return false;
-  const int64_t taps = int64_t{c.in.channels} * c.kernel_h * kernel_w;
-  const size_t nbytes = static_cast<size_t>(taps * groups.padded() + c.tile.floats()) * sizeof(float);
+  const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1;
+  const int64_t weights = int64_t{c.in.channels} * c.kernel_h * kernel_w * groups.padded();
+  const auto tile = [&](int64_t rows) { return Tile(c.in.channels, rows + c.kernel_h - 1, width, width); };
+  const auto floats = [&](int64_t rows) { return weights + tile(rows).floats(); };
+  const int64_t bands = std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kImageThreads));
+  const int64_t band_h = rows_that_fit(c.h, bands, floats);
+  if (band_h == 0) return false;
+  c.band_h = whole(band_h);
+  c.bands = whole(ceil_div(c.h, band_h));
+  if (batch > kMostElements / c.bands) return false;
+  c.padded = Divider(groups.padded());
+  c.plane = Divider(c.kernel_h * kernel_w);
+  c.pairs = Divider(pairs);
+  c.places = Divider(pairs * band_h);
+  c.tile = tile(band_h);
+  c.items = static_cast<uint32_t>(pairs * band_h * groups.count);
+  const size_t nbytes = static_cast<size_t>(floats(band_h)) * sizeof(float);
   // Where there are fewer items than threads, the others help to fill the shared memory.
   visit_sizes(groups, kernel_w, [&]<int kSize, int KW>() {
     start(context, blocks(batch * c.bands), static_cast<unsigned>(kImageThreads), nbytes,
@@ -298,7 +306,7 @@ struct WeightSums {
 template <int kSize, int KW>
 __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w) {
   TERN_DYNAMIC_SHARED(float4, shared);
-  constexpr int kPadded = kSize == 4 ? 4 : 8;
+  constexpr int kPadded = padded_size(kSize);
   float* grads = reinterpret_cast<float*>(shared);  // [band_h, grad_stride] of [width, padded]
   float* tile = grads + w.band_h * w.grad_stride;
   const int kernel_rows = w.input.channels * w.kernel_h;
@@ -387,7 +395,7 @@ __global__ void add_blocks(const float* sums, int count, int taps, int channels,
                            float* weight, float* bias) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x, numbers = taps * channels + channels;
   const int tap = i / channels, channel = i - tap * channels;
-  const int group_padded = group_size == 4 ? 4 : 8;
+  const int group_padded = padded_size(group_size);
   const int place = channel / group_size * group_padded + channel % group_size;
   const bool wanted = i < numbers && (tap < taps ? weight : bias) != nullptr;
   float sum = 0;
@@ -426,19 +434,17 @@ bool conv_input_directly(const LaunchContext& context, const Conv2dBackwardArgs&
 bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
   if (!is_small(s, args.dtype)) return false;
-  const auto whole = [](int64_t size) { return static_cast<int>(size); };
   const Groups groups(s.out_channels);
   const int64_t padded = groups.padded(), items = s.in_channels * s.kernel_h * groups.count;
   // An odd stride from row to row, and one that differs by 16 bytes, lead lanes to banks of their own.
   const int64_t width = s.out_w + s.kernel_w - 1, row_stride = width | 1;
   const int64_t grad_stride = s.out_w * padded + 4;
-  int64_t bands = std::min(s.out_h, ceil_div(kWeightBlocks, s.batch)), band_h = 0;
-  for (;; ++bands) {
-    band_h = ceil_div(s.out_h, bands);
-    if (s.in_channels * (band_h + s.kernel_h - 1) * row_stride + band_h * grad_stride <= kSharedFloats) break;
-    if (band_h == 1) return false;
-  }
-  bands = ceil_div(s.out_h, band_h);
+  const auto floats = [&](int64_t rows) {
+    return s.in_channels * (rows + s.kernel_h - 1) * row_stride + rows * grad_stride;
+  };
+  const int64_t band_h = rows_that_fit(s.out_h, std::min(s.out_h, ceil_div(kWeightBlocks, s.batch)), floats);
+  if (band_h == 0) return false;
+  const int64_t bands = ceil_div(s.out_h, band_h);
   int64_t slices = 1;
   while (slices < 32 && slices < band_h && items * slices * 2 <= kWeightThreads) slices *= 2;
   const int64_t threads = ceil_div(items * slices, 32) * 32;
@@ -465,7 +471,7 @@ bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs
       .grad_width = Divider(s.out_w),
       .tile = Tile(s.in_channels, band_h + s.kernel_h - 1, width, row_stride),
       .sums = static_cast<float*>(sums->data())};
-  const size_t nbytes = static_cast<size_t>(w.tile.floats() + band_h * grad_stride) * sizeof(float);
+  const size_t nbytes = static_cast<size_t>(floats(band_h)) * sizeof(float);
   visit_sizes(groups, s.kernel_w, [&]<int kSize, int KW>() {
     start(context, blocks(count), static_cast<unsigned>(threads), nbytes, sum_weights<kSize, KW>, w);
   });

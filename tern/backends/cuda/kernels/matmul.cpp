@@ -392,12 +392,7 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
 }  // namespace
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
-  static const bool wanted = [] {
-    const std::string text = env_text("TERN_CUDA_MATMUL").value_or("small");
-    TERN_CHECK(text == "small" || text == "cublas", ValueError,
-               "environment variable TERN_CUDA_MATMUL: expected small or cublas, got '{}'", text);
-    return text == "small";
-  }();
+  static const bool wanted = env_choice("TERN_CUDA_MATMUL", {"small", "cublas"}) == 0;
   constexpr int64_t kMostProducts = int64_t{1} << 26, kLongest = 1024;
   return wanted && dtype == DType::Float32 && !kernels::matmul_allows_tf32() && std::min({m, n, k}) > 0 &&
          k <= kLongest && m <= kMostProducts && n <= kMostProducts / m && k <= kMostProducts / (m * n);

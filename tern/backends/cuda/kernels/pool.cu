@@ -253,27 +253,18 @@ void visit_mean(DType dtype, F&& f) {
   visit_floating(dtype, f);
 }
 
-template <class MakePool>
-void run_mean(const LaunchContext& context, DType dtype, const Pool2dShape& shape, const void* in, void* out,
+/// From the input to the output, or with gradients the other way.
+template <bool backward, class MakePool>
+void run_mean(const LaunchContext& context, DType dtype, const Pool2dShape& shape, const void* from, void* to,
               const MakePool& make) {
   visit_mean(dtype, [&]<class T>() {
     for_pieces_of(shape, [&](const Planes& s, int64_t first) {
-      const auto pool = make(s);
-      start(context, grid_of_outputs(s), kBlock, 0, mean_windows<T, std::remove_const_t<decltype(pool)>>,
-            pool, static_cast<const T*>(in) + first * s.in_h * s.in_w,
-            static_cast<T*>(out) + first * s.out_h * s.out_w);
-    });
-  });
-}
-template <class MakePool>
-void run_mean_gradient(const LaunchContext& context, DType dtype, const Pool2dShape& shape, const void* grad,
-                       void* grad_in, const MakePool& make) {
-  visit_mean(dtype, [&]<class T>() {
-    for_pieces_of(shape, [&](const Planes& s, int64_t first) {
-      const auto pool = make(s);
-      start(context, grid_of_inputs(s), kBlock, 0, mean_gradient<T, std::remove_const_t<decltype(pool)>>,
-            pool, static_cast<const T*>(grad) + first * s.out_h * s.out_w,
-            static_cast<T*>(grad_in) + first * s.in_h * s.in_w);
+      using Pool = decltype(make(s));
+      const int64_t inputs = first * s.in_h * s.in_w, outputs = first * s.out_h * s.out_w;
+      start(context, backward ? grid_of_inputs(s) : grid_of_outputs(s), kBlock, 0,
+            backward ? mean_gradient<T, Pool> : mean_windows<T, Pool>, make(s),
+            static_cast<const T*>(from) + (backward ? outputs : inputs),
+            static_cast<T*>(to) + (backward ? inputs : outputs));
     });
   });
 }
@@ -324,22 +315,22 @@ void max_pool2d_backward(const LaunchContext& context, const MaxPool2dBackwardAr
 }
 
 void avg_pool2d(const LaunchContext& context, const AvgPool2dArgs& args) {
-  run_mean(context, args.dtype, args.shape, args.input, args.output, [&](const Planes& s) {
+  run_mean<false>(context, args.dtype, args.shape, args.input, args.output, [&](const Planes& s) {
     return Mean{s, args.count_include_pad, args.divisor_override};
   });
 }
 void avg_pool2d_backward(const LaunchContext& context, const AvgPool2dBackwardArgs& args) {
-  run_mean_gradient(context, args.dtype, args.shape, args.grad_output, args.grad_input, [&](const Planes& s) {
+  run_mean<true>(context, args.dtype, args.shape, args.grad_output, args.grad_input, [&](const Planes& s) {
     return Mean{s, args.count_include_pad, args.divisor_override};
   });
 }
 void adaptive_avg_pool2d(const LaunchContext& context, const AdaptiveAvgPool2dArgs& args) {
-  run_mean(context, args.dtype, args.shape, args.input, args.output,
-           [](const Planes& s) { return AdaptiveMean{s}; });
+  run_mean<false>(context, args.dtype, args.shape, args.input, args.output,
+                  [](const Planes& s) { return AdaptiveMean{s}; });
 }
 void adaptive_avg_pool2d_backward(const LaunchContext& context, const AdaptiveAvgPool2dBackwardArgs& args) {
-  run_mean_gradient(context, args.dtype, args.shape, args.grad_output, args.grad_input,
-                    [](const Planes& s) { return AdaptiveMean{s}; });
+  run_mean<true>(context, args.dtype, args.shape, args.grad_output, args.grad_input,
+                 [](const Planes& s) { return AdaptiveMean{s}; });
 }
 
 }  // namespace tern::cuda_backend

@@ -15,37 +15,38 @@ struct RowPart {
   static constexpr int kN = kPack<T>;
   Compute<T> at[kRowPacks * kN];
 
+  /// Calls f(p, first) for its packs, of which number p begins at `first` in the row.
+  template <class F>
+  static __device__ __forceinline__ void packs(int size, const F& f) {
+#pragma unroll
+    for (int p = 0; p < kRowPacks; ++p) {
+      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
+      if (first >= size) return;
+      f(p, first);
+    }
+  }
   /// Calls f(x, i) for its elements, x the value and i the place in the row.
   template <class F>
   __device__ __forceinline__ void each(int size, const F& f) {
-#pragma unroll
-    for (int p = 0; p < kRowPacks; ++p) {
-      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
-      if (first >= size) return;
+    packs(size, [&](int p, int first) {
 #pragma unroll
       for (int j = 0; j < kN; ++j) f(at[p * kN + j], first + j);
-    }
+    });
   }
   __device__ __forceinline__ void read(const T* row, int size) {
-#pragma unroll
-    for (int p = 0; p < kRowPacks; ++p) {
-      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
-      if (first >= size) return;
+    packs(size, [&](int p, int first) {
       const auto pack = *reinterpret_cast<const Pack<T, kN>*>(row + first);
 #pragma unroll
       for (int j = 0; j < kN; ++j) at[p * kN + j] = widen(pack.at[j]);
-    }
+    });
   }
   __device__ __forceinline__ void write(T* row, int size) const {
-#pragma unroll
-    for (int p = 0; p < kRowPacks; ++p) {
-      const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
-      if (first >= size) return;
+    packs(size, [&](int p, int first) {
       Pack<T, kN> pack;
 #pragma unroll
       for (int j = 0; j < kN; ++j) pack.at[j] = narrow<T>(at[p * kN + j]);
       *reinterpret_cast<Pack<T, kN>*>(row + first) = pack;
-    }
+    });
   }
 };
 
