@@ -1,6 +1,14 @@
 # tern_room(): declares one room of the library as a CMake target that sees only what it may see.
 # The list of rooms stands in tern/CMakeLists.txt; scripts/check_includes enforces the same rule on #include lines.
 
+# tern_parse_once(<target>): where sanitizers make every build a long one, several sources of a target are compiled as one file, so
+# that headers are parsed once for all of them. Two files of a room can then not give one name to two things, even of their own.
+function(tern_parse_once target)
+  if(TERN_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+  endif()
+endfunction()
+
 # tern_room(<room> [SEES <room>...] [USES <third-party target>...] [PLUGIN <name>])
 # Creates `tern_<room>` (slashes become underscores) from every .cpp below tern/<room>/: an OBJECT library, or an
 # INTERFACE library while the room has headers only. USES is not handed on to the rooms that see this one, but
@@ -22,6 +30,7 @@ function(tern_room room)
   endif()
   if(sources)
     add_library(${name} OBJECT ${sources})
+    tern_parse_once(${name})
     target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
     target_compile_definitions(${name} PRIVATE TERN_VERSION="${PROJECT_VERSION}")
     target_link_libraries(${name} PRIVATE tern_warnings ${arg_USES})

@@ -17,7 +17,7 @@ namespace {
 using nvmlDevice = void*;
 constexpr int kSuccess = 0;
 constexpr int kInsufficientSize = 7;
-constexpr unsigned kMaxGpus = 256, kMaxMigDevices = 64, kMaxProcesses = 4096;
+constexpr unsigned kMaxNvmlGpus = 256, kMaxMigDevices = 64, kMaxProcesses = 4096;
 
 struct nvmlPciInfo {
   char bus_id_legacy[16];
@@ -153,7 +153,7 @@ class NvmlMonitor final : public GpuMonitor {
       readings.cuda_major = version / 1000;
       readings.cuda_minor = version % 1000 / 10;
     }
-    for (unsigned i = 0; i < std::min(count, kMaxGpus); ++i) readings.gpus.push_back(read_gpu(i));
+    for (unsigned i = 0; i < std::min(count, kMaxNvmlGpus); ++i) readings.gpus.push_back(read_gpu(i));
     return readings;
   }
 

@@ -296,7 +296,7 @@ Value from_buffer(PickleHost& host, const Value& callee, const CallArgs& args) {
                       args[0].kind() == ValueKind::ByteArray ? Value::bytes(data) : args[0]);
 }
 
-constexpr GlobalRow kRows[] = {
+constexpr GlobalRow kNumpyRows[] = {
     {"numpy", "ndarray", reconstruct, set_array_state},
     {"numpy", "dtype", call_dtype},
     {"numpy.core.multiarray", "_reconstruct", reconstruct, set_array_state},
@@ -359,6 +359,6 @@ Value opaque_array(std::string_view dtype_code, const Shape& shape, bool column_
                       column_major, std::move(data));
 }
 
-std::span<const GlobalRow> numpy_globals() { return kRows; }
+std::span<const GlobalRow> numpy_globals() { return kNumpyRows; }
 
 }  // namespace tern::io

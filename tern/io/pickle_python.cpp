@@ -164,7 +164,7 @@ Value call_reconstructor(PickleHost& host, const Value& callee, const CallArgs& 
   return make_object(args[0], std::move(given), ValueObject::Made::New);
 }
 
-constexpr GlobalRow kRows[] = {
+constexpr GlobalRow kPythonRows[] = {
     {"builtins", "dict", call_dict},
     {"builtins", "list", call_list},
     {"builtins", "tuple", call_tuple},
@@ -212,7 +212,7 @@ const Table& table() {
 
 }  // namespace
 
-std::span<const GlobalRow> python_globals() { return kRows; }
+std::span<const GlobalRow> python_globals() { return kPythonRows; }
 
 Value find_global(std::string_view module, std::string_view name) {
   if (module == "torch") {

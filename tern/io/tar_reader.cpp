@@ -9,7 +9,7 @@ namespace tern::io {
 
 namespace {
 
-constexpr uint64_t kBlock = 512;
+constexpr uint64_t kTarBlock = 512;
 constexpr uint64_t kMaxPaxBytes = 1 << 16;
 
 /// A text field: up to a NUL or its end.
@@ -45,7 +45,7 @@ uint64_t number_field(const char* header, size_t begin, size_t length, uint64_t 
 void check_sum(const char* header, uint64_t position) {
   constexpr size_t kBegin = 148, kLength = 8;
   uint64_t sum = 0;
-  for (size_t i = 0; i < kBlock; ++i)
+  for (size_t i = 0; i < kTarBlock; ++i)
     sum += i >= kBegin && i < kBegin + kLength ? ' ' : static_cast<uint8_t>(header[i]);
   TERN_CHECK(number_field(header, kBegin, kLength, position) == sum, CheckpointError,
              "the tar header at byte {} is damaged: its sum is wrong", position);
@@ -69,17 +69,17 @@ std::vector<TarMember> read_tar_members(const ByteSource& source, uint64_t max_m
   std::unordered_set<std::string> names;
   uint64_t position = 0, size = source.size();
   bool long_name = false;  // the name of the next member stands in the one before it
-  while (size - position >= kBlock) {
-    char header[kBlock];
+  while (size - position >= kTarBlock) {
+    char header[kTarBlock];
     source.read_at(position, std::as_writable_bytes(std::span(header)));
-    if (std::string_view(header, kBlock).find_first_not_of('\0') == std::string_view::npos) break;
+    if (std::string_view(header, kTarBlock).find_first_not_of('\0') == std::string_view::npos) break;
     check_sum(header, position);
     std::string name(text_field(header, 0, 100));
     if (text_field(header, 257, 5) == "ustar" && header[345] != '\0')
       name = std::string(text_field(header, 345, 155)) + "/" + name;
     uint64_t bytes = number_field(header, 124, 12, position);
     char type = header[156];
-    uint64_t data = position + kBlock;
+    uint64_t data = position + kTarBlock;
     TERN_CHECK(bytes <= size - data, CheckpointError,
                "member '{}' of the tar archive has {} bytes, but only {} follow (incomplete file?)",
                name.substr(0, 100), bytes, size - data);
@@ -100,7 +100,7 @@ std::vector<TarMember> read_tar_members(const ByteSource& source, uint64_t max_m
       TERN_CHECK(type == '5', CheckpointError, "member '{}' of the tar archive is a link or device",
                  name.substr(0, 100));
     }
-    uint64_t padded = (bytes + kBlock - 1) / kBlock * kBlock;
+    uint64_t padded = (bytes + kTarBlock - 1) / kTarBlock * kTarBlock;
     position = padded > size - data ? size : data + padded;
   }
   return members;

@@ -15,7 +15,7 @@ namespace {
 
 /// Elements that a tensor may show beyond those its storage holds.
 constexpr int64_t kMaxRepeated = int64_t{1} << 26;
-constexpr size_t kBlock = 4096;
+constexpr size_t kAtOnce = 4096;
 
 template <class T>
 T load(const std::byte* bytes) noexcept {
@@ -273,9 +273,9 @@ void summarize(const Tensor& tensor, bool drop_pages, NumberSummary& summary) {
     dropper.begin(p);
     // Sums of parts lose less than one long sum, and are added in parallel.
     const auto length = static_cast<size_t>(runs.length());
-    for (size_t begin = 0; begin < length; begin += kBlock) {
+    for (size_t begin = 0; begin < length; begin += kAtOnce) {
       Accumulator<T> part[4];
-      const size_t end = std::min(length, begin + kBlock);
+      const size_t end = std::min(length, begin + kAtOnce);
       size_t i = begin;
       for (; i + 4 <= end; i += 4)
         for (size_t k = 0; k < 4; ++k) part[k].add(Reader::read(p + (i + k) * step));
@@ -300,7 +300,7 @@ void summarize(const Tensor& tensor, bool drop_pages, NumberSummary& summary) {
         const std::complex<double> value = Reader::read(p);
         summary.nans += is_nan(value);
         summary.infinities += is_infinite(value);
-        if (i % kBlock == 0) dropper.passed(p);
+        if (i % kAtOnce == 0) dropper.passed(p);
       }
     }
     dropper.finish(tensor);
@@ -318,8 +318,8 @@ class Blocks {
   explicit Blocks(const Tensor& tensor) : dtype_(tensor.dtype()), runs_(tensor) {}
   size_t next(std::vector<Exact>& out) {
     out.clear();
-    while (out.size() < kBlock && !runs_.done()) {
-      const auto count = std::min(kBlock - out.size(), static_cast<size_t>(runs_.length()) - in_run_);
+    while (out.size() < kAtOnce && !runs_.done()) {
+      const auto count = std::min(kAtOnce - out.size(), static_cast<size_t>(runs_.length()) - in_run_);
       const std::byte* p = runs_.begin() + in_run_ * runs_.step();
       visit_reader(dtype_, [&]<class Reader>() {
         for (size_t i = 0; i < count; ++i) {

@@ -302,19 +302,19 @@ Value call_first_argument(PickleHost&, const Value& callee, const CallArgs& args
   return args[0];
 }
 
-constexpr GlobalRow storage_class(std::string_view module, std::string_view name, DType dtype) {
+constexpr GlobalRow storage_row(std::string_view module, std::string_view name, DType dtype) {
   return {module, name, nullptr, nullptr, dtype, /*typed=*/true};
 }
-constexpr GlobalRow tensor_class(std::string_view module, std::string_view name) {
+constexpr GlobalRow tensor_row(std::string_view module, std::string_view name) {
   return {module, name, call_tensor_class, set_object_state};
 }
 
-#define TERN_STORAGE_AND_TENSOR(prefix, dtype)                                                             \
-  storage_class("torch", prefix "Storage", DType::dtype),                                                  \
-      storage_class("torch.cuda", prefix "Storage", DType::dtype), tensor_class("torch", prefix "Tensor"), \
-      tensor_class("torch.cuda", prefix "Tensor")
+#define TERN_STORAGE_AND_TENSOR(prefix, dtype)                                                         \
+  storage_row("torch", prefix "Storage", DType::dtype),                                                \
+      storage_row("torch.cuda", prefix "Storage", DType::dtype), tensor_row("torch", prefix "Tensor"), \
+      tensor_row("torch.cuda", prefix "Tensor")
 
-constexpr GlobalRow kRows[] = {
+constexpr GlobalRow kTorchRows[] = {
     TERN_STORAGE_AND_TENSOR("Double", Float64),
     TERN_STORAGE_AND_TENSOR("Float", Float32),
     TERN_STORAGE_AND_TENSOR("Half", Float16),
@@ -328,18 +328,18 @@ constexpr GlobalRow kRows[] = {
     TERN_STORAGE_AND_TENSOR("ComplexFloat", Complex64),
     TERN_STORAGE_AND_TENSOR("ComplexDouble", Complex128),
     // Untyped: the size counts bytes.
-    storage_class("torch", "UntypedStorage", DType::UInt8),
-    storage_class("torch.storage", "UntypedStorage", DType::UInt8),
-    storage_class("torch.storage", "_UntypedStorage", DType::UInt8),
-    storage_class("torch", "QUInt8Storage", DType::QUInt8),
-    storage_class("torch", "QInt8Storage", DType::QInt8),
-    storage_class("torch", "QInt32Storage", DType::QInt32),
-    storage_class("torch", "QUInt4x2Storage", DType::QUInt4x2),
-    storage_class("torch", "QUInt2x4Storage", DType::QUInt2x4),
+    storage_row("torch", "UntypedStorage", DType::UInt8),
+    storage_row("torch.storage", "UntypedStorage", DType::UInt8),
+    storage_row("torch.storage", "_UntypedStorage", DType::UInt8),
+    storage_row("torch", "QUInt8Storage", DType::QUInt8),
+    storage_row("torch", "QInt8Storage", DType::QInt8),
+    storage_row("torch", "QInt32Storage", DType::QInt32),
+    storage_row("torch", "QUInt4x2Storage", DType::QUInt4x2),
+    storage_row("torch", "QUInt2x4Storage", DType::QUInt2x4),
 
-    tensor_class("torch", "Tensor"),
-    tensor_class("torch._tensor", "Tensor"),
-    tensor_class("torch.autograd.variable", "Variable"),
+    tensor_row("torch", "Tensor"),
+    tensor_row("torch._tensor", "Tensor"),
+    tensor_row("torch.autograd.variable", "Variable"),
     {"torch.nn.parameter", "Parameter", call_parameter, set_object_state},
     {"torch.nn.parameter", "UninitializedParameter", call_object},
     {"torch.nn.parameter", "Buffer", call_parameter},
@@ -417,7 +417,7 @@ void check_backed(const Tensor& tensor) {
              to_string(tensor.shape()), to_string(tensor.strides()), held);
 }
 
-std::span<const GlobalRow> torch_globals() { return kRows; }
+std::span<const GlobalRow> torch_globals() { return kTorchRows; }
 
 void set_tensor_state(const Tensor& tensor, const Value& state) {
   TERN_CHECK(state.is_tuple() && state.length() == 3, CheckpointError,

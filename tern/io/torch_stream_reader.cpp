@@ -21,8 +21,7 @@ using detail::describe;
 namespace {
 
 constexpr std::string_view kMagic = "119547037146038801333356";
-constexpr int64_t kVersion = 1001;
-constexpr uint64_t kSmallPickle = uint64_t{64} << 10;
+constexpr int64_t kStreamVersion = 1001;
 
 class StreamHost final : public TorchHost {
  public:
@@ -40,7 +39,7 @@ class StreamHost final : public TorchHost {
                                        pickle_options(), begin_again);
     Value keys = plain_pickle(options_.limits.pickle_bytes).root;
     read_storages(keys);
-    return finish(std::move(tree), std::to_string(kVersion));
+    return finish(std::move(tree), std::to_string(kStreamVersion));
   }
 
   Value persistent_load(const Value& id) override {
@@ -76,7 +75,8 @@ class StreamHost final : public TorchHost {
     TERN_CHECK(magic.is_int() && magic.str() == kMagic, CheckpointError,
                "Invalid magic number; corrupt file?");
     Value version = plain_pickle(kSmallPickle).root;
-    TERN_CHECK(version == Value(kVersion), CheckpointError, "Invalid protocol version: {}", version.str(50));
+    TERN_CHECK(version == Value(kStreamVersion), CheckpointError, "Invalid protocol version: {}",
+               version.str(50));
     Value system = plain_pickle(kSmallPickle).root;
     TERN_CHECK(system.is_dict(), CheckpointError, "the system information is {}, not a dict",
                describe(system));

@@ -21,8 +21,7 @@ using detail::describe;
 
 namespace {
 
-constexpr int64_t kVersion = 1000;
-constexpr uint64_t kSmallPickle = uint64_t{64} << 10;
+constexpr int64_t kTarVersion = 1000;
 
 class TarHost final : public TorchHost {
  public:
@@ -48,7 +47,7 @@ class TarHost final : public TorchHost {
     // The same objects stand for every attempt.
     PickleResult tree =
         read_pickle_at(*tree_, position, options_.limits.pickle_bytes, *this, pickle_options(), [] {});
-    return finish(std::move(tree), std::to_string(kVersion));
+    return finish(std::move(tree), std::to_string(kTarVersion));
   }
 
   /// The number of a tensor or storage as text; for a class whose source was saved: (class, file, source).
@@ -81,7 +80,7 @@ class TarHost final : public TorchHost {
     Value info = small_pickle(*info_, position, /*names_allowed=*/false);
     TERN_CHECK(info.is_dict(), CheckpointError, "the system information is {}, not a dict", describe(info));
     const Value* version = info.find("protocol_version");
-    TERN_CHECK(!version || *version == Value(kVersion), CheckpointError, "Invalid protocol version: {}",
+    TERN_CHECK(!version || *version == Value(kTarVersion), CheckpointError, "Invalid protocol version: {}",
                version->str(50));
     const Value* little = info.find("little_endian");
     TERN_CHECK(!little || !(*little == Value(false)), CheckpointError,

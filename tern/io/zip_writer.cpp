@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kLarge = 0xffffffff;
 constexpr uint16_t kNamesAreUtf8 = 0x0800, kSizesFollow = 0x0008;
 /// Summed and written piece by piece, so that the second use finds the bytes in the processor's cache.
-constexpr size_t kPieceSize = size_t{1} << 19;
+constexpr size_t kWritePieceSize = size_t{1} << 19;
 /// From here on a thread for the sum costs less than it saves.
 constexpr size_t kLargeBytes = size_t{4} << 20;
 
@@ -85,7 +85,7 @@ void ZipWriter::write(std::span<const std::byte> bytes) {
     return;
   }
   while (!bytes.empty()) {
-    auto piece = bytes.first(std::min(bytes.size(), kPieceSize));
+    auto piece = bytes.first(std::min(bytes.size(), kWritePieceSize));
     crc = crc32(crc, piece);
     sink_.write(piece);
     bytes = bytes.subspan(piece.size());
