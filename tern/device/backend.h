@@ -120,7 +120,8 @@ class Backend : public Memory {
   virtual void synchronize(Stream stream) = 0;
   /// The same for all streams of a device.
   virtual void synchronize_device(int index) = 0;
-  virtual std::shared_ptr<EventRecord> record_event(Stream stream) = 0;
+  /// `timed`: seconds() of the record will be asked for.
+  virtual std::shared_ptr<EventRecord> record_event(Stream stream, bool timed = false) = 0;
   virtual void wait_event(Stream stream, std::shared_ptr<EventRecord> event) = 0;
 
   /// Queues a kernel; args and array are copied. Not called on backends that run at once.

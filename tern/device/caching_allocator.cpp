@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -82,9 +83,13 @@ struct CachingAllocator::State {
     /// Of a step: freed while other streams may still use them, at every replay again.
     std::vector<Block*> parked;
   };
+  struct Use {
+    Stream stream;
+    std::shared_ptr<EventRecord> end;
+  };
   struct Pending {
     Block* block;
-    std::vector<std::shared_ptr<EventRecord>> events;
+    std::vector<Use> uses;
   };
 
   State(MemorySource& source_, Device device_, bool pinned_)
@@ -156,14 +161,14 @@ struct CachingAllocator::State {
     Pending waiting{block, {}};
     const std::unique_ptr<std::vector<Stream>> uses = std::move(block->uses);
     try {
-      if (Recorder* recorder = detail::this_recorder()) recorder->end_segment();  // before the events
+      if (Recorder* recorder = detail::this_recorder()) recorder->try_end_segment();  // before the events
       if (block->pool->step) {
         block->pool->parked.push_back(block);
         block->awaits = true;
         return;
       }
       for (Stream stream : *uses)
-        if (auto event = source.fence(stream)) waiting.events.push_back(std::move(event));
+        if (auto event = source.fence(stream)) waiting.uses.push_back({stream, std::move(event)});
       block->awaits = true;
       pending.push_back(std::move(waiting));
     } catch (...) {  // a device that is gone uses nothing any more
@@ -173,9 +178,20 @@ struct CachingAllocator::State {
   }
 
   void release_done() noexcept {
-    std::erase_if(pending, [this](Pending& waiting) {
-      std::erase_if(waiting.events, [](const auto& event) { return event->done(); });
-      if (!waiting.events.empty()) return false;
+    // Asking costs much where many blocks wait. What a stream has not come to, it has not passed later
+    // either.
+    std::array<Stream, 4> busy;
+    size_t num_busy = 0;
+    const auto is_done = [&](const Use& use) {
+      const auto end = busy.begin() + static_cast<ptrdiff_t>(num_busy);
+      if (std::find(busy.begin(), end, use.stream) != end) return false;
+      const bool done = use.end->done();
+      if (!done && num_busy < busy.size()) busy[num_busy++] = use.stream;
+      return done;
+    };
+    std::erase_if(pending, [&](Pending& waiting) {
+      std::erase_if(waiting.uses, is_done);
+      if (!waiting.uses.empty()) return false;
       waiting.block->awaits = false;
       make_free(waiting.block);
       return true;
@@ -183,11 +199,10 @@ struct CachingAllocator::State {
   }
 
   void wait_for_pending() noexcept {
-    for (Pending& waiting : pending)
-      for (const auto& event : waiting.events) try {
-          event->synchronize();
-        } catch (...) {  // failed work is over too; whoever waits for it gets the error again
-        }
+    // Not synchronize(), which would take the errors of the work from whoever waits for its results.
+    for (const Pending& waiting : pending)
+      for (const Use& use : waiting.uses)
+        while (!use.end->done()) std::this_thread::yield();
     release_done();
   }
 

@@ -23,7 +23,8 @@ class Recorder;
 /// live as long as it.
 ///
 /// The step's own memory lies in a pool apart, so that nobody else uses it between replays, and is given back
-/// with the step. One thread at a time may replay it.
+/// with the step. One thread at a time may replay it. While a step is recorded, other threads must not use
+/// its streams: on a GPU they would break off the recording, or become part of it.
 class CapturedStep {
  public:
   CapturedStep(CapturedStep&&) noexcept;

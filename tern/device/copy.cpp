@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
+#include <memory>
+#include <thread>
 
 #include "tern/base/check.h"
 #include "tern/device/launch.h"
@@ -14,6 +17,10 @@ namespace {
 
 /// Large copies from pageable memory are staged in pieces, so that filling one overlaps with moving another.
 constexpr size_t kStagingBytes = size_t{4} << 20;
+/// So many of them lie in pinned memory at a time.
+constexpr size_t kMostPieces = 8;
+/// Up to here a copy of its own costs less than what a device does about memory that is not pinned.
+constexpr size_t kSmallBytes = 4096;
 
 char* at(const StorageImpl& storage, size_t offset) { return static_cast<char*>(storage.data()) + offset; }
 
@@ -46,19 +53,30 @@ namespace detail {
 
 void copy_to_host_blocking(void* host, const StorageImpl& from, size_t offset, size_t nbytes) {
   const Stream stream = current_stream(from.device());
-  backend_of(stream.device.type).enqueue_copy(stream, host, kCPU, at(from, offset), from.device(), nbytes);
+  Backend& backend = backend_of(stream.device.type);
+  const Storage staging = nbytes <= kSmallBytes ? backend.allocate_pinned(nbytes) : Storage();
+  void* const to = staging ? staging->data() : host;
+  backend.enqueue_copy(stream, to, kCPU, at(from, offset), from.device(), nbytes);
   stream.synchronize();
+  if (staging) std::memcpy(host, staging->data(), nbytes);
 }
 
 void copy_from_host_staged(StorageImpl& to, size_t offset, const void* host, size_t nbytes) {
   const Stream stream = current_stream(to.device());
   Backend& backend = backend_of(stream.device.type);
+  std::deque<std::shared_ptr<EventRecord>> copied;
   for (size_t done = 0; done < nbytes; done += kStagingBytes) {
     const size_t piece = std::min(kStagingBytes, nbytes - done);
+    if (copied.size() == kMostPieces) {
+      while (!copied.front()->done())
+        std::this_thread::yield();  // leaves errors to whoever waits for results
+      copied.pop_front();
+    }
     const Storage staging = backend.allocate_pinned(piece);
     std::memcpy(staging->data(), static_cast<const char*>(host) + done, piece);
     backend.enqueue_copy(stream, at(to, offset + done), to.device(), staging->data(), kCPU, piece);
     backend.record_stream(*staging, stream);
+    if (nbytes > kMostPieces * kStagingBytes) copied.push_back(backend.record_event(stream));
   }
 }
 

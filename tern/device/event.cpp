@@ -12,7 +12,7 @@ namespace tern {
 void Event::record(Stream stream) {
   Recorder* recorder = detail::this_recorder();
   if (recorder) recorder->end_segment();
-  record_ = backend_of(stream.device.type).record_event(stream);
+  record_ = backend_of(stream.device.type).record_event(stream, options_.enable_timing);
   if (recorder) recorder->event_recorded(record_, stream);
 }
 

@@ -1,6 +1,7 @@
 // Event: a mark in a stream's queue that the host and other streams can wait for.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "tern/device/stream.h"
@@ -16,8 +17,20 @@ class EventRecord {
   virtual bool done() const noexcept = 0;
   /// Blocks the host until it is done. Throws what the work before it threw.
   virtual void synchronize() = 0;
-  /// When the stream came past it, in seconds of the device's clock; meaningful once done.
+  /// When the stream came past it, in seconds of the device's clock; meaningful once done, if recorded as
+  /// timed.
   virtual double seconds() const noexcept = 0;
+};
+
+/// Of a stream that has nothing to do: done when it is recorded.
+class PastEvent final : public EventRecord {
+ public:
+  bool done() const noexcept override { return true; }
+  void synchronize() override {}
+  double seconds() const noexcept override { return std::chrono::duration<double>(time_).count(); }
+
+ private:
+  std::chrono::steady_clock::duration time_ = std::chrono::steady_clock::now().time_since_epoch();
 };
 
 struct EventOptions {

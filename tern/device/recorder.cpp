@@ -52,10 +52,7 @@ Recorder::~Recorder() {
       segment_.backend->end_recording(segment_.stream);
     } catch (...) {
     }
-  for (Device device : devices_) try {
-      synchronize(device);
-    } catch (...) {  // failed work is over too; whoever waits for the device gets the error again
-    }
+  for (Device device : devices_) detail::wait_until_idle(device);
   kept_.clear();
   changed_.clear();
   for (CachingAllocator* allocator : allocators_) allocator->release_private(this);
@@ -86,6 +83,7 @@ void Recorder::changed(StorageImpl& storage) {
 
 void Recorder::finish() {
   end_segment();
+  if (failure_) std::rethrow_exception(failure_);
   // What nobody else has is the step's own.
   std::erase_if(changed_, [](const Storage& storage) { return storage->use_count() == 1; });
 }
@@ -122,6 +120,14 @@ void Recorder::end_segment() {
   auto work = backend.end_recording(segment_.stream);
   work->run();
   ops_.emplace_back(SegmentOp{std::move(work)});
+}
+
+void Recorder::try_end_segment() noexcept {
+  try {
+    end_segment();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
 }
 
 void Recorder::works_on(Device device) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <variant>
@@ -48,6 +49,8 @@ class Recorder final : public StepRecorder {
   /// Where the backend records kernels itself (CUDA's graphs), those of one stream between two other events
   /// are a segment. This ends the open one, if any, and gives it to its stream.
   void end_segment();
+  /// The same where nothing can be thrown: finish() throws what it has thrown.
+  void try_end_segment() noexcept;
 
   /// At the end of the step.
   void finish();
@@ -115,6 +118,7 @@ class Recorder final : public StepRecorder {
   std::vector<Storage> changed_;  ///< in place, other than by call()
   std::vector<CachingAllocator*> allocators_;
   std::vector<Device> devices_;  ///< other than the CPU
+  std::exception_ptr failure_;
   size_t num_launches_ = 0;
   const char* last_kernel_ = nullptr;
 };

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <atomic>
+#include <thread>
 
 #include "tern/base/check.h"
 #include "tern/core/recording.h"
@@ -23,7 +24,10 @@ void Stream::synchronize() const {
                    [&] { backend_of(device.type).synchronize(*this); });
 }
 
-bool Stream::query() const { return backend_of(device.type).query(*this); }
+bool Stream::query() const {
+  detail::host_reads("query");
+  return backend_of(device.type).query(*this);
+}
 
 void Stream::wait_stream(Stream other) const {
   if (*this == other) return;
@@ -47,6 +51,15 @@ void synchronize(Device device) {
   const Device where = resolve_device(device);
   detail::observed({.kind = Activity::Kind::Wait, .stream = {where, 0}, .name = "synchronize"},
                    [&] { backend_of(where.type).synchronize_device(where.index); });
+}
+
+void detail::wait_until_idle(Device device) noexcept {
+  try {
+    Backend& backend = backend_of(device.type);
+    for (uint16_t id = 0; id <= backend.num_pool_streams(); ++id)
+      while (!backend.query({device, id})) std::this_thread::yield();
+  } catch (const Error&) {  // a device that is gone runs nothing
+  }
 }
 
 DeviceGuard::DeviceGuard(Device device) : previous_(detail::current_gpu) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include "tern/base/check.h"
 #include "tern/device/registry.h"
@@ -16,12 +15,7 @@ namespace tern {
 namespace {
 
 void wait_for_all_devices() {
-  for (const Device& device : available_devices()) try {
-      // Not synchronize(): the error of a failed kernel belongs to whoever waits for its result.
-      for (uint16_t id = 0; id <= backend_of(device.type).num_pool_streams(); ++id)
-        while (!backend_of(device.type).query({device, id})) std::this_thread::yield();
-    } catch (const Error&) {  // a device that is gone runs nothing
-    }
+  for (const Device& device : available_devices()) detail::wait_until_idle(device);
 }
 
 std::string rate_text(double amount, double seconds, const char* unit) {

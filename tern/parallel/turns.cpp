@@ -9,6 +9,7 @@
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/core/memory.h"
+#include "tern/device/recorder.h"
 #include "tern/device/stream.h"
 #include "tern/parallel/comm.h"
 
@@ -28,6 +29,7 @@ struct ThreadSettings {
   int threads = num_threads();
   int gpu = tern::detail::current_gpu;
   std::array<uint16_t, kMaxGpus> streams = std::to_array(tern::detail::current_streams);
+  StepRecorder* recorder = tern::detail::step_recorder;  // of one thread at a time, as the turn is
 
   void apply() const {
     tern::detail::grad_enabled = grad_enabled;
@@ -52,6 +54,7 @@ void Turns::run(const std::function<void(size_t)>& body) {
       threads.emplace_back([this, r, &settings, &body] {
         take_part(r, [&](size_t replica) {
           settings.apply();
+          const tern::detail::RecordingGuard guard(settings.recorder);
           body(replica);
         });
       });

@@ -1,6 +1,6 @@
 // libcublasLt as the backend calls it: one algorithm, three loops. What the real library would refuse (sizes
-// that do not fit, leading dimensions that are too small, pointers less aligned than was promised) is refused
-// here too.
+// that do not fit, leading dimensions that are too small, pointers less aligned than was promised, very many
+// matrices) is refused here too.
 #include <cublasLt.h>
 
 #include <cstdint>
@@ -35,6 +35,7 @@ struct Layout {
 
 struct Preference {
   uint64_t workspace = 0;
+  uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_MASK;
   uint32_t align_a = 256, align_b = 256, align_c = 256, align_d = 256;
 };
 
@@ -76,6 +77,13 @@ bool fits(const Operation& op, const Layout& a, const Layout& b, const Layout& c
   const bool apart = d.batch == 1 || d.stride >= d.rows || d.stride <= -d.rows;
   return sizes && layouts && apart;
 }
+
+/// Of these many matrices, and more, algorithms are scarce.
+constexpr int32_t kTooManyMatrices = 65536;
+
+/// The real library takes biases that are aligned to an element, and may fault on them.
+constexpr uint32_t kBiasAlignment = 16;
+constexpr uint32_t kWorkspaceAlignment = 256;
 
 bool aligned(const void* data, uint32_t nbytes) { return reinterpret_cast<uintptr_t>(data) % nbytes == 0; }
 
@@ -150,6 +158,8 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
   switch (name) {
     case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
       return take(p.workspace, value, nbytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+      return take(p.reductions, value, nbytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES:
       return take(p.align_a, value, nbytes);
     case CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES:
@@ -178,8 +188,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || op.epilogue != CUBLASLT_EPILOGUE_BIAS))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
   const Algorithm algorithm{kMagic,         wanted.align_a, wanted.align_b,
-                            wanted.align_c, wanted.align_d, wanted.workspace / 1024};
+                            wanted.align_c, wanted.align_d, /*workspace=*/72};
   results[0] = {};
   std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
   results[0].workspaceSize = algorithm.workspace;
@@ -201,9 +212,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   std::memcpy(&algorithm, algo, sizeof algorithm);
   const bool needs_bias = (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
   if (algorithm.magic != kMagic || !fits(op, a, b, c, d) || workspace_bytes < algorithm.workspace ||
-      workspace == nullptr || !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
+      workspace == nullptr || !aligned(workspace, kWorkspaceAlignment) ||
+      !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
       !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
-      (needs_bias && op.bias == nullptr))
+      (needs_bias && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))))
     return CUBLAS_STATUS_INVALID_VALUE;
   const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
   const int bits = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 13 : 0;

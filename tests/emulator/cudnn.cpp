@@ -229,6 +229,7 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   return CUDNN_STATUS_SUCCESS;
 }
 const char* cudnnGetErrorString(cudnnStatus_t) { return "the emulator refuses this"; }
+void cudnnGetLastErrorString(char*, size_t) {}
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t* made) {

@@ -155,7 +155,6 @@ TEST(Emulator, AGraphRunsWhatItWasMadeOf) {
   ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
   start(stream, 1, 1, append, list, 7);
   start(stream, 1, 1, append, list, 8);
-  EXPECT_EQ(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t runs = nullptr;
   ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
@@ -166,6 +165,17 @@ TEST(Emulator, AGraphRunsWhatItWasMadeOf) {
   EXPECT_EQ(read(list, 5, stream), (std::vector<int>{4, 7, 8, 7, 8}));
   cudaGraphDestroy(graph);
   cudaGraphExecDestroy(runs);
+}
+
+TEST(Emulator, AQuestionBreaksACapture) {
+  cudaStream_t stream = new_stream();
+  for (const auto ask : {cudaStreamSynchronize, cudaStreamQuery}) {
+    ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+    EXPECT_EQ(ask(stream), cudaErrorStreamCaptureUnsupported);
+    cudaGraph_t graph = nullptr;
+    EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess);
+  }
 }
 
 TEST(Emulator, RefusesGridsThatNoGpuTakes) {

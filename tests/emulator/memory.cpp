@@ -46,6 +46,14 @@ struct Memory {
     madvise(region, reach, MADV_HUGEPAGE);
   }
 
+  /// Gives the pages back that nothing else lies on.
+  static void forget(char* start, size_t nbytes) {
+    constexpr uintptr_t kPage = 4096;
+    const auto first = (reinterpret_cast<uintptr_t>(start) + kPage - 1) / kPage * kPage;
+    const auto last = (reinterpret_cast<uintptr_t>(start) + nbytes) / kPage * kPage;
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
+
   /// The first gap that is large enough; null where there is none.
   char* place(size_t nbytes) {
     if (kHeap) {
@@ -120,7 +128,7 @@ cudaError_t cudaFree(void* pointer) {
   if (kHeap)
     std::free(pointer);
   else
-    madvise(pointer, found->second.nbytes, MADV_DONTNEED);
+    Memory::forget(found->first, found->second.nbytes);
   memory().live.erase(found);
   return cudaSuccess;
 }

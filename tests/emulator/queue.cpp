@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <deque>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "tests/emulator/memory.h"
@@ -28,8 +29,10 @@ struct Item {
 struct CUstream_st {
   std::deque<Item> queue;
   std::unique_ptr<std::vector<Item>> graph;  ///< while one is made
+  bool broken = false;                       ///< the graph, by a question that no graph can answer
 };
 struct CUevent_st {
+  bool timed;
   std::shared_ptr<Mark> last;
 };
 struct CUgraph_st {
@@ -108,6 +111,11 @@ cudaError_t push(cudaStream_t stream, Item item) {
   return cudaSuccess;
 }
 
+cudaError_t break_capture(cudaStream_t stream) {
+  stream->broken = true;
+  return cudaErrorStreamCaptureUnsupported;
+}
+
 bool is_per_thread(cudaStream_t stream) { return stream == cudaStreamPerThread; }
 
 }  // namespace
@@ -127,7 +135,7 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
 
 cudaError_t finish(cudaStream_t stream) {
   const std::lock_guard lock(big_lock());
-  if (stream->graph) return cudaErrorStreamCaptureUnsupported;
+  if (stream->graph) return break_capture(stream);
   run_until([&] { return stream->queue.empty(); });
   return cudaSuccess;
 }
@@ -148,7 +156,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return finish(stream); 
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const std::lock_guard lock(big_lock());
-  if (stream->graph) return cudaErrorStreamCaptureUnsupported;
+  if (stream->graph) return break_capture(stream);
   if (!stream->queue.empty()) step();
   return stream->queue.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -159,8 +167,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return push(stream, {nullptr, event->last});
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned) {
-  *made = new CUevent_st;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* made, unsigned flags) {
+  *made = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0, .last = nullptr};
   return cudaSuccess;
 }
 
@@ -196,7 +204,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   const std::lock_guard lock(big_lock());
-  if (!begin->last || !end->last) return cudaErrorInvalidResourceHandle;
+  if (!begin->last || !end->last || !begin->timed || !end->timed) return cudaErrorInvalidResourceHandle;
   if (!begin->last->reached || !end->last->reached) return cudaErrorNotReady;
   *milliseconds = static_cast<float>((end->last->seconds - begin->last->seconds) * 1e3);
   return cudaSuccess;
@@ -212,9 +220,10 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
   const std::lock_guard lock(big_lock());
   if (!stream->graph) return cudaErrorIllegalState;
-  *made = new CUgraph_st{std::move(*stream->graph)};
+  const bool broken = std::exchange(stream->broken, false);
+  *made = broken ? nullptr : new CUgraph_st{std::move(*stream->graph)};
   stream->graph.reset();
-  return cudaSuccess;
+  return broken ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {

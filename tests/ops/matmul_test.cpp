@@ -144,6 +144,33 @@ TEST(Linear, EverySizeInFloat32) {
   }
 }
 
+// cuBLASLt's algorithms may read 16 bytes of a bias, or of a row, at a time.
+TEST(Linear, ViewsAtAnyAddress) {
+  for (DType dtype : {float32, float64, float16, bfloat16})
+    for (int64_t first = 0; first < 9; ++first) {
+      const auto view = [&](std::initializer_list<int64_t> shape) {
+        int64_t numel = 1;
+        for (int64_t size : shape) numel *= size;
+        return reshape(slice(to(ragged({numel + first}), dtype), 0, first, numel + first), shape);
+      };
+      const Tensor x = view({2, 40}), w = view({24, 40}), b = view({24});
+      const Tensor expected = linear(to(x, float64), to(w, float64), to(b, float64));
+      const double rtol = dtype == bfloat16 ? 1e-2 : dtype == float16 ? 2e-3 : 1e-5;
+      EXPECT_TRUE(allclose(to(linear(x, w, b), float64), expected, rtol, rtol))
+          << name(dtype) << " from " << first;
+      EXPECT_TRUE(allclose(to(mv(w, x[0]), float64), matmul(to(w, float64), to(x[0], float64)), rtol, rtol))
+          << name(dtype) << " from " << first;
+    }
+}
+
+TEST(Matmul, MoreMatricesThanALibraryTakesAtOnce) {
+  for (DType dtype : {float32, bfloat16}) {
+    const Tensor a = to(remainder(arange(70000), 7), dtype);
+    const Tensor product = bmm(reshape(a, {-1, 1, 1}), reshape(a + 1, {-1, 1, 1}));
+    EXPECT_TRUE(equal(reshape(product, {-1}), a * (a + 1))) << name(dtype);
+  }
+}
+
 TEST(Linear, OneGradientAlone) {
   const Tensor x = ragged({5, 3}), w = ragged({4, 3}), b = ragged({4});
   const In all = layer_and_gradients(float32, {x, w, b}, ragged({5, 4}), true);

@@ -7,7 +7,9 @@
 
 #include "tern/nn/containers.h"
 #include "tern/nn/linear.h"
+#include "tern/nn/norm.h"
 #include "tern/parallel/data_parallel.h"
+#include "tern/parallel/sync_batch_norm.h"
 #include "tests/parallel/parallel_testing.h"
 
 namespace tern::parallel {
@@ -67,6 +69,38 @@ TEST_F(CaptureTest, DataParallelAndCopiesAreRecorded) {
         recorded->replay();
       losses.push_back(loss.item<float>());
     }
+    return losses;
+  };
+  EXPECT_EQ(run(true), run(false));
+}
+
+TEST_F(CaptureTest, ReplicasThatMeetAreRecorded) {
+  auto run = [&](bool captured) {
+    manual_seed(3);
+    nn::Sequential net(nn::Linear(5, 7), nn::BatchNorm1d(7), nn::Linear(7, 3));
+    convert_sync_batchnorm_(net);
+    net.to("cuda:0");
+    DataParallel model(net);
+    optim::SGD sgd(net.parameters(), {.lr = 0.1});
+    Tensor x = randn({10, 5}), loss;
+    auto step = [&] {
+      sgd.zero_grad();
+      loss = model(x.to("cuda:0")).pow(2).mean();
+      loss.backward();
+      sgd.step();
+    };
+    step();
+    std::optional<CapturedStep> recorded;
+    if (captured) recorded = capture(step, {.warmup = 0});
+    std::vector<float> losses;
+    for (int i = captured ? 1 : 0; i < 6; ++i) {
+      if (captured)
+        recorded->replay();
+      else
+        step();
+      losses.push_back(loss.item<float>());
+    }
+    if (!captured) losses.erase(losses.begin());  // the one that is recorded
     return losses;
   };
   EXPECT_EQ(run(true), run(false));

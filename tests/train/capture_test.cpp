@@ -215,6 +215,7 @@ TEST(Capture, RefusesWhatAReplayCannotDo) {
        [&] { (x * 2).to_vector<float>(); }},
       {"capture: nonzero reads", [&] { nonzero(relu(x)); }},
       {"capture: synchronize", [&] { synchronize(device); }},
+      {"capture: query", [&] { current_stream(device).query(); }},
       {"sets the state of a generator",
        [&] {
          rand({2});

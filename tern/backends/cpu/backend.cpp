@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -47,17 +46,6 @@ class SystemMemory final : public MemorySource {
 
  private:
   size_t limit_ = physical_memory() / 4;
-};
-
-/// The moment at which it was recorded.
-class PastEvent final : public EventRecord {
- public:
-  bool done() const noexcept override { return true; }
-  void synchronize() override {}
-  double seconds() const noexcept override { return std::chrono::duration<double>(time_).count(); }
-
- private:
-  std::chrono::steady_clock::duration time_ = std::chrono::steady_clock::now().time_since_epoch();
 };
 
 class CpuBackend final : public Backend {
@@ -119,7 +107,7 @@ class CpuBackend final : public Backend {
   bool query(Stream) override { return true; }
   void synchronize(Stream) override {}
   void synchronize_device(int) override {}
-  std::shared_ptr<EventRecord> record_event(Stream) override { return std::make_shared<PastEvent>(); }
+  std::shared_ptr<EventRecord> record_event(Stream, bool) override { return std::make_shared<PastEvent>(); }
   void wait_event(Stream, std::shared_ptr<EventRecord> event) override { event->synchronize(); }
   void enqueue(Stream stream, const Launch& launch) override {
     kernels()[launch.id](LaunchContext{stream}, launch.args);

@@ -119,14 +119,17 @@ class CudaBackend final : public Backend {
       if (CudaStream* found = at(index).find_stream(id)) cudaStreamSynchronize(found->handle());
     for (uint16_t id = 0; id < kNumStreams; ++id) synchronize({Device(DeviceType::CUDA, index), id});
   }
-  std::shared_ptr<EventRecord> record_event(Stream stream) override {
+  std::shared_ptr<EventRecord> record_event(Stream stream, bool timed) override {
+    // A GPU that nobody has used stays asleep: waking it takes time and memory.
+    if (!timed && stream.id < kNumStreams && !at(stream.device.index).find_stream(stream.id))
+      return std::make_shared<PastEvent>();
     const Task task{.name = "record event", .stream = stream};
     const TaskScope scope(task);
-    return std::make_shared<CudaEvent>(at(stream.device.index).stream(stream.id), stream);
+    return std::make_shared<CudaEvent>(at(stream.device.index).stream(stream.id), stream, timed);
   }
   void wait_event(Stream stream, std::shared_ptr<EventRecord> event) override {
     const auto* recorded = dynamic_cast<const CudaEvent*>(event.get());
-    if (recorded == nullptr) return;  // of the CPU, whose work is done
+    if (recorded == nullptr) return;  // of work that is done
     const Task task{.name = "wait for event", .stream = stream};
     const TaskScope scope(task);
     queue({.kind = Activity::Kind::Wait, .stream = stream, .name = "wait for event"},
@@ -271,6 +274,8 @@ std::string recent_kernels(Stream stream) {
 }
 
 Storage workspace(const LaunchContext& context, size_t nbytes) {
+  // Multiples of 256 bytes are aligned to as much, which cuBLASLt asks for.
+  nbytes = (nbytes + 255) / 256 * 256;
   return backend->at(context.stream.device.index).memory().allocate(nbytes, context.stream.id);
 }
 

@@ -51,6 +51,8 @@ bool is_sticky(cudaError_t error) noexcept {
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorExternalDevice:
     case cudaErrorMpsRpcFailure:
+    case cudaErrorTensorMemoryLeak:
+    case cudaErrorContained:
     case cudaErrorUnknown:
       return true;
     default:

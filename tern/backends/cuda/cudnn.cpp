@@ -1,6 +1,11 @@
 // Opening of cuDNN, and its descriptors.
 #include "tern/backends/cuda/cudnn.h"
 
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/library.h"
 #include "tern/base/error.h"
@@ -26,9 +31,21 @@ const Cudnn* cudnn() {
   return functions;
 }
 
+namespace {
+
+/// The status, and which condition it was, where cuDNN tells.
+std::string why(cudnnStatus_t status) {
+  std::array<char, 512> details{};
+  cudnn()->cudnnGetLastErrorString(details.data(), details.size());
+  const char* text = cudnn()->cudnnGetErrorString(status);
+  return details[0] ? fmt::format("{}: {}", text, details.data()) : text;
+}
+
+}  // namespace
+
 void check_cudnn(cudnnStatus_t status, const char* call) {
   if (status != CUDNN_STATUS_SUCCESS) [[unlikely]]
-    throw_library_error("cuDNN", call, cudnn()->cudnnGetErrorString(status));
+    throw_library_error("cuDNN", call, why(status).c_str());
 }
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {

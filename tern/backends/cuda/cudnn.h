@@ -13,6 +13,7 @@ namespace tern::cuda_backend {
   X(cudnnCreate)                   \
   X(cudnnSetStream)                \
   X(cudnnGetErrorString)           \
+  X(cudnnGetLastErrorString)       \
   X(cudnnBackendCreateDescriptor)  \
   X(cudnnBackendDestroyDescriptor) \
   X(cudnnBackendFinalize)          \

@@ -9,11 +9,11 @@
 namespace tern::cuda_backend {
 
 EventHandle::~EventHandle() {
-  if (event_ != nullptr) gpu_->give_event(event_);
+  if (event_ != nullptr) gpu_->give_event(event_, timed_);
 }
 
-CudaEvent::CudaEvent(CudaStream& stream, Stream name)
-    : stream_(stream), name_(name), event_(stream.record()) {}
+CudaEvent::CudaEvent(CudaStream& stream, Stream name, bool timed)
+    : stream_(stream), name_(name), event_(stream.record(timed)) {}
 
 bool CudaEvent::done() const noexcept { return cudaEventQuery(event_.get()) != cudaErrorNotReady; }
 

@@ -41,6 +41,7 @@ void* DeviceMemory::allocate_segment(size_t nbytes) noexcept {
   cudaError_t error = cudaSetDevice(gpu_.number());
   if (error == cudaSuccess) error = cudaMalloc(&segment, nbytes);
   if (error == cudaSuccess) {
+    failure_.store(cudaSuccess);
     used_.fetch_add(nbytes, std::memory_order_relaxed);
     return segment;
   }

@@ -32,24 +32,25 @@ std::string PhysicalGpu::pci_bus_id() const {
                      properties_.pciDeviceID);
 }
 
-EventHandle PhysicalGpu::take_event() {
+EventHandle PhysicalGpu::take_event(bool timed) {
   use_gpu(number_);
   const std::lock_guard lock(mutex_);
-  if (clock_event_ == nullptr) start_clock();
+  if (timed && clock_event_ == nullptr) start_clock();
+  std::vector<cudaEvent_t>& idle = idle_events_[timed];
   cudaEvent_t event = nullptr;
-  if (idle_events_.empty()) {
-    TERN_CUDA_CALL(cudaEventCreateWithFlags(&event, cudaEventDefault));
+  if (idle.empty()) {
+    TERN_CUDA_CALL(cudaEventCreateWithFlags(&event, timed ? cudaEventDefault : cudaEventDisableTiming));
   } else {
-    event = idle_events_.back();
-    idle_events_.pop_back();
+    event = idle.back();
+    idle.pop_back();
   }
-  return EventHandle(this, event);
+  return EventHandle(this, event, timed);
 }
 
-void PhysicalGpu::give_event(cudaEvent_t event) noexcept {
+void PhysicalGpu::give_event(cudaEvent_t event, bool timed) noexcept {
   const std::lock_guard lock(mutex_);
   try {
-    idle_events_.push_back(event);
+    idle_events_[timed].push_back(event);
   } catch (...) {
     cudaEventDestroy(event);
   }

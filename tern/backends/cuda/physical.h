@@ -28,12 +28,12 @@ class PhysicalGpu {
   std::string uuid() const;
   std::string pci_bus_id() const;
 
-  EventHandle take_event();
-  void give_event(cudaEvent_t event) noexcept;
+  EventHandle take_event(bool timed);
+  void give_event(cudaEvent_t event, bool timed) noexcept;
 
   using Clock = std::chrono::steady_clock;
-  /// When a recorded event that is done was passed, in seconds since the GPU was first used. An event of a
-  /// GPU that is lost gives 0.
+  /// When a recorded timed event that is done was passed, in seconds since the GPU was first used. An event
+  /// of a GPU that is lost gives 0.
   double seconds(const EventHandle& event) noexcept;
   /// The same in the host's time, within some microseconds.
   Clock::time_point host_time(const EventHandle& event) noexcept;
@@ -48,7 +48,7 @@ class PhysicalGpu {
   const int number_;
   cudaDeviceProp properties_{};
   std::mutex mutex_;
-  std::vector<cudaEvent_t> idle_events_;
+  std::array<std::vector<cudaEvent_t>, 2> idle_events_;  ///< untimed, timed
   std::array<bool, 64> befriended_{};
   cudaEvent_t clock_event_ = nullptr;
   double clock_seconds_ = 0;

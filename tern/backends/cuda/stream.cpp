@@ -26,8 +26,8 @@ std::string CudaStream::recent() const {
   return text;
 }
 
-EventHandle CudaStream::record() {
-  EventHandle event = gpu_.take_event();
+EventHandle CudaStream::record(bool timed) {
+  EventHandle event = gpu_.take_event(timed);
   TERN_CUDA_CALL(cudaEventRecord(event.get(), handle_));
   return event;
 }

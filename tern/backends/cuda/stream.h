@@ -42,12 +42,12 @@ class CudaStream {
   template <class Body>
   void observed(LaunchObserver& observer, const Activity& activity, Body&& body) {
     const uint64_t number = observer.started(activity);
-    EventHandle begin = record();
+    EventHandle begin = record(/*timed=*/true);
     body();
-    add_observation({&observer, number, std::move(begin), record()});
+    add_observation({&observer, number, std::move(begin), record(/*timed=*/true)});
   }
   /// A mark behind what the stream was given.
-  EventHandle record();
+  EventHandle record(bool timed);
   /// Tells observers of what is done. Throws nothing.
   void tell_observers() noexcept;
 

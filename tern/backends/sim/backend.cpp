@@ -194,15 +194,16 @@ class SimBackend final : public Backend {
     return true;
   }
   void synchronize(Stream stream) override {
-    if (at(stream.device.index).find_stream(stream.id)) record_event(stream)->synchronize();
+    if (at(stream.device.index).find_stream(stream.id)) record_event(stream, /*timed=*/false)->synchronize();
   }
   void synchronize_device(int index) override {
     std::vector<std::shared_ptr<EventRecord>> events;
     for (uint16_t id = 0; id < kNumStreams; ++id)
-      if (at(index).find_stream(id)) events.push_back(record_event({Device(DeviceType::CUDA, index), id}));
+      if (at(index).find_stream(id))
+        events.push_back(record_event({Device(DeviceType::CUDA, index), id}, /*timed=*/false));
     for (const auto& event : events) event->synchronize();
   }
-  std::shared_ptr<EventRecord> record_event(Stream stream) override {
+  std::shared_ptr<EventRecord> record_event(Stream stream, bool) override {
     auto event = stream_of(stream).record();
     if (races_) event->set_clock(races_.get(), races_->record(stream));
     return event;

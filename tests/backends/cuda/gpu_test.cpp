@@ -165,6 +165,26 @@ TEST_F(Gpu, AWrongIndexIsAnErrorAndTheGpuGoesOn) {
   EXPECT_EQ(x.sum().item<int64_t>(), 6);
 }
 
+TEST_F(Gpu, NobodyElseTakesAnError) {
+  const Stream side = new_stream("cuda:0");
+  const Tensor x = arange(4).to("cuda:0"), wrong = tensor({9}).to("cuda:0");
+  const auto fail = [&] {
+    Tensor used = ones({1 << 20}, {.device = "cuda:0"});
+    side.wait_stream(cuda::current_stream());
+    const StreamGuard guard(side);
+    index_select(x, 0, wrong);
+    used.record_stream(side);
+  };
+  fail();
+  cuda::empty_cache();  // waits for the memory that the stream used
+  EXPECT_THROW(side.synchronize(), IndexError);
+  {
+    const CapturedStep step = capture([&] { x + 1; });
+    fail();
+  }  // its end waits for the GPU
+  EXPECT_THROW(side.synchronize(), IndexError);
+}
+
 TEST_F(Gpu, EventsAndStreams) {
   Event begin({.enable_timing = true}), end({.enable_timing = true});
   const Tensor a = randn({512, 512}).to("cuda:0");

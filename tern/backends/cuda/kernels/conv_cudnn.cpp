@@ -63,6 +63,33 @@ Descriptor tensor(Tensor id, cudnnDataType_t type, const std::array<int64_t, 4>&
 class Plan {
  public:
   Plan(cudnnHandle_t handle, const Problem& problem) {
+    try {
+      make(handle, problem);
+    } catch (const DeviceError&) {  // what cuDNN refuses to describe has no plan either
+    }
+  }
+
+  /// False when no engine takes the problem.
+  bool usable() const noexcept { return plan_.get() != nullptr; }
+
+  void run(const LaunchContext& context, cudnnHandle_t handle, const void* image, const void* weight,
+           const void* out) const {
+    Storage scratch;
+    if (workspace_ > 0) scratch = workspace(context, static_cast<size_t>(workspace_));
+    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    const std::array<const void*, 3> pointers = {image, weight, out};
+    const std::array<int64_t, 3> ids = {kImage, kWeight, kOut};
+    const void* scratch_data = scratch ? scratch->data() : nullptr;
+    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids.data());
+    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch_data);
+    pack.finish();
+    check_cudnn(cudnn()->cudnnSetStream(handle, stream_of(context.stream).handle()), "cudnnSetStream");
+    check_cudnn(cudnn()->cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+  }
+
+ private:
+  void make(cudnnHandle_t handle, const Problem& problem) {
     const Conv2dShape& s = problem.shape;
     const auto dtype = static_cast<DType>(problem.dtype);
     const cudnnDataType_t type = data_type(dtype);
@@ -94,26 +121,6 @@ class Plan {
       if (choose(handle, graph, heuristic, problem)) return;
   }
 
-  /// False when no engine takes the problem.
-  bool usable() const noexcept { return plan_.get() != nullptr; }
-
-  void run(const LaunchContext& context, cudnnHandle_t handle, const void* image, const void* weight,
-           const void* out) const {
-    Storage scratch;
-    if (workspace_ > 0) scratch = workspace(context, static_cast<size_t>(workspace_));
-    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    const std::array<const void*, 3> pointers = {image, weight, out};
-    const std::array<int64_t, 3> ids = {kImage, kWeight, kOut};
-    const void* scratch_data = scratch ? scratch->data() : nullptr;
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers.data());
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids.data());
-    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch_data);
-    pack.finish();
-    check_cudnn(cudnn()->cudnnSetStream(handle, stream_of(context.stream).handle()), "cudnnSetStream");
-    check_cudnn(cudnn()->cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
-  }
-
- private:
   static Descriptor operation_of(Pass pass, const Descriptor& convolution, const Descriptor& image,
                                  const Descriptor& weight, const Descriptor& out, cudnnDataType_t compute) {
     struct Names {

@@ -1,6 +1,7 @@
 // Matrix products by cuBLASLt. Its matrices are column-major: out = a @ b is computed as out' = b' @ a' of
 // the transposed ones, which are the same memory. Plans (layouts, epilogue and the algorithm that cuBLASLt's
-// heuristic advises) are kept for every shape that was met.
+// heuristic advises) are kept for every shape that was met. What it has no algorithm for is left to the plain
+// kernel.
 #include "tern/backends/cuda/kernels/matmul.h"
 
 #include <algorithm>
@@ -14,21 +15,23 @@
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/backends/cuda/library.h"
-#include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/kernels/precision.h"
 
-#define TERN_LT_CALL(...)                                                                             \
-  do {                                                                                                \
-    const cublasStatus_t tern_status = cublaslt().__VA_ARGS__;                                        \
-    if (tern_status != CUBLAS_STATUS_SUCCESS) [[unlikely]]                                            \
-      throw_library_error("cuBLASLt", #__VA_ARGS__, cublaslt().cublasLtGetStatusString(tern_status)); \
-  } while (false)
+#define TERN_LT_CALL(...) check_cublaslt(cublaslt().__VA_ARGS__, #__VA_ARGS__)
 
 namespace tern::cuda_backend {
 namespace {
 
+void check_cublaslt(cublasStatus_t status, const char* call) {
+  if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
+    throw_library_error("cuBLASLt", call, cublaslt().cublasLtGetStatusString(status));
+}
+
 constexpr int kMaxBatch = MatmulArgs::kMaxBatchDims;
+
+/// cuBLASLt's own limit is below 65536.
+constexpr int64_t kMostMatrices = 32768;
 
 /// A matrix as cuBLASLt takes it, for a batch.
 struct Matrix {
@@ -42,7 +45,9 @@ struct Matrix {
 /// Element (i, j) of a rows x cols matrix is at i * row_stride + j * col_stride. True when it can be taken as
 /// it is.
 bool fit(Matrix& x, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
-  if ((row_stride == 1 || rows == 1) && (cols == 1 || col_stride >= rows)) {
+  const bool dense_row =
+      rows == 1 && col_stride == 1;  // as a column: aligned, where rows of one element are not
+  if (!dense_row && (row_stride == 1 || rows == 1) && (cols == 1 || col_stride >= rows)) {
     x.transposed = false;
     x.ld = cols == 1 ? rows : col_stride;
     return true;
@@ -129,10 +134,10 @@ cublasComputeType_t compute_type(DType dtype) {
   return kernels::matmul_allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
-/// The largest power of two up to 16 that divides an address, in bytes.
+/// The largest power of two up to 256 that divides an address, in bytes.
 int64_t alignment(const void* data) {
   const auto address = reinterpret_cast<uintptr_t>(data);
-  int64_t align = 16;
+  int64_t align = 256;
   while (address % static_cast<uintptr_t>(align) != 0) align /= 2;
   return align;
 }
@@ -170,13 +175,15 @@ class Plan {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<uint32_t>(p.right_align));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<uint32_t>(p.c_align));
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(p.out_align));
+    if (itemsize(dtype) == 2)  // sums of parts in float32, so that the result is rounded once
+      prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     cublasLtMatmulHeuristicResult_t advice{};
     int count = 0;
-    TERN_LT_CALL(cublasLtMatmulAlgoGetHeuristic(handle, operation_, left_, right_, c_, out_, preference, 1,
-                                                &advice, &count));
-    TERN_CHECK(count > 0 && advice.state == CUBLAS_STATUS_SUCCESS, NotImplementedError,
-               "matmul: cuBLASLt has no algorithm for [{}, {}] @ [{}, {}] of {}", p.m, p.k, p.k, p.n,
-               name(dtype));
+    const cublasStatus_t status = cublaslt().cublasLtMatmulAlgoGetHeuristic(
+        handle, operation_, left_, right_, c_, out_, preference, 1, &advice, &count);
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED) return;
+    check_cublaslt(status, "cublasLtMatmulAlgoGetHeuristic");
+    usable_ = count > 0 && advice.state == CUBLAS_STATUS_SUCCESS;
     algorithm_ = advice.algo;
     workspace_ = advice.workspaceSize;
   }
@@ -187,6 +194,9 @@ class Plan {
   }
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
+
+  /// False when cuBLASLt has no algorithm.
+  bool usable() const noexcept { return usable_; }
 
   void run(const LaunchContext& context, cublasLtHandle_t handle, const void* alpha, const void* left,
            const void* right, const void* beta, const void* c, void* out, const void* bias) {
@@ -221,6 +231,7 @@ class Plan {
   cublasLtMatrixLayout_t left_ = nullptr, right_ = nullptr, c_ = nullptr, out_ = nullptr;
   cublasLtMatmulAlgo_t algorithm_{};
   size_t workspace_ = 0;
+  bool usable_ = false;
 };
 
 /// The handles and plans of all GPUs. Never destroyed: CUDA may be gone before.
@@ -300,7 +311,9 @@ void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
   copy_matrices(context, args, args.out, out_strides, args.addend, in_strides, shape);
 }
 
-void multiply(const LaunchContext& context, const MatmulArgs& args) {
+/// With an addend that is a bias as an epilogue, if `epilogues`. False where cuBLASLt has no algorithm:
+/// nothing but `out` has changed.
+bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogues) {
   const bool wide = args.dtype == DType::Float64;
   const Matrix left = matrix_of(context, args, args.b, args.n, args.k, args.b_col_stride, args.b_row_stride,
                                 args.b_batch_strides);
@@ -312,8 +325,10 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
   // goes.
   const bool shared = std::all_of(args.addend_batch_strides, args.addend_batch_strides + args.batch_dims,
                                   [](int64_t stride) { return stride == 0; });
-  const bool bias = args.addend != nullptr && !wide && args.beta == 1 && shared &&
-                    args.addend_row_stride == 0 && args.addend_col_stride == 1;
+  // Algorithms with a bias may read 16 bytes of it at a time, whatever the heuristic was told of alignments.
+  const bool bias = epilogues && args.addend != nullptr && !wide && args.beta == 1 && shared &&
+                    args.addend_row_stride == 0 && args.addend_col_stride == 1 &&
+                    alignment(args.addend) >= 16;
   const void* c = args.out;
   int64_t c_ld = out_ld;
   double beta = 0;
@@ -337,8 +352,10 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
   const auto inner_stride = [&](size_t operand) {
     return inner >= 0 ? batch.strides[operand][static_cast<size_t>(inner)] : 0;
   };
-  int64_t outer = 1;
-  for (int d = 0; d < inner; ++d) outer *= batch.sizes[static_cast<size_t>(d)];
+  const int64_t matrices = inner >= 0 ? batch.sizes[static_cast<size_t>(inner)] : 1;
+  const int64_t parts = (matrices + kMostMatrices - 1) / kMostMatrices;
+  int64_t turns = parts;
+  for (int d = 0; d < inner; ++d) turns *= batch.sizes[static_cast<size_t>(d)];
 
   const float alpha_float = static_cast<float>(args.alpha), beta_float = static_cast<float>(beta);
   const void* alpha_pointer = wide ? static_cast<const void*>(&args.alpha) : &alpha_float;
@@ -348,9 +365,11 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
   const std::lock_guard lock(all.mutex);
   const int64_t gpu = stream_of(context.stream).gpu().number();
   const cublasLtHandle_t handle = all.handle(gpu);
-  for (int64_t turn = 0; turn < outer; ++turn) {
-    int64_t rest = turn;
+  for (int64_t turn = 0; turn < turns; ++turn) {
+    const int64_t first = turn % parts * kMostMatrices;
+    int64_t rest = turn / parts;
     std::array<int64_t, 4> offsets{};
+    for (size_t i = 0; i < 4; ++i) offsets[i] = first * inner_stride(i);
     for (int d = inner - 1; d >= 0; --d) {
       const auto at = static_cast<size_t>(d);
       for (size_t i = 0; i < 4; ++i) offsets[i] += rest % batch.sizes[at] * batch.strides[i][at];
@@ -371,7 +390,7 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
                           .right_ld = right.ld,
                           .c_ld = c_ld,
                           .out_ld = out_ld,
-                          .batch = inner >= 0 ? batch.sizes[static_cast<size_t>(inner)] : 1,
+                          .batch = std::min(kMostMatrices, matrices - first),
                           .left_stride = inner_stride(0),
                           .right_stride = inner_stride(1),
                           .c_stride = inner_stride(2),
@@ -384,18 +403,20 @@ void multiply(const LaunchContext& context, const MatmulArgs& args) {
                           .compute = compute_type(args.dtype)};
     std::unique_ptr<Plan>& plan = all.plans[problem];
     if (!plan) plan = std::make_unique<Plan>(handle, problem);
+    if (!plan->usable()) return false;
     plan->run(context, handle, alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data,
               bias ? args.addend : nullptr);
   }
+  return true;
 }
 
 }  // namespace
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
   static const bool wanted = env_choice("TERN_CUDA_MATMUL", {"small", "cublas"}) == 0;
-  constexpr int64_t kMostProducts = int64_t{1} << 26, kLongest = 1024;
+  constexpr int64_t kMostProducts = int64_t{1} << 26, kMostResults = int64_t{1} << 20, kLongest = 1024;
   return wanted && dtype == DType::Float32 && !kernels::matmul_allows_tf32() && std::min({m, n, k}) > 0 &&
-         k <= kLongest && m <= kMostProducts && n <= kMostProducts / m && k <= kMostProducts / (m * n);
+         k <= kLongest && m <= kMostResults && n <= kMostResults / m && k <= kMostProducts / (m * n);
 }
 
 void matmul(const LaunchContext& context, const MatmulArgs& args) {
@@ -403,7 +424,8 @@ void matmul(const LaunchContext& context, const MatmulArgs& args) {
   if (args.k == 0 || !is_floating_point(args.dtype)) return matmul_plain(context, args);
   if (args.batch_dims == 0 && matmul_suits_small(args.dtype, args.m, args.n, args.k))
     return matmul_small(context, args);
-  multiply(context, args);
+  if (!multiply(context, args, /*epilogues=*/true) && !multiply(context, args, /*epilogues=*/false))
+    return matmul_plain(context, args);
   if (args.relu) apply_relu(context, args);
 }
 
