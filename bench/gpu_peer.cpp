@@ -1,11 +1,12 @@
 // The cases of the comparison on a GPU, in Tern. The same cases are in torch_gpu_peer.py, those of the bare
 // machine in gpu_bare.cu; bench/gpu_compare.py drives them. Usage: gpu_peer [--small], or gpu_peer soak STEPS
-// [--small].
+// [--captured].
 #include <tern/tern.h>
 
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <optional>
 
 #include "peer.h"
 #include "tern/kernels/list.h"
@@ -211,24 +212,39 @@ long long resident_bytes() {
 }
 
 void print_memory(int64_t step, double loss) {
-  std::printf("{\"step\":%lld,\"loss\":%.6g,\"allocated\":%llu,\"reserved\":%llu,\"resident\":%lld}\n",
-              static_cast<long long>(step), loss,
-              static_cast<unsigned long long>(cuda::memory_allocated(kGpu)),
-              static_cast<unsigned long long>(cuda::memory_reserved(kGpu)), resident_bytes());
+  std::printf(
+      "{\"step\":%lld,\"loss\":%.6g,\"allocated\":%llu,\"reserved\":%llu,\"free\":%llu,\"resident\":%lld}\n",
+      static_cast<long long>(step), loss, static_cast<unsigned long long>(cuda::memory_allocated(kGpu)),
+      static_cast<unsigned long long>(cuda::memory_reserved(kGpu)),
+      static_cast<unsigned long long>(cuda::mem_get_info(kGpu).first), resident_bytes());
   std::fflush(stdout);
 }
 
 /// Trains LeNet on batches that come from the host, and prints how much memory is in use ten times.
-void soak(int64_t steps) {
+void soak(int64_t steps, bool by_capture) {
   nn::LeNet net;
   net.to(kGpu);
   optim::SGD optimizer(net.parameters(), {.lr = 0.01, .momentum = 0.9});
   const Tensor x = randn({64, 1, 28, 28}), y = randint(0, 10, {64});
-  for (int64_t step = 1; step <= steps; ++step) {
+  Tensor loss, x_there = x.to(kGpu), y_there = y.to(kGpu);
+  const auto train = [&] {
     optimizer.zero_grad();
-    const Tensor loss = nn::cross_entropy(net(x.to(kGpu)), y.to(kGpu));
+    loss = nn::cross_entropy(net(x_there), y_there);
     loss.backward();
     optimizer.step();
+  };
+  std::optional<CapturedStep> recorded;
+  if (by_capture) recorded = capture(train);
+  for (int64_t step = 1; step <= steps; ++step) {
+    if (recorded) {
+      x_there.copy_(x);
+      y_there.copy_(y);
+      recorded->replay();
+    } else {
+      x_there = x.to(kGpu);
+      y_there = y.to(kGpu);
+      train();
+    }
     if (step % std::max<int64_t>(1, steps / 10) == 0) print_memory(step, loss.item<double>());
   }
 }
@@ -239,7 +255,7 @@ int main(int argc, char** argv) try {
   for (int i = 1; i < argc; ++i) small = small || std::strcmp(argv[i], "--small") == 0;
   manual_seed(0);
   if (argc > 2 && std::strcmp(argv[1], "soak") == 0) {
-    soak(std::stoll(argv[2]));
+    soak(std::stoll(argv[2]), /*by_capture=*/argc > 3 && std::strcmp(argv[3], "--captured") == 0);
     return 0;
   }
   const std::string name = "Tern on " + cuda::get_device_name(kGpu);

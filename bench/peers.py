@@ -13,13 +13,13 @@ class PeerError(Exception):
 
 
 class Peer:
-    """A process that times one case when asked. It is started with the first question, and again after it ended or was silent
-    for `timeout` seconds."""
+    """A process that times one case when asked. It is started again for the next question after it ended, was silent for `timeout`
+    seconds, or answered with an error, since some errors of a GPU are for good. `remark` is what it said beside its last figure."""
 
     def __init__(self, name, command, env=None, timeout=600, log=None):
         self.name, self.command, self.timeout = name, [str(part) for part in command], timeout
         self.env, self.log = {**os.environ, **(env or {})}, log
-        self.process, self.pending = None, b""
+        self.process, self.pending, self.remark = None, b"", ""
         self.version = self._start()
 
     def _start(self):
@@ -62,9 +62,11 @@ class Peer:
             self.kill()
             raise PeerError(f"{self.name}, case {case}: the process ended") from None
         answer = self._line(self.timeout)
+        figure, _, self.remark = answer.partition(" # ")
         try:
-            return float(answer)
+            return float(figure)
         except ValueError:
+            self.kill()
             raise PeerError(f"{self.name}, case {case}: {answer or 'the process ended, or was silent for too long'}") from None
 
     def kill(self):

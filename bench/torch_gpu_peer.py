@@ -1,5 +1,6 @@
 """The cases of the comparison on a GPU, in PyTorch. The same cases are in gpu_peer.cpp; bench/gpu_compare.py drives both.
-Usage: torch_gpu_peer.py [--device cuda:0] [--compiled] [--small]; --compiled: training steps by torch.compile(mode="reduce-overhead")."""
+Usage: torch_gpu_peer.py [--device cuda:0] [--compiled] [--small]; --compiled: training steps by torch.compile, loss and gradient with
+mode="reduce-overhead" (CUDA graphs). No input of a case without a training step requires a gradient."""
 
 import argparse
 import sys
@@ -31,28 +32,25 @@ def large():
 
 def on_large(op):
     x = large()
-
-    def step():
-        with torch.no_grad():
-            op(x)
-
-    return step
+    return lambda: op(x)
 
 
 def training_step(net, make_optimizer, x, y):
     net.to(device)
     optimizer = make_optimizer(net.parameters())
     x, y = x.to(device), y.to(device)
-    loss = lambda a, b: F.cross_entropy(net(a), b)
+    loss, update = lambda a, b: F.cross_entropy(net(a), b), lambda: optimizer.step()
     if options.compiled:
-        loss = torch.compile(loss, mode="reduce-overhead")
+        # Without a reset the second net would be taken for the first one with another batch, and compiled for any.
+        torch._dynamo.reset()
+        loss, update = torch.compile(loss, mode="reduce-overhead", dynamic=False), torch.compile(update, dynamic=False)
 
     def step():
         if options.compiled:
             torch.compiler.cudagraph_mark_step_begin()
         optimizer.zero_grad()
         loss(x, y).backward()
-        optimizer.step()
+        update()
 
     if options.compiled:  # kernels are compiled and graphs recorded in the first steps
         for _ in range(12):
@@ -74,12 +72,7 @@ def matmul_of(n, dtype, precision):
     n = n // 32 if options.small else n
     a, b = (torch.randn(n, n, device=device).to(dtype) for _ in range(2))
     torch.set_float32_matmul_precision(precision)
-
-    def step():
-        with torch.no_grad():
-            a @ b
-
-    return step
+    return lambda: a @ b
 
 
 def products(read_each):
@@ -87,15 +80,13 @@ def products(read_each):
     a = torch.randn(100, 100, device=device)
 
     def each():
-        with torch.no_grad():
-            return sum(torch.norm(a @ a).item() for _ in range(1000))
+        return sum(torch.norm(a @ a).item() for _ in range(1000))
 
     def kept():
-        with torch.no_grad():
-            total = torch.zeros((), device=device)
-            for _ in range(1000):
-                total += torch.norm(a @ a)
-            return total.item()
+        total = torch.zeros((), device=device)
+        for _ in range(1000):
+            total += torch.norm(a @ a)
+        return total.item()
 
     return each if read_each else kept
 
@@ -146,6 +137,12 @@ CASES = {
 }
 
 
+def remark():
+    """Says so where torch.compile has left CUDA graphs out."""
+    skips = torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] if options.compiled else 0
+    return f" # CUDA graphs left out {skips} times" if skips else ""
+
+
 def main():
     torch.manual_seed(0)
     # As Tern's: float32 is float32 in convolutions too, where PyTorch by itself would take TF32.
@@ -163,8 +160,10 @@ def main():
                 step = None
                 if device.type == "cuda":
                     torch.cuda.empty_cache()
+                if options.compiled:
+                    torch._dynamo.utils.counters.clear()
                 current, step = name, CASES[name]()
-            print(time_step(step, float(seconds), wait), flush=True)
+            print(f"{time_step(step, float(seconds), wait)}{remark()}", flush=True)
         except Exception as error:  # one case must not end the others
             current = None
             print(f"error: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}", flush=True)

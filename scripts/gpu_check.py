@@ -1,24 +1,37 @@
 #!/usr/bin/env python3
-"""Runs Tern's tests and benchmarks on this machine's GPU and writes what came of it: gpu-results.md and gpu-results.json, in docs/
-of a checkout, or in --output from a bundle (`make gpu-bundle`). The stages run in the order in which they matter; one that crashes,
-hangs or runs out of time stops no other, and the report is written anew after each.
+"""Runs Tern's tests and benchmarks on this machine's GPU and writes what came of it: gpu-results.md and gpu-results.json, bench.json,
+and logs.tgz. The stages run in the order in which they matter; one that crashes, hangs or runs out of time stops no other, and all
+files are written anew after each and its parts.
 
-Exit code: 0 all passed, 1 something failed, 2 wrong use, 3 there is no GPU.
+Exit code: 0 all passed, 1 something failed or was cut short, 2 wrong use, 3 there is no GPU.
 """
 
 import argparse
 import json
 import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 from gpucheck import report, run, stages  # noqa: E402
 
+BEGIN = time.monotonic()
 NO_GPU = 3
+EPILOG = """where a command may take ten minutes, three are enough, and their reports become one:
+  ./gpu-check --skip bench,sanitizer --budget 560 --output first     (estimated: 480 s on an H100)
+  ./gpu-check --only bench --budget 560 --output second              (330 s)
+  ./gpu-check --only sanitizer --budget 560 --output third           (400 s)
+  scripts/gpu_check.py --join */gpu-results.json
+
+stages:
+"""
 
 
 def say(text):
@@ -27,7 +40,7 @@ def say(text):
 
 def build(options):
     """Builds what a checkout lacks."""
-    folder = pathlib.Path(options.build or ROOT / "build")
+    folder = pathlib.Path(options.build)
     if (ROOT / "bundle.json").exists() or options.no_build:
         return
     missing = [name for name in ("tern", "gpu_peer", "operator_tool", "test_backends_cuda", *(f"test_{room}" for room in stages.ROOMS))
@@ -52,18 +65,23 @@ def why_no_gpu(check):
     return " ".join([check.facts["doctor"], *(each["found"] for each in findings[:3])]).strip()
 
 
-def run_stage(stage, check, remaining):
-    """The stage's result. It may take its own limit, and half of what is left, so that others have time too."""
-    limit = min(stage.limit_s, max(30.0, remaining * 0.5))
-    for log in check.logs.glob(f"{stage.name}-*.log"):
-        log.unlink()
-    begin = time.monotonic()
-    check.end = begin + min(limit, remaining)
+def run_stage(stage, check, remaining, is_last):
+    """Gives the stage's result after each part, the last time whole. It may take its own limit, and half of what is left, so that
+    stages to come have time too."""
+    begin, parts = time.monotonic(), []
+    check.end = begin + min(stage.limit_s, remaining if is_last else max(30.0, remaining * 0.5), remaining)
+    check.hold_context(stage.name != "bench")
+
+    def result():
+        return {"name": stage.name, "what": stage.what, "status": report.status_of(parts), "seconds": time.monotonic() - begin, "parts": parts}
+
     try:
-        parts = stage.run(check)
+        for each in stage.run(check):
+            parts.append(each)
+            yield result()
     except Exception as error:  # a fault of this script costs no other stage
-        parts = [run.part(stage.name, "failed", reason=f"{type(error).__name__}: {error}")]
-    return {"name": stage.name, "what": stage.what, "status": report.status_of(parts), "seconds": time.monotonic() - begin, "parts": parts}
+        parts.append(run.part(stage.name, "failed", reason=f"{type(error).__name__}: {error}"))
+    yield result()
 
 
 def left_out(stage, reason):
@@ -79,26 +97,37 @@ def print_stage(result):
             say(f"        {fault['test']}: {' '.join(fault['text'].split())[:240]}")
 
 
+def write(made, check, options):
+    """The report, and the logs in one file."""
+    made["finished"] = report.finished()
+    report.write(made, options.results)
+    check.output.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(check.output / "logs.tgz.part", "w:gz", compresslevel=5) as file:
+        file.add(check.logs, arcname="logs")
+    os.replace(check.output / "logs.tgz.part", check.output / "logs.tgz")
+
+
 def check_all(check, options, names):
-    begin = time.monotonic()
     made = {"simulated": check.simulated, "facts": check.facts, "figures": check.figures, "stages": []}
-    folder = options.results
+    last = [stage for stage in stages.STAGES if stage.name in names][-1]
     for stage in stages.STAGES:
-        remaining = (options.budget or 1e9) - (time.monotonic() - begin)
+        remaining = (options.budget or 1e9) - (time.monotonic() - BEGIN)
         if stage.name not in names:
             made["stages"].append(left_out(stage, "not asked for"))
             continue
         if remaining < 5:
             made["stages"].append(left_out(stage, f"out of time (--budget {options.budget:.0f})"))
             continue
-        result = run_stage(stage, check, remaining)
-        made["stages"].append(result)
-        made["finished"] = report.finished()
+        before = made["stages"]
+        for result in run_stage(stage, check, remaining, stage is last):
+            made["stages"] = [*before, result]
+            write(made, check, options)
         print_stage(result)
-        report.write(made, folder)
-    made["finished"] = report.finished()
-    report.write(made, folder)
-    say(f"gpu-check: {folder}/gpu-results.md; logs in {check.logs}")
+    check.hold_context(False)
+    write(made, check, options)
+    for row in check.figures.get("bench", {}).get("rows", []):
+        say(report.gpu_compare.text_of(row))
+    say(f"gpu-check: {options.results}/gpu-results.md; logs in {check.output}/logs.tgz")
     return made
 
 
@@ -112,14 +141,15 @@ def join_reports(files, folder):
 
 def main():
     names = [stage.name for stage in stages.STAGES]
-    epilog = "stages:\n" + "\n".join(f"  {stage.name:12} {stage.what}" for stage in stages.STAGES)
+    epilog = EPILOG + "\n".join(f"  {stage.name:12} {stage.what}" for stage in stages.STAGES)
     parser = argparse.ArgumentParser(description=__doc__, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
     in_bundle = (ROOT / "bundle.json").exists()
-    parser.add_argument("--budget", type=float, default=0, metavar="SECONDS", help="end by then; a stage takes at most half of what is left")
+    parser.add_argument("--budget", type=float, default=0, metavar="SECONDS", help="end by then; a stage takes at most half of what is left while others follow")
     parser.add_argument("--only", default="", metavar="STAGES", help="these stages, separated by commas")
     parser.add_argument("--skip", default="", metavar="STAGES", help="all but these")
     parser.add_argument("--cases", default="", help="of the benchmarks those whose name contains one of these texts")
-    parser.add_argument("--output", default="", help="where results and logs go [out/gpu-check; in a bundle gpu-check-results in this folder]")
+    parser.add_argument("--output", default="", help="the folder for all files [in a bundle gpu-check-results in this folder; else the "
+                                                         "report goes to docs/, the rest to out/gpu-check]")
     parser.add_argument("--python", default="", help="a Python that imports a torch with CUDA [this one]")
     parser.add_argument("--mnist", default="", help="a folder with MNIST's files [the bundle's; else generated digits]")
     parser.add_argument("--jobs", type=int, default=0, help="test programs at a time [a fourth of the cores, at most 4]")
@@ -134,29 +164,47 @@ def main():
     skipped = set(filter(None, options.skip.split(",")))
     if unknown := sorted((chosen | skipped) - set(names)):
         parser.error(f"there is no stage {', '.join(unknown)}; there are {', '.join(names)}")
-    if not options.output:
-        options.output = "gpu-check-results" if in_bundle else str(ROOT / "out" / ("gpu-check-simulated" if options.simulate else "gpu-check"))
-    options.results = pathlib.Path(options.output if in_bundle or options.simulate else ROOT / "docs")
+    options.results = pathlib.Path(options.output or ("gpu-check-results" if in_bundle else ROOT / "out/gpu-check-simulated" if options.simulate else
+                                                      ROOT / "docs"))
+    options.output = ROOT / "out/gpu-check" if options.results == ROOT / "docs" else options.results
     if options.join:
         join_reports(options.join, options.results)
         return 0
 
+    options.build = ROOT if in_bundle else options.build or ROOT / "build"
     if not options.have_gpu:
         build(options)
+    program = pathlib.Path(options.build, "bin/tern")
+    if not program.exists():
+        sys.exit(f"gpu-check: {program} is not there: {'the bundle is not whole' if in_bundle else 'build first (make build)'}")
+    options.work = tempfile.mkdtemp(prefix="gpu-check-")
+    try:
+        return checked(options, (chosen - skipped) | {"facts"})
+    finally:
+        shutil.rmtree(options.work, ignore_errors=True)
+
+
+def checked(options, names):
+    """The exit code."""
     check = stages.Check(ROOT, options)
-    if not (check.bin / "tern").exists():
-        sys.exit(f"gpu-check: {check.bin / 'tern'} is not there: build first (make gpu-bundle, or make build)")
     stages.gather_facts(check)
     if reason := why_no_gpu(check):
         print(f"gpu-check: no GPU: {reason}", file=sys.stderr)
         return NO_GPU
     if options.have_gpu:
         return 0
-    made = check_all(check, options, (chosen - skipped) | {"facts"})
-    return 1 if any(stage["status"] == "failed" for stage in made["stages"]) else 0
+    made = check_all(check, options, names)
+    return 1 if any(stage["status"] in ("failed", "incomplete") for stage in made["stages"]) else 0
+
+
+def terminated(*_):
+    """Leaves no program running where the check itself is ended from outside."""
+    run.stop_all()
+    os._exit(128 + signal.SIGTERM)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, terminated)
     try:
         sys.exit(main())
     except subprocess.CalledProcessError as error:

@@ -9,8 +9,9 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 import gpu_compare  # noqa: E402
+from peers import processor  # noqa: E402, F401
 
-MARKS = {"passed": "passed", "failed": "**failed**", "skipped": "skipped"}
+MARKS = {"passed": "passed", "failed": "**failed**", "incomplete": "**incomplete**", "skipped": "skipped"}
 
 
 def without_folders(value):
@@ -27,7 +28,7 @@ def without_folders(value):
 
 def status_of(parts):
     statuses = {each["status"] for each in parts}
-    return "failed" if "failed" in statuses else "passed" if "passed" in statuses else "skipped"
+    return next((each for each in ("failed", "incomplete", "passed") if each in statuses), "skipped")
 
 
 def counts_of(parts):
@@ -49,6 +50,8 @@ def machine_lines(facts):
     torch = facts.get("torch")
     lines.append(f"- CUDA: the driver's {facts.get('cuda_of_driver')}, toolkit {facts.get('toolkit')}; "
                  + (f"PyTorch {torch['version']} with CUDA {torch.get('cuda')} and cuDNN {torch.get('cudnn')}" if torch else "no PyTorch"))
+    for side, found in (facts.get("libraries") or {}).items():
+        lines.append(f"- {side} uses {', '.join(f'{name} {version}' for name, version in found.items())}")
     lines.append(f"- {facts.get('processor')}, {facts.get('cores')} cores, {facts.get('memory_bytes', 0) / (1 << 30):.0f} GiB; {facts.get('system')}")
     lines.append(f"- {facts.get('tern')}, {facts.get('commit')}")
     return lines
@@ -61,10 +64,12 @@ def figures_lines(figures):
                   f"| loss of the first step | {lenet['first_loss_cpu']:.6f} | {lenet['first_loss_gpu']:.6f} |",
                   f"| right at the end | {lenet['accuracy_cpu']:.2%} | {lenet['accuracy_gpu']:.2%} |",
                   f"| the whole program | {lenet['seconds_cpu']:.1f} s | {lenet['seconds_gpu']:.1f} s |"]
-    if soak := figures.get("soak"):
-        lines += ["", f"Memory of a training over {soak['steps']} steps, after the first tenth and at the end: in tensors "
-                      f"{soak['first']['allocated']} and {soak['last']['allocated']} bytes, reserved {soak['first']['reserved']} and "
-                      f"{soak['last']['reserved']}, of the process on the host {soak['first']['resident']} and {soak['last']['resident']}."]
+    for name, what in (("soak", "training"), ("soak_captured", "captured training")):
+        if soak := figures.get(name):
+            first, last = soak["first"], soak["last"]
+            lines += ["", f"Memory of a {what} over {soak['steps']} steps, after the first tenth and at the end: in tensors {first['allocated']} "
+                          f"and {last['allocated']} bytes, reserved {first['reserved']} and {last['reserved']}, free on the GPU {first['free']} "
+                          f"and {last['free']}, of the process on the host {first['resident']} and {last['resident']}."]
     return lines
 
 
@@ -100,7 +105,8 @@ def write(report, folder, stem="gpu-results"):
 
 
 def merged(reports, order):
-    """One report of several runs on one kind of machine: of each stage the last that ran. Raises ValueError where they do not fit."""
+    """One report of several runs on one kind of machine: of each stage the last that ran, of each benchmark the last figures. Raises
+    ValueError where they do not fit."""
     reports = sorted(reports, key=lambda each: each.get("finished", ""))
     cards = {tuple(card.get("name") for card in each["facts"].get("gpu", [])) for each in reports}
     if len(cards) > 1:
@@ -114,7 +120,10 @@ def merged(reports, order):
         ran = {stage["name"]: stage for stage in each["stages"] if stage["parts"]}
         stages.update({stage["name"]: stage for stage in each["stages"] if stage["name"] not in stages})
         stages.update(ran)
+        earlier = figures.get("bench")
         figures.update(each["figures"])
+        if earlier and "bench" in each["figures"]:
+            figures["bench"] = gpu_compare.merged(earlier, each["figures"]["bench"])
     listed = [stages[name] for name in order if name in stages]
     return {**reports[-1], "stages": listed, "figures": figures}
 

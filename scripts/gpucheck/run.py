@@ -5,19 +5,23 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 
 # Tern says this of errors after which a process can not use the GPU any more: what the process does later means nothing.
 STICKY = "The error is sticky"
 LAST_LINES = 12
+# A group of its own, which is stopped together with what it starts, and goes with the session.
+GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
+RUNNING = set()
 MARK = re.compile(r"\[ +(RUN|OK|FAILED|SKIPPED) +\] ([^\s,(]+)")
 
 
 class Outcome:
-    """What became of a program: `code` is None when it was stopped, and `stopped` says why."""
+    """What became of a program: `code` is None when it was stopped, and `stopped` says why; `out_of_time` by its limit."""
 
-    def __init__(self, code, stopped, seconds, text):
-        self.code, self.stopped, self.seconds, self.text = code, stopped, seconds, text
+    def __init__(self, code, stopped, seconds, text, out_of_time=False):
+        self.code, self.stopped, self.seconds, self.text, self.out_of_time = code, stopped, seconds, text, out_of_time
 
     @property
     def ok(self):
@@ -42,10 +46,11 @@ def run(command, log, env, limit_s, silent_s=0, cwd=None):
         start = file.tell()
         try:
             process = subprocess.Popen([str(part) for part in command], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                                       env=env, cwd=cwd, start_new_session=True)
+                                       env=env, cwd=cwd, **GROUP)
         except OSError as error:
             return Outcome(127, "", 0, str(error))
-    stopped, size, grown = "", start, begin
+    RUNNING.add(process)
+    stopped, size, grown, out_of_time = "", start, begin, False
     while True:
         try:
             process.wait(timeout=0.2)
@@ -55,6 +60,7 @@ def run(command, log, env, limit_s, silent_s=0, cwd=None):
             if os.path.getsize(log) != size:
                 size, grown = os.path.getsize(log), now
             if now - begin > limit_s:
+                out_of_time = True
                 stopped = f"stopped after {limit_s:.0f} s"
             elif silent_s and now - grown > silent_s:
                 stopped = f"stopped: silent for {silent_s:.0f} s"
@@ -68,7 +74,7 @@ def run(command, log, env, limit_s, silent_s=0, cwd=None):
     with open(log, "rb") as file:
         file.seek(start)
         text = file.read().decode(errors="replace")
-    return Outcome(None if stopped else code, stopped, time.monotonic() - begin, text)
+    return Outcome(None if stopped else code, stopped, time.monotonic() - begin, text, out_of_time)
 
 
 def stop(process):
@@ -77,6 +83,13 @@ def stop(process):
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
+    RUNNING.discard(process)
+
+
+def stop_all():
+    """Ends all that runs."""
+    for process in list(RUNNING):
+        stop(process)
 
 
 def part(name, status, **more):
@@ -120,9 +133,9 @@ def list_tests(program, env, pattern):
     return names
 
 
-def run_tests(name, program, log, env, limit_s, pattern="*", wrapper=(), silent_s=180):
+def run_tests(name, program, log, env, limit_s, pattern="*", wrapper=(), silent_s=60):
     """Runs a GoogleTest program as one part. After a crash, a hang, or an error that ends all use of the GPU, the tests that are left
-    run in a new process."""
+    run in a new process. Without failures, but cut short by the limit, it is "incomplete"."""
     end = time.monotonic() + limit_s
     if not os.path.exists(program):
         return part(name, "skipped", reason=f"{os.path.basename(program)} is not there")
@@ -146,6 +159,9 @@ def run_tests(name, program, log, env, limit_s, pattern="*", wrapper=(), silent_
                 if STICKY in text:
                     break
         else:
+            if outcome.out_of_time:
+                notes.append(f"cut short after {passed + len(failures) + len(skipped)} tests" + (f", in {current}" if current else ""))
+                break
             if current:
                 reached = current
                 failures.append(failure(current, f"{lines}\n{outcome.how()}"))
@@ -160,7 +176,7 @@ def run_tests(name, program, log, env, limit_s, pattern="*", wrapper=(), silent_
             notes.append(f"{len(remaining)} tests were not run, from {remaining[0]} on")
             break
         chosen = ":".join(remaining)
-    status = "failed" if failures or notes else "passed" if passed else "skipped"
+    status = "failed" if failures else "incomplete" if notes else "passed" if passed else "skipped"
     reasons = sorted(set(skipped.values()))
     return part(name, status, passed=passed, failed=len(failures), skipped=len(skipped), failures=failures, seconds=seconds,
                 reason="; ".join(notes + (reasons[:3] if status == "skipped" else [])))

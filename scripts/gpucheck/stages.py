@@ -1,5 +1,5 @@
 """The stages of the check on a GPU, in their order: what matters most comes first, since time may end. Each is a function of the
-Check that gives a list of parts (run.part) and may put figures into `check.figures`."""
+Check that gives parts (run.part), all together or one at a time, and may put figures into `check.figures`."""
 
 import concurrent.futures
 import dataclasses
@@ -14,6 +14,7 @@ import time
 from typing import Callable
 
 from . import run
+from .report import gpu_compare, processor
 from .run import failure, part
 
 # Rooms whose tests run with every tensor on the GPU: rooms_on_sim of tests/CMakeLists.txt.
@@ -31,11 +32,36 @@ ONLY_SIMULATED = {
     "test_parallel": "DataParallelTest.TheSameBitsWithJitterAndOtherStreams:DataParallelTest.WithoutAGpuItIsAPlainCall:"
                      "DataParallelTest.GoesOnAfterAFailedDevice:SyncBatchNormTest.TheSameBitsInEveryRun:Soak.*",
 }
-# The subset for compute-sanitizer: kernels with shared memory, indices and pieces, each a few times.
-SANITIZED_OPS = ("Reduce.*:ReduceGradient.*:Softmax.*:SoftmaxGradient.*:Sort.*:SortAndScan.*:Scan.*:Index.*:Masks.*:Scatter.*:Gather.*:Take.*:"
-                 "Where.*:Embedding.*:Conv2d.*:MaxPool2d.*:AvgPool2d.*:BatchNorm.*:LayerNorm.*:GroupNorm.*:RmsNorm.*:CrossEntropy.*:Losses.*:"
-                 "Matmul.*:Linear.*:Random.*:Nonzero.*")
-SANITIZED = (("test_backends_cuda", "Gpu.*"), ("test_ops", SANITIZED_OPS), ("test_optim", "OptimizerState.*:ClipGradNorm.*"))
+# For compute-sanitizer: kernels with shared memory, indices and pieces, each a few times. {name: (test program, tests, share of the
+# time)}. Random.Permutations and Losses.Gradients start more kernels than all others together.
+SANITIZED = {
+    "cuda": ("backends_cuda", "Gpu.*", 1),
+    "reduce": ("ops", "Reduce.*:ReduceGradient.*", 5),
+    "matmul": ("ops", "Matmul.*:Linear.*", 3),
+    "network": ("ops", "Conv2d.*:MaxPool2d.*:AvgPool2d.*:BatchNorm.*:LayerNorm.*:GroupNorm.*:RmsNorm.*:CrossEntropy.*:Losses.Pairs:Losses.LargeSums:"
+                       "Random.Numbers*:Random.KnownNumbers:Random.Layout*:Random.Distributions:Random.Ranges:Random.Multinomial:Random.Dropout", 4),
+    "index": ("ops", "Softmax.*:SoftmaxGradient.*:Sort.*:SortAndScan.*:Scan.*:Index.*:Masks.*:Scatter.*:Gather.*:Take.*:Where.*:Embedding.*:"
+                     "Nonzero.*", 3),
+    "optim": ("optim", "GradScaler.*:All/Optimizers.*:OptimizerState.*:ClipGrad*", 2),
+}
+# Errors that cuBLASLt and cuDNN tell nobody else.
+LIBRARY_LOGS = {"CUBLASLT_LOG_LEVEL": "1", "CUDNN_LOGLEVEL_DBG": "1", "CUDNN_LOGDEST_DBG": "stderr"}
+# Prints the versions of the libraries that are named.
+LIBRARY_VERSIONS = """
+import ctypes, sys
+for name in sys.argv[1:]:
+    library = ctypes.CDLL(name)
+    version = library.cublasLtGetVersion if "cublas" in name else library.cudnnGetVersion
+    version.restype = ctypes.c_size_t
+    print(name, version())
+"""
+# Has a CUDA context until its input ends.
+HOLD_CONTEXT = """
+import ctypes, sys
+cuda, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p()
+if cuda.cuInit(0) == 0 and cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0:
+    sys.stdin.read()
+"""
 
 
 @dataclasses.dataclass
@@ -52,11 +78,12 @@ class Check:
     def __init__(self, root, options):
         self.root, self.options, self.simulated = root, options, options.simulate
         self.bundle = (root / "bundle.json").exists()
-        self.build = root if self.bundle else pathlib.Path(options.build or root / "build").resolve()
+        self.build = pathlib.Path(options.build).resolve()
         self.bin = self.build / "bin"
-        self.logs = pathlib.Path(options.output).resolve() / "logs"
-        self.logs.mkdir(parents=True, exist_ok=True)
-        self.figures, self.facts = {}, {}
+        self.output, self.work = pathlib.Path(options.output).resolve(), pathlib.Path(options.work)
+        self.logs = self.work / "logs"
+        self.logs.mkdir(parents=True)
+        self.figures, self.facts, self.holder = {}, {}, None
         self.end = 0.0  # of the stage at hand, on time.monotonic()
         shared = next((p for p in (root / "shared", root.parent / "shared") if p.is_dir()), None)
         mnist = pathlib.Path(options.mnist) if options.mnist else shared / "data/mnist" if shared else None
@@ -70,6 +97,7 @@ class Check:
             self.base["TERN_SIM_GPUS"] = "2"
         self.python = options.python or sys.executable
         self.jobs = options.jobs or max(1, min(4, (os.cpu_count() or 1) // 4))
+        self.shared_cores = {"TERN_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // self.jobs))}  # of programs side by side
         self._set_library_path()
 
     def _set_library_path(self):
@@ -77,34 +105,40 @@ class Check:
         packed C++ runtime is taken where the machine's is older."""
         outer = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
         self.base["LD_LIBRARY_PATH"] = ":".join(outer)
-        runtime = self.root / "lib/c++"
+        first, runtime = [], self.root / "lib/c++"
         if self.bundle and runtime.is_dir():
             tried = subprocess.run([self.bin / "tern", "--version"], capture_output=True, text=True, env=self.base)
             if tried.returncode != 0 and "libstdc++" in tried.stderr + tried.stdout:
-                outer.insert(0, str(runtime))
-        query = "import os, torch; print(os.path.dirname(os.path.dirname(torch.__file__)))"
+                first = [str(runtime)]
+        query = "import importlib.util, os; print(os.path.dirname(os.path.dirname(importlib.util.find_spec('torch').origin)))"
         asked = subprocess.run([self.python, "-c", query], capture_output=True, text=True)
         places = [pathlib.Path(asked.stdout.strip(), "nvidia")] if asked.returncode == 0 else []
         places += sorted(pathlib.Path("/usr/local").glob("cuda*"), reverse=True)
         plugin = self.build / "lib/libtern_cuda.so"
         names = set(re.findall(rb"lib(?:cublasLt|cudnn)\.so\.\d+", plugin.read_bytes())) if plugin.exists() else set()
+        self.library_names = sorted(each.decode() for each in names)
         folders = []
-        for name in sorted(each.decode() for each in names):
+        for name in self.library_names:
             found = [path.parent for place in places for pattern in ("*/lib", "lib64") for path in sorted(place.glob(f"{pattern}/{name}"))]
             folders += [folder for folder in found[:1] if folder not in folders]
-        self.base["LD_LIBRARY_PATH"] = ":".join([*outer, *map(str, folders)])
+        self.base["LD_LIBRARY_PATH"] = ":".join([*first, *map(str, folders), *outer])
         if not self.base["LD_LIBRARY_PATH"]:
             del self.base["LD_LIBRARY_PATH"]
         self.library_folders = [str(folder) for folder in folders]
 
-    def env(self, **more):
-        """The environment of programs; a variable that is None is taken out."""
-        made = {**self.base, **more}
+    def env(self, stage="", **more):
+        """The environment of programs; a variable that is None is taken out. The libraries write nothing in measurements, nor where
+        output is compared."""
+        made = {**self.base, **({} if stage in ("", "bench", "device", "examples") else LIBRARY_LOGS), **more}
         return {key: value for key, value in made.items() if value is not None}
 
     def gpus(self, count):
         """The environment with so many GPUs: logical parts of the real one, or simulated."""
         return {"TERN_SIM_GPUS": str(count)} if self.simulated else {"TERN_LOGICAL_GPUS": str(count)}
+
+    def on_gpu(self):
+        """The environment of tests that put every tensor on the GPU; some want two."""
+        return {"TERN_TEST_DEVICE": "cuda:0", **self.gpus(2)}
 
     def left(self, limit_s=1e9):
         """Seconds that something may take now."""
@@ -121,18 +155,29 @@ class Check:
         without = ":".join(filter(None, without))
         return f"{only}-{without}" if without else only
 
-    def tests(self, stage, name, env, limit_s=1e9, only="*", wrapper=(), label="", silent_s=180):
+    def tests(self, stage, name, env, limit_s=1e9, only="*", wrapper=(), label="", silent_s=60):
         program = f"test_{name}"
-        return run.run_tests(label or name, self.bin / program, self.log(stage, label or name), self.env(**env), self.left(limit_s),
+        return run.run_tests(label or name, self.bin / program, self.log(stage, label or name), self.env(stage, **env), self.left(limit_s),
                              self.pattern(program, only), wrapper, silent_s)
 
     def program(self, stage, name, command, env, limit_s=1e9, cwd=None):
-        return run.run(command, self.log(stage, name), self.env(**env), self.left(limit_s), cwd=cwd)
+        return run.run(command, self.log(stage, name), self.env(stage, **env), self.left(limit_s), cwd=cwd)
 
     def side_by_side(self, works):
-        """Calls the functions, `jobs` at a time; their results in order."""
+        """Calls the functions, `jobs` at a time; gives their results in order, as they come."""
         with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-            return [done.result() for done in [pool.submit(work) for work in works]]
+            for done in [pool.submit(work) for work in works]:
+                yield done.result()
+
+    def hold_context(self, wanted):
+        """Starts or ends a process that has a CUDA context: while there is none, a driver without persistence mode puts the GPU to
+        sleep, and the next program waits for seconds."""
+        if wanted and not self.holder and any(card.get("compute_mode") == "Default" for card in self.facts["gpu"]):
+            self.holder = subprocess.Popen([sys.executable, "-c", HOLD_CONTEXT], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        elif self.holder and not wanted:
+            self.holder.kill()
+            self.holder.communicate()
+            self.holder = None
 
     def json_of(self, *command):
         try:
@@ -142,9 +187,10 @@ class Check:
             return {}
 
 
-def first_line(command, env=None):
+def printed(command, env=None, timeout_s=60):
+    """What a command prints; nothing where it fails."""
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60)
+        answer = subprocess.run(command, capture_output=True, text=True, env=env, timeout=timeout_s)
         return answer.stdout.strip() if answer.returncode == 0 else ""
     except (OSError, subprocess.TimeoutExpired):
         return ""
@@ -159,14 +205,12 @@ def operating_system():
 
 
 def gather_facts(check):
-    sys.path.insert(0, str(check.root / "bench"))
-    from peers import processor
-
-    query = "name,driver_version,memory.total,compute_cap,pcie.link.gen.max,pcie.link.width.max,clocks.max.sm,power.limit"
-    card = first_line(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
+    query = "name,driver_version,memory.total,compute_cap,pcie.link.gen.max,pcie.link.width.max,clocks.max.sm,power.limit,compute_mode"
+    card = printed(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    torch = first_line([check.python, "-c", "import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), "
-                                            "torch.cuda.is_available())"])
+    # The first import from a cold disk takes long.
+    torch = printed([check.python, "-c", "import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), "
+                                         "torch.cuda.is_available())"], timeout_s=180)
     devices = check.json_of("devices")
     check.facts = {
         "date": time.strftime("%Y-%m-%d"),
@@ -174,12 +218,14 @@ def gather_facts(check):
         "driver": devices.get("driver_version"),
         "cuda_of_driver": devices.get("cuda_driver_version"),
         "cuda_of_tern": devices.get("cuda_runtime_version"),
-        "toolkit": (re.findall(r"release ([\d.]+)", first_line([nvcc, "--version"])) or [None])[0],
+        "toolkit": (re.findall(r"release ([\d.]+)", printed([nvcc, "--version"])) or [None])[0],
         "torch": dict(zip(("version", "cuda", "cudnn", "sees_gpu"), torch.split())) if torch else None,
         "python": sys.version.split()[0],
         "libraries_of": "PyTorch" if any("site-packages" in folder for folder in check.library_folders) else
                         "the toolkit" if check.library_folders else "the system",
-        "tern": first_line([check.bin / "tern", "--version"], check.env()),
+        "libraries": {side: found for side, found in (("Tern", library_versions(check, "")),
+                                                      ("PyTorch", library_versions(check, "import torch") if torch else {})) if found},
+        "tern": printed([check.bin / "tern", "--version"], check.env()),
         "commit": packed_commit(check),
         "processor": processor(),
         "cores": os.cpu_count(),
@@ -191,10 +237,16 @@ def gather_facts(check):
     }
 
 
+def library_versions(check, prepare):
+    """{file name: version} of cuBLASLt and cuDNN as programs find them, in Python after `prepare`."""
+    lines = printed([check.python, "-c", prepare + LIBRARY_VERSIONS, *check.library_names], check.env(), 180).splitlines()
+    return dict(line.split() for line in lines)
+
+
 def packed_commit(check):
     if check.bundle:
         return json.loads((check.root / "bundle.json").read_text()).get("commit", "")
-    return first_line(["git", "-C", check.root, "describe", "--always", "--dirty"])
+    return printed(["git", "-C", check.root, "describe", "--always", "--dirty"])
 
 
 def facts(check):
@@ -214,7 +266,7 @@ def cuda(check):
 
 
 def rooms(check):
-    on_gpu = {"TERN_TEST_DEVICE": "cuda:0"}
+    on_gpu = {**check.on_gpu(), **check.shared_cores}
     return check.side_by_side([lambda room=room: check.tests("rooms", room, on_gpu) for room in ROOMS])
 
 
@@ -226,15 +278,16 @@ def operators(check):
     def family(name, title=None, env=None):
         title = title or name
         command = [check.python, script, "--on", "simulated" if check.simulated else "gpu", "--family", name]
-        outcome = check.program("operators", title.replace(" ", "-"), command, env or {})
+        outcome = check.program("operators", title.replace(" ", "-"), command, {**check.shared_cores, **(env or {})})
         counts = re.search(r"(\d+) passed, (\d+) failed", outcome.text)
-        found = [failure(*line[len("FAILED on "):].split(": ", 1)) for line in outcome.text.splitlines() if line.startswith("FAILED on ")]
-        found = [failure(each["text"].split("(")[0], each["text"]) for each in found]
+        faults = [line.partition(": ")[2] for line in outcome.text.splitlines() if line.startswith("FAILED on ")]
+        found = [failure(fault.split("(")[0], fault) for fault in faults]
         if outcome.code == 77 or (not counts and not outcome.stopped):
             return part(title, "skipped" if outcome.code == 77 else "failed", reason=outcome.last_lines())
         left_out = [line for line in outcome.text.splitlines() if line.startswith("left out: ")]
         if not counts:
-            return part(title, "failed", reason=outcome.how(), failures=found, seconds=outcome.seconds)
+            status = "incomplete" if outcome.out_of_time and not found else "failed"
+            return part(title, status, reason=outcome.how(), failures=found, seconds=outcome.seconds)
         return part(title, "passed" if outcome.ok else "failed", passed=int(counts[1]), failed=int(counts[2]), failures=found,
                     seconds=outcome.seconds, reason="; ".join(left_out) if outcome.ok else outcome.how())
 
@@ -260,7 +313,7 @@ def train(check, stage, name, folder, *arguments, limit_s=1e9, **env):
 
 
 def fresh_folder(check, name):
-    folder = check.logs.parent / "runs" / name
+    folder = check.work / "runs" / name
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     return folder
@@ -296,7 +349,7 @@ def bench(check):
     for name in ("gpu_peer", "tern"):
         if not (check.bin / name).exists():
             return [part("benchmarks", "skipped", reason=f"{name} is not there (TERN_BUILD_BENCH)")]
-    report = check.logs.parent / "bench.json"
+    report = check.output / "bench.json"
     report.unlink(missing_ok=True)
     limit = check.left()
     command = [sys.executable, check.root / "bench/gpu_compare.py", "--tern", check.bin / "gpu_peer", "--json", report, "--log",
@@ -314,12 +367,8 @@ def bench(check):
         check.figures["bench"] = found = json.loads(report.read_text())
     except (OSError, ValueError):
         return [part("benchmarks", "failed", reason=outcome.how(), failures=[failure("gpu_compare.py", outcome.last_lines())])]
-    bars = [bar for row in found["rows"] for bar in row["bars"]]
-    met, missed = sum(bar["met"] is True for bar in bars), sum(bar["met"] is False for bar in bars)
-    measured = sum("tern" in row["nanoseconds"] for row in found["rows"])
-    reason = f"{measured} cases measured; {met} bars met, {missed} missed, {len(bars) - met - missed} without figures"
-    if not outcome.ok:
-        reason += f"; {outcome.how()}"
+    measured = any("tern" in row["nanoseconds"] for row in found["rows"])
+    reason = gpu_compare.summary(found) + ("" if outcome.ok else f"; {outcome.how()}")
     # Missed bars are figures, not faults: they stand in the table.
     return [part("benchmarks", "passed" if outcome.ok and measured else "failed", reason=reason, seconds=outcome.seconds)]
 
@@ -328,18 +377,22 @@ def soak(check):
     """Memory stays flat over many steps."""
     if not (check.bin / "gpu_peer").exists():
         return [part("memory", "skipped", reason="gpu_peer is not there (TERN_BUILD_BENCH)")]
-    steps = 200 if check.simulated else 10000
-    outcome = check.program("soak", "steps", [check.bin / "gpu_peer", "soak", steps], {})
-    samples = [json.loads(line) for line in outcome.text.splitlines() if line.startswith("{")]
-    if not outcome.ok or len(samples) < 3:
-        return [part("memory", "failed", reason=outcome.how(), failures=[failure("gpu_peer soak", outcome.last_lines())])]
-    first, last = samples[0], samples[-1]
-    check.figures["soak"] = {"steps": steps, "first": first, "last": last}
-    flat = last["allocated"] <= first["allocated"] and last["reserved"] <= first["reserved"]
-    grown = last["resident"] - first["resident"]
-    text = f"GPU: {first['allocated']} bytes in tensors after {first['step']} steps, {last['allocated']} after {last['step']}; " \
-           f"reserved {first['reserved']} and {last['reserved']}; the process grew by {grown / (1 << 20):.1f} MiB on the host"
-    return [judged("memory", flat and grown < 32 << 20, text)]
+    steps, parts = 200 if check.simulated else 10000, []
+    for name, figure, more in (("memory", "soak", []), ("memory, captured", "soak_captured", ["--captured"])):
+        outcome = check.program("soak", figure, [check.bin / "gpu_peer", "soak", steps, *more], {})
+        samples = [json.loads(line) for line in outcome.text.splitlines() if line.startswith("{")]
+        if not outcome.ok or len(samples) < 3:
+            parts.append(part(name, "failed", reason=outcome.how(), failures=[failure("gpu_peer soak", outcome.last_lines())]))
+            continue
+        first, last = samples[0], samples[-1]
+        check.figures[figure] = {"steps": steps, "first": first, "last": last}
+        flat = last["allocated"] <= first["allocated"] and last["reserved"] <= first["reserved"]
+        taken, grown = first["free"] - last["free"], last["resident"] - first["resident"]
+        text = f"GPU: {first['allocated']} bytes in tensors after {first['step']} steps, {last['allocated']} after {last['step']}; reserved " \
+               f"{first['reserved']} and {last['reserved']}; {taken / (1 << 20):.1f} MiB less free; the process grew by " \
+               f"{grown / (1 << 20):.1f} MiB on the host"
+        parts.append(judged(name, flat and max(taken, grown) < 32 << 20, text))
+    return parts
 
 
 def parallel(check):
@@ -450,31 +503,46 @@ def checkpoints(check):
 
 
 def sanitizer(check):
-    if check.simulated:
-        return [part("compute-sanitizer", "skipped", reason="the GPUs are simulated")]
     program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
-    if not os.path.exists(program):
-        return [part("compute-sanitizer", "skipped", reason="it is not on this machine")]
-    parts = []
+    if check.simulated or not os.path.exists(program):
+        yield part("compute-sanitizer", "skipped", reason="the GPUs are simulated" if check.simulated else "it is not on this machine")
+        return
     # A test that asks for more memory than there is gets a CUDA error on purpose: only what kernels do counts.
-    for tool, extra in (("memcheck", ["--report-api-errors", "no"]), ("racecheck", [])):
-        for i, (test, only) in enumerate(SANITIZED):
-            label = f"{tool}-{test.removeprefix('test_')}"
-            wrapper = [program, "--tool", tool, "--print-limit", "20", "--error-exitcode", "99", *extra]
-            limit = check.left() / (2 * len(SANITIZED) - len(parts)) * 1.5
-            environment = {"TERN_TEST_DEVICE": "cuda:0" if i else None, "TERN_NO_CUDA_MEMORY_CACHING": "1" if tool == "memcheck" else None}
-            result = check.tests("sanitizer", test.removeprefix("test_"), environment, limit, only, wrapper, label, silent_s=600)
-            text = check.log("sanitizer", label).read_text(errors="replace")
-            counts = [int(n) for n in re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", text)]
-            findings = [line.strip("= ") for line in text.splitlines() if line.startswith("=========") and ("Invalid" in line or "hazard" in line or "Error" in line)]
-            if not counts:
-                result.update(status="skipped" if "not supported" in text else "failed", reason="the sanitizer gave no summary: " + " ".join(text.split()[-40:]))
-            elif sum(counts):
-                result.update(status="failed", reason=f"{sum(counts)} findings: {'; '.join(findings[:3])}")
-            else:
-                result["reason"] = "; ".join(filter(None, [result.get("reason"), "no finding"]))
-            parts.append(result)
-    return parts
+    tools = (("memcheck", ["--report-api-errors", "no"], {"TERN_NO_CUDA_MEMORY_CACHING": "1"}), ("racecheck", [], {}))
+    left = 2 * (1 + sum(share for _, _, share in SANITIZED.values()))
+    for tool, extra, env in tools:
+        wrapper = [program, "--tool", tool, "--print-limit", "20", "--error-exitcode", "99", *extra]
+        for name, (test, only, share) in SANITIZED.items():
+            label, limit = f"{tool}-{name}", check.left() * share / left
+            env_here = env if test == "backends_cuda" else {**env, **check.on_gpu()}
+            result = check.tests("sanitizer", test, env_here, limit, only, wrapper, label, silent_s=600)
+            yield with_findings(result, check.log("sanitizer", label))
+            left -= share
+        label, limit = f"{tool}-train", check.left() / left
+        command = [*wrapper, check.bin / "tern", "train", "--model", "lenet", "--data", "digits", "--limit", "512", "--epochs", "1", "--device", "cuda:0",
+                   "--out", fresh_folder(check, label)]
+        outcome = check.program("sanitizer", label, command, env, limit)
+        status, reason = ("passed", "") if outcome.ok else ("incomplete", f"cut short after {limit:.0f} s") if outcome.out_of_time else \
+            ("failed", outcome.how())
+        yield with_findings(part(label, status, reason=reason, seconds=outcome.seconds), check.log("sanitizer", label))
+        left -= 1
+
+
+def with_findings(result, log):
+    """The result with what the sanitizer says in the log."""
+    lines = [line.strip("= ") for line in log.read_text(errors="replace").splitlines() if line.startswith("=========")]
+    counts = [int(n) for line in lines for n in re.findall(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)", line)]
+    found = [line for line in lines if re.search(r"\bInvalid\b|hazard|Race reported|Misaligned|out of bounds", line) and "SUMMARY" not in line]
+    if count := max(sum(counts), len(found)):
+        result.update(status="failed", reason=f"{count} findings: {'; '.join(found[:3])}")
+    elif result["status"] == "incomplete":
+        result["reason"] += "; no finding until then"
+    elif not counts:
+        unsupported = any("not supported" in line for line in lines)
+        result.update(status="skipped" if unsupported else "failed", reason=f"the sanitizer gave no summary: {' '.join(lines[-5:])}")
+    else:
+        result["reason"] = "; ".join(filter(None, [result.get("reason"), "no finding"]))
+    return result
 
 
 STAGES = (
@@ -483,9 +551,9 @@ STAGES = (
     Stage("operators", "the operator table against PyTorch on the CPU", operators, 900),
     Stage("rooms", "every room's tests with all tensors on the GPU", rooms, 600),
     Stage("lenet", "LeNet: loss and accuracy of the CPU", lenet, 300),
-    Stage("bench", "benchmarks beside PyTorch", bench, 600),
     Stage("soak", "memory over many steps", soak, 200),
     Stage("parallel", "DataParallel on logical GPUs", parallel, 300),
+    Stage("bench", "benchmarks beside PyTorch", bench, 600),
     Stage("device", "devices, kernels and the program", device, 200),
     Stage("examples", "the examples", examples, 240),
     Stage("checkpoints", "checkpoints between GPU, CPU and PyTorch", checkpoints, 300),

@@ -1,16 +1,18 @@
 # The check on a GPU (scripts/gpu_check.py) itself, without one: it says so; on simulated GPUs it runs and marks its report; tests that
-# crash, hang, or end all use of the GPU are named and cost no others.
+# crash, hang, or end all use of the GPU are named and cost no others; what time or compute-sanitizer cut short has not passed.
 
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
-from gpucheck import report, run  # noqa: E402
+from gpucheck import report, run, stages  # noqa: E402
+from peers import Peer, PeerError  # noqa: E402
 
 # A program as GoogleTest makes them.
 FAKE = """#!{python}
@@ -45,6 +47,42 @@ def test_runner(folder):
     assert [fault["test"] for fault in result["failures"]] == ["Suite.Crashes", "Suite.Wrong", "Suite.Sticky", "Suite.Hangs"], result
     assert (result["passed"], result["skipped"]) == (3, 1), result  # First, AfterSticky and Last
     assert "SIGABRT" in result["failures"][0]["text"] and "silent" in result["failures"][3]["text"], result
+    result = run.run_tests("fake", program, folder / "fake.log", dict(os.environ), 2, pattern="Suite.First:Suite.Hangs")
+    assert (result["status"], result["reason"]) == ("incomplete", "cut short after 1 tests, in Suite.Hangs"), result
+
+
+def test_findings_of_the_sanitizer(folder):
+    def judged(text, status):
+        (folder / "sanitizer.log").write_text(text)
+        return stages.with_findings({"status": status, "reason": "cut short" if status == "incomplete" else ""}, folder / "sanitizer.log")
+
+    assert judged("========= ERROR SUMMARY: 0 errors\n", "passed") == {"status": "passed", "reason": "no finding"}
+    assert judged("========= COMPUTE-SANITIZER\n", "incomplete") == {"status": "incomplete", "reason": "cut short; no finding until then"}
+    assert judged("========= Invalid __global__ read of size 4\n", "incomplete")["status"] == "failed"
+    assert judged("no word of it\n", "passed")["status"] == "failed"
+
+
+# A side of the benchmarks that can do nothing any more after its first error.
+FAKE_PEER = """
+import sys
+print("fake", flush=True)
+broken = False
+for line in sys.stdin:
+    broken = broken or line.startswith("bad")
+    print("error: sticky" if broken else "100 # warm", flush=True)
+"""
+
+
+def test_peers_start_again_after_errors():
+    peer = Peer("fake", [sys.executable, "-c", FAKE_PEER], timeout=20)
+    assert (peer.time("good", 1, 0), peer.remark) == (100, "warm")
+    try:
+        peer.time("bad", 1, 0)
+        raise AssertionError("an error was taken for a figure")
+    except PeerError as error:
+        assert "sticky" in str(error)
+    assert peer.time("good", 1, 0) == 100
+    peer.close()
 
 
 def test_reports_are_joined():
@@ -55,6 +93,15 @@ def test_reports_are_joined():
 
     joined = report.merged([made("2", rooms="skipped", bench="passed"), made("1", rooms="passed", bench="skipped")], ["rooms", "bench"])
     assert [stage["status"] for stage in joined["stages"]] == ["passed", "passed"], joined
+
+    def measured(left_out, **rows):
+        return {"versions": {}, "not_measured": left_out, "copy_bytes_per_second": 10,
+                "rows": [{"case": case, "nanoseconds": {"tern": time} if time else {}, "bars": []} for case, time in rows.items()]}
+
+    first, second = made("1", bench="passed"), made("2", bench="passed")
+    first["figures"]["bench"], second["figures"]["bench"] = measured(["c"], a=1, b=1), measured([], b=None, a=2, c=3)
+    bench = report.merged([first, second], ["bench"])["figures"]["bench"]
+    assert {row["case"]: row["nanoseconds"]["tern"] for row in bench["rows"]} == {"a": 2, "b": 1, "c": 3} and not bench["not_measured"], bench
     try:
         report.merged([made("1", rooms="passed"), made("2", "b", rooms="passed")], ["rooms"])
         raise AssertionError("reports of two versions were joined")
@@ -83,15 +130,27 @@ def test_without_a_gpu(folder):
 def test_simulated(folder):
     outcome = check("--simulate", "--only", "examples,soak", "--output", folder / "out")
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+    assert sorted(os.listdir(folder / "out")) == ["gpu-results.json", "gpu-results.md", "logs.tgz"]
     made = json.loads((folder / "out/gpu-results.json").read_text())
     assert made["simulated"] and {stage["name"]: stage["status"] for stage in made["stages"]}["rooms"] == "skipped", made
     assert "SIMULATED" in (folder / "out/gpu-results.md").read_text()
 
 
+def test_a_bundle_without_programs(folder):
+    for name in ("scripts", "bench"):
+        shutil.copytree(ROOT / name, folder / "bundle" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "bundle/bundle.json").write_text("{}")
+    outcome = subprocess.run([sys.executable, folder / "bundle/scripts/gpu_check.py"], capture_output=True, text=True)
+    assert outcome.returncode == 1 and "the bundle is not whole" in outcome.stderr and "Traceback" not in outcome.stderr, outcome
+
+
 with tempfile.TemporaryDirectory(prefix="tern-gpu-check-") as name:
     test_runner(pathlib.Path(name))
+    test_findings_of_the_sanitizer(pathlib.Path(name))
+    test_peers_start_again_after_errors()
     test_reports_are_joined()
     test_no_folders_in_reports()
     test_without_a_gpu(pathlib.Path(name))
     test_simulated(pathlib.Path(name))
+    test_a_bundle_without_programs(pathlib.Path(name))
 print("the check on a GPU names what fails, and goes on")

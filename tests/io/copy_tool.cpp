@@ -1,9 +1,11 @@
 // A helper of the tests against PyTorch: loads a checkpoint and saves it again.
 //   copy_tool pt|safetensors|npz|describe IN [OUT]
+// With TERN_TEST_DEVICE=cuda:0 all tensors are on that device meanwhile.
 #include <cstdio>
 #include <exception>
 #include <string>
 
+#include "tern/base/env.h"
 #include "tern/io/npy.h"
 #include "tern/io/serialize.h"
 
@@ -12,6 +14,7 @@ namespace {
 int run(const std::string& mode, const char* in, const char* out) {
   tern::LoadOptions options;
   options.weights_only = false;
+  if (const auto device = tern::env_text("TERN_TEST_DEVICE")) options.map_location = *device;
   if (mode == "describe") {
     std::puts(tern::load(in, options).str(1 << 20).c_str());
   } else if (mode == "pt") {

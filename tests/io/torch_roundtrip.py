@@ -260,7 +260,7 @@ def main():
             return compare(vars(plain_load(source)), vars(plain_load(target)), "value", {}, {})
         compare(plain_load(source), plain_load(target), "value", {}, {})
         if restricted and MODERN:
-            compare(plain_load(source), torch.load(target, weights_only=True), "weights_only", {}, {})
+            compare(plain_load(source), torch.load(target, map_location="cpu", weights_only=True), "weights_only", {}, {})
 
     for name, value, restricted in objects():
         check(f"{name} (written in the stream format)", lambda: legacy(name, value, restricted))

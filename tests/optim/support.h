@@ -7,19 +7,20 @@
 #include <string>
 #include <vector>
 
+#include "tern/core/memory.h"
 #include "tern/core/tensor.h"
 #include "tests/optim/tables.h"
 
 namespace tern::testing {
 
-/// A leaf of float32 that requires a gradient.
+/// A leaf on the default device that requires a gradient.
 inline Tensor parameter(const std::vector<float>& values, std::vector<int64_t> shape = {},
                         DType dtype = float32) {
   if (shape.empty()) shape = {static_cast<int64_t>(values.size())};
   Tensor x =
       empty_contiguous(IntArrayRef(shape).to_shape(), static_cast<int64_t>(values.size()), float32, kCPU);
   std::copy(values.begin(), values.end(), x.data<float>());
-  x = x.to(dtype);
+  x = x.to(dtype).to(get_default_device());
   x.requires_grad_();
   return x;
 }

@@ -19,7 +19,7 @@ if not TOOL or not os.path.exists(TOOL):
     print("SKIP: TERN_MODULE_TOOL does not name the helper program")
     sys.exit(77)
 
-MODERN = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 0)
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 class MLP(nn.Module):
@@ -49,7 +49,7 @@ def run(*arguments):
 
 
 def load(path):
-    return torch.load(path, **({"weights_only": False} if MODERN else {}))
+    return torch.load(path, map_location="cpu", **({"weights_only": False} if VERSION >= (2, 0) else {}))
 
 
 def same_state(a, b):
@@ -59,7 +59,7 @@ def same_state(a, b):
 
 
 def same_text(ours, net):
-    if not MODERN:
+    if VERSION < (2, 15):
         ours = re.sub(r"(Norm(?:1d|2d)?\(.*), bias=(?:True|False)", r"\1", ours)  # newer versions print it
     assert ours == repr(net), f"{ours}\n{net!r}"
 

@@ -3,10 +3,12 @@
 //   module_tool own MODEL DATA         the same for a class that is registered
 //   module_tool run MODEL DATA OUT     loads a model, saves what it gives for DATA's "x", and the model again
 //   in OUT.pt
+// With TERN_TEST_DEVICE=cuda:0 models and tensors are on that device.
 #include <cstdio>
 #include <exception>
 #include <string>
 
+#include "tern/base/env.h"
 #include "tern/tern.h"
 #include "tern/train/module_file.h"
 
@@ -89,8 +91,9 @@ int run(const std::string& mode, int argc, char** argv) {
     return 0;
   }
   if (mode == "run" && argc == 5) {
-    nn::AnyModule net = load_module(argv[2]);
-    save(outputs(net, load(argv[3])["x"].as_tensor()), argv[4]);
+    const LoadOptions here{.map_location = get_default_device()};
+    nn::AnyModule net = load_module(argv[2], here);
+    save(outputs(net, load(argv[3], here)["x"].as_tensor()), argv[4]);
     save_module(*net, std::string(argv[4]) + ".pt");
     return 0;
   }
@@ -102,6 +105,7 @@ int run(const std::string& mode, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    if (const auto device = env_text("TERN_TEST_DEVICE")) set_default_device(*device);
     return run(argc > 1 ? argv[1] : "", argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());

@@ -1,5 +1,6 @@
 # A run that PyTorch began goes on in Tern with the same losses, and back: model, optimizer and schedule, on the CPU and in
-# DataParallel over 2 and 4 simulated GPUs; on the CPU also the random state, so that dropout drops the same.
+# DataParallel over 2 and 4 GPUs (simulated ones or, with TERN_TEST_DEVICE, parts of the real one); on the CPU also the random state,
+# so that dropout drops the same.
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from torch import nn
 
 TOOL = os.environ["TERN_RESUME_TOOL"]
 SHARE = 6
+GPUS = "TERN_LOGICAL_GPUS" if "TERN_TEST_DEVICE" in os.environ and "TERN_SIM_GPUS" not in os.environ else "TERN_SIM_GPUS"
 SCHEDULES = torch.optim.lr_scheduler
 
 
@@ -68,7 +70,7 @@ class Run:
 
 
 def go_on(optimizer, schedule, steps, devices, source, target):
-    environment = dict(os.environ, TERN_SIM_GPUS=str(devices)) if devices else dict(os.environ)
+    environment = dict(os.environ, **{GPUS: str(devices)}) if devices else dict(os.environ)
     subprocess.run([TOOL, optimizer, schedule, str(steps), str(devices), source, target], check=True, env=environment)
     return torch.load(target, map_location="cpu")
 

@@ -1,8 +1,7 @@
 // A helper of resume_in_torch.py: goes on with a run that PyTorch began.
 //   resume_tool OPTIMIZER SCHEDULE STEPS DEVICES IN OUT
 // IN is {'model', 'optimizer', 'scheduler', 'inputs', 'targets', 'dropout', 'random'}; OUT is the same with
-// 'losses'. With DEVICES of 2 or more, the steps run in a DataParallel over that many GPUs (simulated ones,
-// by TERN_SIM_GPUS).
+// 'losses'. With DEVICES of 2 or more, the steps run in a DataParallel over that many GPUs.
 #include <cstdio>
 #include <exception>
 #include <memory>

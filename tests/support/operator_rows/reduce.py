@@ -224,7 +224,7 @@ ROWS = [
     Row("amax", extreme(torch.amax), over_lists()),
     Row("amin", extreme(torch.amin), over_lists()),
     Row("aminmax", lambda x, dim=None, keepdim=False: torch.aminmax(x, dim=dim, keepdim=keepdim), extremes,
-        grad=VERSION >= (2, 0)),
+        grad=VERSION >= (2, 15)),  # 2.11 has no derivative
     Row("argmax", choose(torch.argmax), over_one(source=distinct), grad=False),
     Row("argmin", choose(torch.argmin), over_one(source=distinct), grad=False),
     Row("any", truth(torch.any), over_lists(), grad=False, widen=False),
