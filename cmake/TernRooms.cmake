@@ -6,6 +6,9 @@
 function(tern_parse_once target)
   if(TERN_SANITIZE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # takes sources that are included for headers
+    endif()
   endif()
 endfunction()
 
