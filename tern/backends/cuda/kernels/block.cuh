@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace tern::cuda_backend {
 
@@ -38,19 +39,46 @@ __device__ __forceinline__ C sum_of(int64_t first, int64_t end, int64_t step, co
 #pragma unroll
     for (int k = 0; k < 4; ++k) sums[k] += f(i + k * step);
   }
+#pragma unroll 1
   for (; i < end; i += step) sums[0] += f(i);
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-/// Over groups of `width` lanes (a power of two up to 32) of a whole warp; every lane gets the result.
+/// Calls use(i, read(i)) for i = first, first + step, ... below `end`. Several are read before the first is
+/// used, so that they do not wait for each other.
+template <int kAtOnce, class I, class Read, class Use>
+__device__ __forceinline__ void read_ahead(I first, std::type_identity_t<I> end, std::type_identity_t<I> step,
+                                           const Read& read, const Use& use) {
+  decltype(read(first)) values[kAtOnce];
+#pragma unroll 1
+  for (I i = first; i < end; i += kAtOnce * step) {
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (i + k * step < end) values[k] = read(i + k * step);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; ++k)
+      if (i + k * step < end) use(i + k * step, values[k]);
+  }
+}
+
+/// Over groups of `width` lanes (a power of two up to 32) of a whole warp; every lane gets the result. Of
+/// several values the shuffles do not wait for each other.
+template <class T, int N, class Op>
+__device__ __forceinline__ void warp_reduce(T (&values)[N], const Op& op, int width = 32) {
+  for (int mask = width / 2; mask > 0; mask /= 2) {
+#pragma unroll
+    for (int i = 0; i < N; ++i) {
+      const T other = shuffle_xor(values[i], mask);
+      // The lower lane's value comes first, so that both compute the same.
+      values[i] = (threadIdx.x & mask) == 0 ? op(values[i], other) : op(other, values[i]);
+    }
+  }
+}
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, const Op& op, int width = 32) {
-  for (int mask = width / 2; mask > 0; mask /= 2) {
-    const T other = shuffle_xor(value, mask);
-    // The lower lane's value comes first, so that both compute the same.
-    value = (threadIdx.x & mask) == 0 ? op(value, other) : op(other, value);
-  }
-  return value;
+  T values[1] = {value};
+  warp_reduce(values, op, width);
+  return values[0];
 }
 
 /// Over the whole one-dimensional block, of whole warps; every thread gets the result.
@@ -106,6 +134,14 @@ struct Plus {
 
 /// The larger; NaN wins.
 struct Larger {
+#if defined(__CUDA_ARCH__)
+  /// One instruction, where comparing takes three and predicates that loads could use.
+  __device__ __forceinline__ float operator()(float a, float b) const {
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+  }
+#endif
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const {
     return a > b || a != a ? a : b;

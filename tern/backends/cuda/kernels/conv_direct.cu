@@ -6,14 +6,15 @@
 
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/conv.h"
+#include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
 
 namespace tern::cuda_backend {
 namespace {
 
 constexpr int64_t kSharedFloats = 12 * 1024;  // 48 KiB, which every GPU gives without asking
-constexpr int64_t kImageThreads = 256;        // of a block for images
-constexpr int64_t kWeightThreads = 512;       // of a block for weights
+constexpr int64_t kThreads = 256;             // of a block
+constexpr int64_t kWeightThreads = 512;       // of a block for weights that are many, at most
 constexpr int64_t kWeightBlocks = 264;        // whose sums are added at last; two for each of 132 processors
 constexpr int kMostRows = 1 << 12;            // of an image, and columns
 
@@ -62,21 +63,6 @@ __device__ __forceinline__ void read_group(float (&to)[kSize], const float* from
   }
 }
 
-/// Calls write(i, read(i)) for this thread's share of the numbers below `count`. Several are read before the
-/// first is written, so that they do not wait for each other.
-template <int kAtOnce, class Read, class Write>
-__device__ __forceinline__ void share(uint32_t count, const Read& read, const Write& write) {
-  decltype(read(0u)) values[kAtOnce];
-  for (uint32_t first = threadIdx.x; first < count; first += kAtOnce * blockDim.x) {
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j)
-      if (first + j * blockDim.x < count) values[j] = read(first + j * blockDim.x);
-#pragma unroll
-    for (int j = 0; j < kAtOnce; ++j)
-      if (first + j * blockDim.x < count) write(first + j * blockDim.x, values[j]);
-  }
-}
-
 /// The rows of a band, of `bands` equal ones or more, whose `floats(rows)` fit into shared memory; 0 when not
 /// even those of one row do.
 template <class F>
@@ -87,6 +73,13 @@ int64_t rows_that_fit(int64_t h, int64_t bands, const F& floats) {
     if (rows == 1) return 0;
   }
 }
+
+/// An element as it is read. What it counts is chosen when it is written, so that reads do not wait for each
+/// other.
+struct Read {
+  float value, relu_output;
+  __device__ __forceinline__ float masked() const { return relu_output <= 0 ? 0.0f : value; }
+};
 
 /// Images [batch, channels, h, w], of which blocks take bands of rows; with zeros around them.
 struct Images {
@@ -99,12 +92,13 @@ struct Images {
     return {data + skipped, relu_output ? relu_output + skipped : nullptr, channels, h, w};
   }
   /// Of the first image.
-  __device__ __forceinline__ float at(int channel, int y, int x) const {
-    if (static_cast<unsigned>(y) >= static_cast<unsigned>(h) ||
+  __device__ __forceinline__ Read at(int channel, int y, int x) const {
+    if (static_cast<unsigned>(channel) >= static_cast<unsigned>(channels) ||
+        static_cast<unsigned>(y) >= static_cast<unsigned>(h) ||
         static_cast<unsigned>(x) >= static_cast<unsigned>(w))
-      return 0;
+      return {0, 1};
     const int i = (channel * h + y) * w + x;
-    return relu_output && relu_output[i] <= 0 ? 0 : data[i];
+    return {data[i], relu_output ? relu_output[i] : 1};
   }
 };
 
@@ -123,16 +117,16 @@ struct Tile {
 
   /// From the first image.
   __device__ __forceinline__ void read(float* to, const Images& from, int top, int left) const {
-    share<8>(
-        channels * rows.divisor * width.divisor,
+    read_ahead<8>(
+        threadIdx.x, channels * rows.divisor * width.divisor, blockDim.x,
         [&](uint32_t i) {
           const uint32_t row = width.divide(i), channel = rows.divide(row);
           return from.at(static_cast<int>(channel), top + static_cast<int>(row - channel * rows.divisor),
                          left + static_cast<int>(i - row * width.divisor));
         },
-        [&](uint32_t i, float value) {
+        [&](uint32_t i, const Read& read) {
           const uint32_t row = width.divide(i);
-          to[row * row_stride + i - row * width.divisor] = value;
+          to[row * row_stride + i - row * width.divisor] = read.masked();
         });
   }
 };
@@ -156,14 +150,14 @@ struct Correlation {
 };
 
 template <int kSize, int KW>
-__global__ __launch_bounds__(kImageThreads) void correlate(const Correlation c) {
+__global__ __launch_bounds__(kThreads) void correlate(const Correlation c) {
   TERN_DYNAMIC_SHARED(float4, shared);
   float* weights = reinterpret_cast<float*>(shared);  // [channels of in, kernel_h, KW, padded]
   const uint32_t padded = c.padded.divisor, plane = c.plane.divisor, taps = c.in.channels * plane;
   float* tile = weights + taps * padded;
   constexpr int kPadded = padded_size(kSize);
-  share<8>(
-      taps * padded,
+  read_ahead<8>(
+      threadIdx.x, taps * padded, blockDim.x,
       [&](uint32_t i) {
         const uint32_t tap = c.padded.divide(i), place = i - tap * padded;
         const uint32_t channel = place / kPadded * kSize + place % kPadded;
@@ -259,11 +253,14 @@ Correlation correlation_of(const Conv2dBackwardArgs& args) {
 /// the shape does not fit into shared memory, or has more images than a grid has blocks.
 bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, int64_t kernel_w) {
   const Groups groups(c.channels);
-  const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1;
+  // An odd stride from row to row leads neighbours, which read every second number, to banks of their own.
+  const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1, row_stride = width | 1;
   const int64_t weights = int64_t{c.in.channels} * c.kernel_h * kernel_w * groups.padded();
-  const auto tile = [&](int64_t rows) { return Tile(c.in.channels, rows + c.kernel_h - 1, width, width); };
+  const auto tile = [&](int64_t rows) {
+    return Tile(c.in.channels, rows + c.kernel_h - 1, width, row_stride);
+  };
   const auto floats = [&](int64_t rows) { return weights + tile(rows).floats(); };
-  const int64_t bands = std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kImageThreads));
+  const int64_t bands = std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kThreads));
   const int64_t band_h = rows_that_fit(c.h, bands, floats);
   if (band_h == 0) return false;
   c.band_h = whole(band_h);
@@ -278,8 +275,7 @@ bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, i
   const size_t nbytes = static_cast<size_t>(floats(band_h)) * sizeof(float);
   // Where there are fewer items than threads, the others help to fill the shared memory.
   visit_sizes(groups, kernel_w, [&]<int kSize, int KW>() {
-    start(context, blocks(batch * c.bands), static_cast<unsigned>(kImageThreads), nbytes,
-          correlate<kSize, KW>, c);
+    start(context, blocks(batch * c.bands), static_cast<unsigned>(kThreads), nbytes, correlate<kSize, KW>, c);
   });
   return true;
 }
@@ -292,12 +288,13 @@ bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, i
 /// neighbours.
 struct WeightSums {
   Images input, grad;  ///< grad: the gradient of the output
-  int kernel_h, padding_h, padding_w;
-  int padded;  ///< channels of grad in shared memory
-  int groups, slices;
-  int bands, band_h;  ///< of an image
-  int64_t tasks;      ///< bands of all images
-  int grad_stride;    ///< from row to row of grad in shared memory
+  int padding_h, padding_w;
+  int padded;                           ///< channels of grad in shared memory
+  Divider groups, slices, kernel_rows;  ///< kernel_rows: of a channel
+  Divider bands;                        ///< of an image
+  int band_h;
+  int tasks, tasks_left;  ///< bands of each block, and how many blocks have one more
+  int grad_stride;        ///< from row to row of grad in shared memory, in four floats
   Divider grad_rows, grad_width;
   Tile tile;
   float* sums;  ///< [blocks, kernel rows * KW + 1, padded], the last line for the bias
@@ -307,19 +304,21 @@ template <int kSize, int KW>
 __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w) {
   TERN_DYNAMIC_SHARED(float4, shared);
   constexpr int kPadded = padded_size(kSize);
-  float* grads = reinterpret_cast<float*>(shared);  // [band_h, grad_stride] of [width, padded]
-  float* tile = grads + w.band_h * w.grad_stride;
-  const int kernel_rows = w.input.channels * w.kernel_h;
-  const int slice = static_cast<int>(threadIdx.x) % w.slices, item = static_cast<int>(threadIdx.x) / w.slices;
-  const int kernel_row = item / w.groups, group = item - kernel_row * w.groups;
-  const int channel = kernel_row / w.kernel_h, ky = kernel_row - channel * w.kernel_h;
+  // `shared` begins with the gradient of the output: [band_h, grad_stride] of [width, padded].
+  float* tile = reinterpret_cast<float*>(shared + w.band_h * w.grad_stride);
+  const uint32_t kernel_rows = w.input.channels * w.kernel_rows.divisor;
+  const uint32_t item = w.slices.divide(threadIdx.x), slice = threadIdx.x - item * w.slices.divisor;
+  const uint32_t kernel_row = w.groups.divide(item), group = item - kernel_row * w.groups.divisor;
+  const uint32_t channel = w.kernel_rows.divide(kernel_row),
+                 ky = kernel_row - channel * w.kernel_rows.divisor;
   const bool works = kernel_row < kernel_rows;
-  float sums[KW][kSize] = {}, bias[kSize] = {};
+  float sums[(KW + 1) * kSize] = {};  // the last ones for the bias
 
-  const int64_t end = w.tasks * (blockIdx.x + 1) / gridDim.x;
-  for (int64_t task = w.tasks * blockIdx.x / gridDim.x; task < end; ++task) {
-    const int64_t image = task / w.bands;
-    const int first_row = static_cast<int>(task % w.bands) * w.band_h;
+  const int block = static_cast<int>(blockIdx.x);
+  int task = block * w.tasks + min(block, w.tasks_left);
+  for (const int end = task + w.tasks + (block < w.tasks_left ? 1 : 0); task < end; ++task) {
+    const uint32_t image = w.bands.divide(task);
+    const int first_row = static_cast<int>(task - image * w.bands.divisor) * w.band_h;
     const int rows = min(w.band_h, w.grad.h - first_row);
     __syncthreads();  // the band before may still be read
     w.tile.read(tile, w.input.from(image), first_row - w.padding_h, -w.padding_w);
@@ -329,32 +328,33 @@ __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w
       const uint32_t line = w.grad_width.divide(i), quad = w.grad_rows.divide(line);
       y = static_cast<int>(line - quad * w.grad_rows.divisor);
       x = static_cast<int>(i - line * w.grad_width.divisor);
-      return static_cast<int>(quad) * 4;
+      return quad;
     };
-    share<2>(
-        w.grad_rows.divisor * w.grad_width.divisor * (w.padded / 4),
+    read_ahead<2>(
+        threadIdx.x, w.grad_rows.divisor * w.grad_width.divisor * (w.padded / 4), blockDim.x,
         [&](uint32_t i) {
           int y, x;
-          const int first = place_of(i, y, x);
-          float values[4];
+          const uint32_t quad = place_of(i, y, x);
+          Pack<Read, 4> read;
 #pragma unroll
-          for (int k = 0; k < 4; ++k) {
-            const int in_group = (first + k) % kPadded, from = (first + k) / kPadded * kSize + in_group;
-            values[k] =
-                in_group < kSize && from < w.grad.channels ? grad_of_image.at(from, first_row + y, x) : 0.0f;
+          for (uint32_t k = 0; k < 4; ++k) {
+            const uint32_t number = 4 * quad + k, in_group = number % kPadded;
+            const uint32_t from = number / kPadded * kSize + in_group;
+            read.at[k] = grad_of_image.at(in_group < kSize ? from : w.grad.channels, first_row + y, x);
           }
-          return make_float4(values[0], values[1], values[2], values[3]);
+          return read;
         },
-        [&](uint32_t i, const float4& values) {
+        [&](uint32_t i, const Pack<Read, 4>& read) {
           int y, x;
-          const int first = place_of(i, y, x);
-          *reinterpret_cast<float4*>(grads + y * w.grad_stride + x * w.padded + first) = values;
+          const uint32_t quad = place_of(i, y, x);
+          shared[y * w.grad_stride + x * (w.padded / 4) + quad] =
+              make_float4(read.at[0].masked(), read.at[1].masked(), read.at[2].masked(), read.at[3].masked());
         });
     __syncthreads();
     if (!works) continue;
-    for (int y = slice; y < rows; y += w.slices) {
+    for (int y = static_cast<int>(slice); y < rows; y += static_cast<int>(w.slices.divisor)) {
       const float* in = tile + (channel * w.tile.rows.divisor + y + ky) * w.tile.row_stride;
-      const float* grad = grads + y * w.grad_stride + group * kPadded;
+      const float* grad = reinterpret_cast<const float*>(shared + y * w.grad_stride) + group * kPadded;
       float window[KW];
 #pragma unroll
       for (int kx = 1; kx < KW; ++kx) window[kx] = in[kx - 1];
@@ -367,26 +367,25 @@ __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w
 #pragma unroll
         for (int k = 0; k < kSize; ++k) {
 #pragma unroll
-          for (int kx = 0; kx < KW; ++kx) sums[kx][k] += window[kx] * g[k];
+          for (int kx = 0; kx < KW; ++kx) sums[kx * kSize + k] += window[kx] * g[k];
         }
         if (kernel_row == 0) {
 #pragma unroll
-          for (int k = 0; k < kSize; ++k) bias[k] += g[k];
+          for (int k = 0; k < kSize; ++k) sums[KW * kSize + k] += g[k];
         }
       }
     }
   }
 
+  warp_reduce(sums, Plus(), static_cast<int>(w.slices.divisor));
+  if (!works || slice != 0) return;
   float* line = w.sums + (int64_t{blockIdx.x} * (kernel_rows * KW + 1) + kernel_row * KW) * w.padded;
 #pragma unroll
-  for (int k = 0; k < kSize; ++k) {
+  for (int kx = 0; kx <= KW; ++kx) {
+    if (kx == KW && kernel_row != 0) return;
+    float* to = line + (kx < KW ? kx : kernel_rows * KW) * w.padded + group * kPadded;
 #pragma unroll
-    for (int kx = 0; kx < KW; ++kx) {
-      const float sum = warp_reduce(sums[kx][k], Plus(), w.slices);
-      if (works && slice == 0) line[kx * w.padded + group * kPadded + k] = sum;
-    }
-    const float sum = warp_reduce(bias[k], Plus(), w.slices);
-    if (kernel_row == 0 && slice == 0) line[kernel_rows * KW * w.padded + group * kPadded + k] = sum;
+    for (int k = 0; k < kSize; ++k) to[k] = sums[kx * kSize + k];
   }
 }
 
@@ -438,18 +437,21 @@ bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs
   const int64_t padded = groups.padded(), items = s.in_channels * s.kernel_h * groups.count;
   // An odd stride from row to row, and one that differs by 16 bytes, lead lanes to banks of their own.
   const int64_t width = s.out_w + s.kernel_w - 1, row_stride = width | 1;
-  const int64_t grad_stride = s.out_w * padded + 4;
+  const int64_t grad_stride = s.out_w * (padded / 4) + 1;
   const auto floats = [&](int64_t rows) {
-    return s.in_channels * (rows + s.kernel_h - 1) * row_stride + rows * grad_stride;
+    return s.in_channels * (rows + s.kernel_h - 1) * row_stride + 4 * rows * grad_stride;
   };
-  const int64_t band_h = rows_that_fit(s.out_h, std::min(s.out_h, ceil_div(kWeightBlocks, s.batch)), floats);
+  const int64_t wanted = std::clamp<int64_t>(kWeightBlocks / s.batch, 1, s.out_h);
+  const int64_t band_h = rows_that_fit(s.out_h, wanted, floats);
   if (band_h == 0) return false;
   const int64_t bands = ceil_div(s.out_h, band_h);
   int64_t slices = 1;
-  while (slices < 32 && slices < band_h && items * slices * 2 <= kWeightThreads) slices *= 2;
-  const int64_t threads = ceil_div(items * slices, 32) * 32;
+  while (slices < 32 && slices < band_h && items * slices * 2 <= kThreads) slices *= 2;
+  // Threads without a row of the kernel help to fill the shared memory.
+  const int64_t threads = std::max(kThreads, ceil_div(items * slices, 32) * 32);
   if (threads > kWeightThreads) return false;
   const int64_t taps = s.in_channels * s.kernel_h * s.kernel_w, tasks = s.batch * bands;
+  if (tasks > kMostElements) return false;
   const int64_t count = std::min(tasks, kWeightBlocks);
   const Storage sums = workspace(context, static_cast<size_t>(count * (taps + 1) * padded) * sizeof(float));
   const WeightSums w{
@@ -457,15 +459,16 @@ bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs
                 whole(s.in_w)},
       .grad = {static_cast<const float*>(args.grad_output), static_cast<const float*>(args.relu_output),
                whole(s.out_channels), whole(s.out_h), whole(s.out_w)},
-      .kernel_h = whole(s.kernel_h),
       .padding_h = whole(s.padding_h),
       .padding_w = whole(s.padding_w),
       .padded = whole(padded),
-      .groups = groups.count,
-      .slices = whole(slices),
-      .bands = whole(bands),
+      .groups = Divider(groups.count),
+      .slices = Divider(slices),
+      .kernel_rows = Divider(s.kernel_h),
+      .bands = Divider(bands),
       .band_h = whole(band_h),
-      .tasks = tasks,
+      .tasks = whole(tasks / count),
+      .tasks_left = whole(tasks % count),
       .grad_stride = whole(grad_stride),
       .grad_rows = Divider(band_h),
       .grad_width = Divider(s.out_w),

@@ -56,15 +56,16 @@ __global__ void fill_any(T* out, T value, uint32_t n, Offsets<1> offsets) {
 
 template <class T>
 __global__ void copy_any(T* out, const T* in, uint32_t n, Offsets<2> offsets) {
-  const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < kPerThread; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= n) return;
+  struct Element {
+    int64_t to;
+    T value;
+  };
+  const auto read = [&](uint32_t i) {
     int64_t at[2];
     offsets.at(i, at);
-    out[at[0]] = in[at[1]];
-  }
+    return Element{at[0], in[at[1]]};
+  };
+  each_of_thread<kPerThread>(n, read, [&](uint32_t, const Element& e) { out[e.to] = e.value; });
 }
 
 /// Tiles through shared memory, so that both sides move whole lines: out[b][i][j] = in[b][j][i].
@@ -126,30 +127,32 @@ void move(const LaunchContext& context, const CopyArgs& args) {
 template <class Wide>
 __global__ void convert_any(DType out_dtype, DType in_dtype, void* out, const void* in, uint32_t n,
                             Offsets<2> offsets) {
-  const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
   const bool to_float = is_floating_point(out_dtype);
-#pragma unroll
-  for (int k = 0; k < kPerThread; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= n) return;
+  struct Element {
+    int64_t to;
+    Wide x;
+  };
+  const auto read = [&](uint32_t i) {
     int64_t at[2];
     offsets.at(i, at);
-    const Wide x = load<Wide>(in_dtype, in, at[1]);
+    return Element{at[0], load<Wide>(in_dtype, in, at[1])};
+  };
+  each_of_thread<kAtOnce<Wide>>(n, read, [&](uint32_t, const Element& e) {
     if constexpr (std::is_same_v<Wide, double>) {
       if (to_float)
-        store<double>(out_dtype, out, at[0], x);
+        store<double>(out_dtype, out, e.to, e.x);
       else
-        store<int64_t>(out_dtype, out, at[0], out_dtype == DType::Bool ? x != 0.0 : to_integer(x));
+        store<int64_t>(out_dtype, out, e.to, out_dtype == DType::Bool ? e.x != 0.0 : to_integer(e.x));
     } else if (to_float) {
       // int64 goes to float at once: by way of double it would be rounded twice.
       if (out_dtype == DType::Float64)
-        static_cast<double*>(out)[at[0]] = static_cast<double>(x);
+        static_cast<double*>(out)[e.to] = static_cast<double>(e.x);
       else
-        store<float>(out_dtype, out, at[0], static_cast<float>(x));
+        store<float>(out_dtype, out, e.to, static_cast<float>(e.x));
     } else {
-      store<int64_t>(out_dtype, out, at[0], x);
+      store<int64_t>(out_dtype, out, e.to, e.x);
     }
-  }
+  });
 }
 
 template <class Out, class In>

@@ -57,30 +57,36 @@ __device__ __forceinline__ int64_t to_integer(double x) {
   return x >= -9223372036854775808.0 && x < 9223372036854775808.0 ? static_cast<int64_t>(x) : INT64_MIN;
 }
 
-/// Element i of an array, as C (float, double or int64). `dtype` has to be of C's kind: float takes float32
-/// and the 16-bit floats, double also those and float64, int64 integers and bool.
-template <class C>
-__device__ __forceinline__ C load(DType dtype, const void* data, int64_t i) {
+/// Calls f with `data` as a pointer to what an array of `dtype` holds, which has to be of C's kind: float
+/// takes float32 and the 16-bit floats, double also those and float64, int64 integers and bool.
+template <class C, class F>
+__device__ __forceinline__ auto visit_stored(DType dtype, const void* data, const F& f) {
   if constexpr (std::is_integral_v<C>) {
     switch (dtype) {
       case DType::Int64:
-        return static_cast<const int64_t*>(data)[i];
+        return f(static_cast<const int64_t*>(data));
       case DType::Int32:
-        return static_cast<const int32_t*>(data)[i];
+        return f(static_cast<const int32_t*>(data));
       case DType::Int16:
-        return static_cast<const int16_t*>(data)[i];
+        return f(static_cast<const int16_t*>(data));
       case DType::Int8:
-        return static_cast<const int8_t*>(data)[i];
+        return f(static_cast<const int8_t*>(data));
       default:  // bool and uint8
-        return static_cast<const uint8_t*>(data)[i];
+        return f(static_cast<const uint8_t*>(data));
     }
   } else {
-    if (dtype == DType::Float32) return static_cast<const float*>(data)[i];
-    if (dtype == DType::Float16) return widen(static_cast<const Half*>(data)[i]);
+    if (dtype == DType::Float32) return f(static_cast<const float*>(data));
+    if (dtype == DType::Float16) return f(static_cast<const Half*>(data));
     if constexpr (std::is_same_v<C, double>)
-      if (dtype == DType::Float64) return static_cast<const double*>(data)[i];
-    return widen(static_cast<const BFloat16*>(data)[i]);
+      if (dtype == DType::Float64) return f(static_cast<const double*>(data));
+    return f(static_cast<const BFloat16*>(data));
   }
+}
+
+/// Element i of an array, as C; see visit_stored().
+template <class C>
+__device__ __forceinline__ C load(DType dtype, const void* data, int64_t i) {
+  return visit_stored<C>(dtype, data, [i](const auto* from) { return static_cast<C>(widen(from[i])); });
 }
 
 /// The other way; integers wrap, and every number but 0 is true.

@@ -1,6 +1,6 @@
-// Cross entropy, fused with log-softmax: a warp for each row (a thread where rows are short or lie apart),
-// then one block that puts the rows' losses together in a fixed order. Losses of two tensors are in
-// loss_pair.cu.
+// Cross entropy, fused with log-softmax: a warp for each row (a thread where rows are short or lie apart, a
+// block where they are long), then one block that puts the rows' losses together in a fixed order. Losses of
+// two tensors are in loss_pair.cu.
 #include "tern/kernels/loss.h"
 
 #include <limits>
@@ -47,8 +47,16 @@ struct RowLoss {
   C loss, weight;
 };
 
-/// By `kLanes` (1 or 32) threads. Writes the row's maximum and logarithm of the sum, and gives the first of
-/// them its loss and weight.
+template <int kLanes, class T, class Op>
+__device__ __forceinline__ T reduce_lanes(T value, const Op& op) {
+  if constexpr (kLanes == kBlock)
+    return block_reduce(value, op);
+  else
+    return warp_reduce(value, op, kLanes);
+}
+
+/// By `kLanes` (1, 32 or kBlock) threads. Writes the row's maximum and logarithm of the sum, and gives the
+/// first of them its loss and weight.
 template <class T, int kLanes>
 __device__ __forceinline__ RowLoss<Compute<T>> row_loss(const CrossEntropyArgs& args, int64_t r, Fault* fault,
                                                         const char* op) {
@@ -64,10 +72,10 @@ __device__ __forceinline__ RowLoss<Compute<T>> row_loss(const CrossEntropyArgs& 
       const C v = widen(x[c * p.inner]);
       maximum = v > maximum ? v : maximum;
     }
-    maximum = warp_reduce(maximum, Larger(), kLanes);
+    maximum = reduce_lanes<kLanes>(maximum, Larger());
     C sum = C(0);
     for (int64_t c = lane; c < p.classes; c += kLanes) sum += math::exp(widen(x[c * p.inner]) - maximum);
-    log_sum = math::log(warp_reduce(sum, Plus(), kLanes));
+    log_sum = math::log(reduce_lanes<kLanes>(sum, Plus()));
   }
   const Shares<C> shares(p);
   if (shares.on_all != C(0)) {
@@ -76,8 +84,8 @@ __device__ __forceinline__ RowLoss<Compute<T>> row_loss(const CrossEntropyArgs& 
       smooth += w * (widen(x[c * p.inner]) - maximum);
       total_weight += w;
     }
-    smooth = warp_reduce(smooth, Plus(), kLanes);
-    total_weight = warp_reduce(total_weight, Plus(), kLanes);
+    smooth = reduce_lanes<kLanes>(smooth, Plus());
+    total_weight = reduce_lanes<kLanes>(total_weight, Plus());
   }
   if (lane != 0) return {C(0), C(0)};
   C* saved = static_cast<C*>(args.saved);
@@ -143,7 +151,7 @@ __global__ void finish_loss(CrossEntropyArgs args, const Total* totals, int coun
 }
 
 /// Everything by one block, a thread for each row: what small batches of few classes need is one launch.
-inline constexpr int64_t kFewRows = 512, kFewClasses = 32;
+inline constexpr int64_t kFewRows = 512, kFewClasses = 32, kManyClasses = 2048;
 template <class T>
 __global__ void __launch_bounds__(kFewRows) few_rows(CrossEntropyArgs args, Fault* fault, const char* op) {
   Total sum{0, 0};
@@ -231,12 +239,16 @@ void cross_entropy(const LaunchContext& context, const CrossEntropyArgs& args) {
     auto* losses = static_cast<C*>(scratch->data());
     auto* weights = losses + rows;
     auto* totals = static_cast<Total*>(sums->data());
+    const auto run = [&]<int kLanes>() {
+      start(context, blocks(ceil_div(rows * kLanes, kBlock)), kBlock, 0, row_losses<T, kLanes>, args, losses,
+            weights, fault, name_of(p));
+    };
     if (p.inner > 1 || p.classes <= 8)
-      start(context, blocks(ceil_div(rows, kBlock)), kBlock, 0, row_losses<T, 1>, args, losses, weights,
-            fault, name_of(p));
+      run.template operator()<1>();
+    else if (p.classes < kManyClasses)
+      run.template operator()<32>();
     else
-      start(context, blocks(ceil_div(rows * 32, kBlock)), kBlock, 0, row_losses<T, 32>, args, losses, weights,
-            fault, name_of(p));
+      run.template operator()<kBlock>();
     start(context, blocks(pieces), kBlock, 0, add_rows<C>, static_cast<const C*>(losses),
           static_cast<const C*>(weights), rows, piece, totals);
     start(context, 1, 1, 0, finish_loss<T>, args, static_cast<const Total*>(totals),

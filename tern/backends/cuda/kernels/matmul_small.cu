@@ -19,14 +19,14 @@ struct Product {
   const float *a, *b;
   const float* relu_output;  ///< see LinearBackwardArgs, for a; or null
   const float* addend;       ///< or null
-  float* out;                ///< or null: the sums alone
+  float* out;                ///< null without columns: the sums alone
   float* row_sums;           ///< [m], of a; or null
   int64_t a_row, a_col, b_row, b_col, relu_row, relu_col, addend_row, addend_col, out_row;  ///< strides
   float alpha, beta;
   bool relu;
   int m, n, k;
 
-  int64_t tiles_across() const { return out == nullptr ? 1 : ceil_div(n, kTile); }
+  int64_t tiles_across() const { return std::max<int64_t>(1, ceil_div(n, kTile)); }
   int64_t tiles() const { return ceil_div(m, kTile) * tiles_across(); }
 };
 
@@ -45,22 +45,21 @@ struct Places {
   }
 };
 
-__device__ void multiply_tile(const Product& p, int tile, int tiles_across) {
+__device__ void multiply_tile(const Product p, int tile, int tiles_across) {
   alignas(16) __shared__ float shared_a[kStep * kRow], shared_b[kStep * kRow];
   const int first_row = tile / tiles_across * kTile, first_col = tile % tiles_across * kTile;
   const int group = static_cast<int>(threadIdx.x) / kGroup, in_group = static_cast<int>(threadIdx.x) % kGroup;
   const int y = in_group / (kTile / 2) * 2, x = in_group % (kTile / 2) * 2;  // of this thread's four results
   const Places a_places(p.a_col), b_places(p.b_row);
-  float a[kReads], b[kReads];
+  float a[kReads], b[kReads], relu[kReads];
   const auto read = [&](int begin) {
 #pragma unroll
     for (int j = 0; j < kReads; ++j) {
       const int64_t row = first_row + a_places.side(j), k = begin + a_places.k(j);
-      const bool there =
-          row < p.m && k < p.k && !(p.relu_output && p.relu_output[row * p.relu_row + k * p.relu_col] <= 0);
+      const bool there = row < p.m && k < p.k;
       a[j] = there ? p.a[row * p.a_row + k * p.a_col] : 0.0f;
+      relu[j] = there && p.relu_output ? p.relu_output[row * p.relu_row + k * p.relu_col] : 1.0f;
     }
-    if (p.out == nullptr) return;
 #pragma unroll
     for (int j = 0; j < kReads; ++j) {
       const int64_t col = first_col + b_places.side(j), k = begin + b_places.k(j);
@@ -68,14 +67,13 @@ __device__ void multiply_tile(const Product& p, int tile, int tiles_across) {
     }
   };
   float sums[6] = {};  // four results, and the sums of two rows
-  const bool wants_sums = p.row_sums != nullptr && first_col == 0;
   read(0);
   for (int begin = 0; begin < p.k; begin += kStep) {
     __syncthreads();  // the step before may still be read
 #pragma unroll
     for (int j = 0; j < kReads; ++j) {
-      shared_a[a_places.k(j) * kRow + a_places.side(j)] = a[j];
-      if (p.out != nullptr) shared_b[b_places.k(j) * kRow + b_places.side(j)] = b[j];
+      shared_a[a_places.k(j) * kRow + a_places.side(j)] = relu[j] <= 0 ? 0.0f : a[j];
+      shared_b[b_places.k(j) * kRow + b_places.side(j)] = b[j];
     }
     __syncthreads();
     if (begin + kStep < p.k) read(begin + kStep);  // while this step is computed
@@ -83,17 +81,13 @@ __device__ void multiply_tile(const Product& p, int tile, int tiles_across) {
     for (int i = 0; i < kTile; ++i) {
       const int k = group * kTile + i;
       const float2 rows = *reinterpret_cast<const float2*>(shared_a + k * kRow + y);
-      if (p.out != nullptr) {
-        const float2 cols = *reinterpret_cast<const float2*>(shared_b + k * kRow + x);
-        sums[0] += rows.x * cols.x;
-        sums[1] += rows.x * cols.y;
-        sums[2] += rows.y * cols.x;
-        sums[3] += rows.y * cols.y;
-      }
-      if (wants_sums) {
-        sums[4] += rows.x;
-        sums[5] += rows.y;
-      }
+      const float2 cols = *reinterpret_cast<const float2*>(shared_b + k * kRow + x);
+      sums[0] += rows.x * cols.x;
+      sums[1] += rows.x * cols.y;
+      sums[2] += rows.y * cols.x;
+      sums[3] += rows.y * cols.y;
+      sums[4] += rows.x;
+      sums[5] += rows.y;
     }
   }
   // The first group adds what the others have, in their order.
@@ -110,24 +104,26 @@ __device__ void multiply_tile(const Product& p, int tile, int tiles_across) {
 #pragma unroll
   for (int s = 0; s < 4; ++s) {
     const int64_t row = first_row + y + s / 2, col = first_col + x + s % 2;
-    if (p.out == nullptr || row >= p.m || col >= p.n) continue;
+    if (row >= p.m || col >= p.n) continue;
     float value = p.alpha * sums[s];
     if (p.addend) value += p.beta * p.addend[row * p.addend_row + col * p.addend_col];
     p.out[row * p.out_row + col] = p.relu && value < 0 ? 0.0f : value;
   }
 #pragma unroll
   for (int s = 0; s < 2; ++s)
-    if (wants_sums && x == 0 && first_row + y + s < p.m) p.row_sums[first_row + y + s] = sums[4 + s];
+    if (p.row_sums != nullptr && first_col + x == 0 && first_row + y + s < p.m)
+      p.row_sums[first_row + y + s] = sums[4 + s];
 }
 
-/// Blocks below `first` compute the first product, the others the second one.
-__global__ void __launch_bounds__(kBlock)
-    multiply(const Product a, const Product b, int first, int a_across, int b_across) {
-  const int block = static_cast<int>(blockIdx.x);
-  if (block < first)
-    multiply_tile(a, block, a_across);
-  else
-    multiply_tile(b, block - first, b_across);
+struct Products {
+  Product product[2];
+  int first_tile[2], tiles_across[2];
+};
+
+/// Blocks below the second product's first tile compute the first product, the others the second one.
+__global__ void __launch_bounds__(kBlock) multiply(const Products products) {
+  const int block = static_cast<int>(blockIdx.x), i = block >= products.first_tile[1] ? 1 : 0;
+  multiply_tile(products.product[i], block - products.first_tile[i], products.tiles_across[i]);
 }
 
 Product product_of(const MatmulArgs& args) {
@@ -150,13 +146,15 @@ Product product_of(const MatmulArgs& args) {
           .beta = static_cast<float>(args.beta),
           .relu = args.relu,
           .m = static_cast<int>(args.m),
-          .n = static_cast<int>(args.n),
+          .n = args.out != nullptr ? static_cast<int>(args.n) : 0,
           .k = static_cast<int>(args.k)};
 }
 
 void run(const LaunchContext& context, const Product& a, const Product& b, int64_t a_tiles, int64_t b_tiles) {
-  start(context, blocks(a_tiles + b_tiles), kBlock, 0, multiply, a, b, static_cast<int>(a_tiles),
-        static_cast<int>(a.tiles_across()), static_cast<int>(b.tiles_across()));
+  start(context, blocks(a_tiles + b_tiles), kBlock, 0, multiply,
+        Products{{a, b},
+                 {0, static_cast<int>(a_tiles)},
+                 {static_cast<int>(a.tiles_across()), static_cast<int>(b.tiles_across())}});
 }
 
 }  // namespace

@@ -119,19 +119,18 @@ __global__ void __launch_bounds__(kLongRow, 1) normalise_long(RowNormArgs args) 
   const T* x = static_cast<const T*>(args.input) + blockIdx.x * size;
   const C n = static_cast<C>(size);
   RowNorm<T> norm(args, blockIdx.x);
-  if (!args.rms) {
-    const auto element = [&](int64_t i) { return widen(x[i]); };
-    norm.mean = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, element), Plus()) / n;
-  }
+  const auto read = [&](int64_t i) { return widen(x[i]); };
+  if (!args.rms) norm.mean = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, read), Plus()) / n;
   const auto square = [&](int64_t i) {
-    const C d = widen(x[i]) - norm.mean;
+    const C d = read(i) - norm.mean;
     return d * d;
   };
   norm.invstd = inverse_root(block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, square), Plus()) / n +
                              static_cast<C>(args.eps));
   if (threadIdx.x == 0) norm.keep();
   T* out = static_cast<T*>(args.output) + blockIdx.x * size;
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) out[i] = norm.result(widen(x[i]), i);
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read,
+                [&](int64_t i, C value) { out[i] = norm.result(value, i); });
 }
 
 /// With xhat = (x - mean) * invstd and h = g * weight:
@@ -147,20 +146,25 @@ __global__ void __launch_bounds__(kLongRow, 1) input_gradient(RowNormBackwardArg
   const RowParams params(args, r);
   const C mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[r];
   const C invstd = static_cast<const C*>(args.invstd)[r];
+  struct Element {
+    C grad, weight, x;
+  };
+  const auto read = [&](int64_t i) {
+    return Element{widen(g[i]), weight ? weight[params.at(i)] : C(1), widen(x[i])};
+  };
   Sums<C> sums{C(0), C(0)};
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const C h = widen(g[i]) * (weight ? weight[params.at(i)] : C(1));
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read, [&](int64_t, const Element& e) {
+    const C h = e.grad * e.weight;
     sums.first += h;
-    sums.second += h * (widen(x[i]) - mean);
-  }
+    sums.second += h * (e.x - mean);
+  });
   sums = block_reduce(sums, PlusSums());
   const C n = static_cast<C>(size);
   const C along = sums.second * invstd * invstd * invstd / n;
   const C shift = args.rms ? C(0) : sums.first * invstd / n;
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) {
-    const C h = widen(g[i]) * (weight ? weight[params.at(i)] : C(1));
-    out[i] = narrow<T>(h * invstd - shift - (widen(x[i]) - mean) * along);
-  }
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read, [&](int64_t i, const Element& e) {
+    out[i] = narrow<T>(e.grad * e.weight * invstd - shift - (e.x - mean) * along);
+  });
 }
 
 /// Rows of one partial sum, at least.
@@ -175,33 +179,43 @@ __global__ void param_partials(RowNormBackwardArgs args, int64_t rows, Compute<T
   if (p >= total) return;
   const int64_t group = p / params, place = p % params;
   const int64_t begin = chunk * rows, end = min(begin + rows, args.rows);
+  const int64_t first = begin + ((group - begin) % args.groups + args.groups) % args.groups;
+  struct Element {
+    C grad, x, mean, invstd;
+  };
+  const auto read = [&](int64_t r, int64_t i) {
+    const int64_t at = r * args.size + place * args.inner + i;
+    return Element{
+        widen(static_cast<const T*>(args.grad_output)[at]), widen(static_cast<const T*>(args.input)[at]),
+        args.rms ? C(0) : static_cast<const C*>(args.mean)[r], static_cast<const C*>(args.invstd)[r]};
+  };
   C weight_sum = C(0), bias_sum = C(0);
-  for (int64_t r = begin + ((group - begin) % args.groups + args.groups) % args.groups; r < end;
-       r += args.groups) {
-    const C mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[r];
-    const C invstd = static_cast<const C*>(args.invstd)[r];
-    const int64_t start = r * args.size + place * args.inner;
-    for (int64_t i = 0; i < args.inner; ++i) {
-      const C g = widen(static_cast<const T*>(args.grad_output)[start + i]);
-      weight_sum += g * (widen(static_cast<const T*>(args.input)[start + i]) - mean) * invstd;
-      bias_sum += g;
-    }
+  const auto add = [&](int64_t, const Element& e) {
+    weight_sum += e.grad * (e.x - e.mean) * e.invstd;
+    bias_sum += e.grad;
+  };
+  if (args.inner == 1) {
+    read_ahead<4>(
+        first, end, args.groups, [&](int64_t r) { return read(r, 0); }, add);
+  } else {
+    for (int64_t r = first; r < end; r += args.groups)
+      read_ahead<4>(
+          int64_t{0}, args.inner, 1, [&](int64_t i) { return read(r, i); }, add);
   }
   partial[2 * chunk * total + p] = weight_sum;
   partial[(2 * chunk + 1) * total + p] = bias_sum;
 }
 
+/// Weights, and beside them in the grid biases; threads along y share a parameter.
 template <class C>
 __global__ void join_params(const C* partial, int64_t chunks, int64_t total, C* grad_weight, C* grad_bias) {
-  const int64_t p = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (p >= total) return;
-  C weight_sum = C(0), bias_sum = C(0);
-  for (int64_t c = 0; c < chunks; ++c) {
-    weight_sum += partial[2 * c * total + p];
-    bias_sum += partial[(2 * c + 1) * total + p];
-  }
-  if (grad_weight) grad_weight[p] = weight_sum;
-  if (grad_bias) grad_bias[p] = bias_sum;
+  C* grad = blockIdx.y == 0 ? grad_weight : grad_bias;
+  const int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (grad == nullptr) return;
+  const auto read = [&](int64_t chunk) { return partial[(2 * chunk + blockIdx.y) * total + p]; };
+  const C sum = sum_of<C>(threadIdx.y, p < total ? chunks : 0, blockDim.y, read);
+  const C all = column_reduce(sum, Plus());
+  if (p < total && threadIdx.y == 0) grad[p] = all;
 }
 
 unsigned threads_for(int64_t size) {
@@ -237,8 +251,12 @@ void row_norm_backward(const LaunchContext& context, const RowNormBackwardArgs& 
     auto* partial = static_cast<C*>(scratch->data());
     start(context, dim3(blocks(ceil_div(total, 64)), static_cast<unsigned>(chunks)), 64, 0, param_partials<T>,
           args, rows, partial);
-    start(context, blocks(ceil_div(total, kBlock)), kBlock, 0, join_params<C>, static_cast<const C*>(partial),
-          chunks, total, static_cast<C*>(args.grad_weight), static_cast<C*>(args.grad_bias));
+    unsigned sharing = 1;  // a parameter; few are side by side where its chunks are many
+    while (sharing < 32 && sharing * 8 <= chunks) sharing *= 2;
+    const dim3 block(kColumnThreads / sharing, sharing);
+    start(context, dim3(blocks(ceil_div(total, block.x)), 2), block, 0, join_params<C>,
+          static_cast<const C*>(partial), chunks, total, static_cast<C*>(args.grad_weight),
+          static_cast<C*>(args.grad_bias));
   });
 }
 

@@ -50,12 +50,13 @@ __global__ void channel_moments(BatchNormArgs args, InChannel place, int64_t pie
     sum = squares = C(0);
     taken = 0;
   };
-  for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
-    const C d = widen(x[place.at(c, i)]) - shift;
+  const auto read = [&](int64_t i) { return widen(x[place.at(c, i)]); };
+  read_ahead<4>(begin + threadIdx.x, end, blockDim.x, read, [&](int64_t, C value) {
+    const C d = value - shift;
     sum += d;
     squares += d * d;
     if (++taken == 64) flush();
-  }
+  });
   flush();
   m = block_reduce(m, Merge());
   if (threadIdx.x == 0) partial[c * gridDim.y + blockIdx.y] = m;
@@ -98,16 +99,20 @@ __global__ void normalise(BatchNormArgs args, int64_t begin, uint32_t count, Cha
   using C = Compute<T>;
   const T* in = static_cast<const T*>(args.input) + begin;
   T* out = static_cast<T*>(args.output) + begin;
-  const uint32_t first = blockIdx.x * (kBlock * 4) + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= count) return;
+  struct Element {
+    C x, mean, invstd, weight, bias;
+  };
+  const auto read = [&](uint32_t i) {
     const uint32_t c = channels.at(i);
-    const C scale = static_cast<const C*>(args.invstd)[c] * param(args.weight, c, C(1));
-    const C mean = static_cast<const C*>(args.mean)[c];
-    out[i] = narrow<T>((widen(in[i]) - mean) * scale + param(args.bias, c, C(0)));
-  }
+    return Element{widen(in[i]), static_cast<const C*>(args.mean)[c], static_cast<const C*>(args.invstd)[c],
+                   param(args.weight, c, C(1)), param(args.bias, c, C(0))};
+  };
+  const uint32_t begin_of_block = blockIdx.x * (kBlock * 4);
+  read_ahead<4>(begin_of_block + threadIdx.x, min(begin_of_block + kBlock * 4, count), kBlock, read,
+                [&](uint32_t i, const Element& e) {
+                  const C scale = e.invstd * e.weight;
+                  out[i] = narrow<T>((e.x - e.mean) * scale + e.bias);
+                });
 }
 
 /// Sums of g and of g * (x - mean), a piece of a channel for each block.
@@ -123,16 +128,21 @@ __global__ void channel_gradients(BatchNormBackwardArgs args, InChannel place, i
   GradSums sums{0, 0};
   C grad = C(0), grad_x = C(0);
   int taken = 0;
-  for (int64_t i = begin + threadIdx.x; i < end; i += blockDim.x) {
+  struct Element {
+    C grad, x;
+  };
+  const auto read = [&](int64_t i) {
     const int64_t at = place.at(c, i);
-    const C a = widen(g[at]);
-    grad += a;
-    grad_x += a * (widen(x[at]) - mean);
-    if (++taken < 64) continue;
+    return Element{widen(g[at]), widen(x[at])};
+  };
+  read_ahead<4>(begin + threadIdx.x, end, blockDim.x, read, [&](int64_t, const Element& e) {
+    grad += e.grad;
+    grad_x += e.grad * (e.x - mean);
+    if (++taken < 64) return;
     sums = PlusGradSums()(sums, {static_cast<double>(grad), static_cast<double>(grad_x)});
     grad = grad_x = C(0);
     taken = 0;
-  }
+  });
   sums = PlusGradSums()(sums, {static_cast<double>(grad), static_cast<double>(grad_x)});
   sums = block_reduce(sums, PlusGradSums());
   if (threadIdx.x == 0) partial[c * gridDim.y + blockIdx.y] = sums;
@@ -172,14 +182,17 @@ __global__ void input_gradient(BatchNormBackwardArgs args, const Slopes<Compute<
   const T* in = static_cast<const T*>(args.input) + begin;
   const T* grad = static_cast<const T*>(args.grad_output) + begin;
   T* out = static_cast<T*>(args.grad_input) + begin;
-  const uint32_t first = blockIdx.x * (kBlock * 4) + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= count) return;
-    const Slopes<C> s = slopes[channels.at(i)];
-    out[i] = narrow<T>(widen(grad[i]) * s.scale - s.shift - (widen(in[i]) - s.mean) * s.along);
-  }
+  struct Element {
+    C grad, x;
+    Slopes<C> slopes;
+  };
+  const auto read = [&](uint32_t i) { return Element{widen(grad[i]), widen(in[i]), slopes[channels.at(i)]}; };
+  const uint32_t begin_of_block = blockIdx.x * (kBlock * 4);
+  read_ahead<4>(begin_of_block + threadIdx.x, min(begin_of_block + kBlock * 4, count), kBlock, read,
+                [&](uint32_t i, const Element& e) {
+                  const Slopes<C>& s = e.slopes;
+                  out[i] = narrow<T>(e.grad * s.scale - s.shift - (e.x - s.mean) * s.along);
+                });
 }
 
 /// How a channel's elements are cut: by the sizes alone.

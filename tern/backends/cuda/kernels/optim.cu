@@ -11,6 +11,8 @@ __device__ __forceinline__ C lerp(C from, C to, C weight) {
   return weight < C(0.5) ? from + weight * (to - from) : to - (to - from) * (C(1) - weight);
 }
 
+// Every step reads all that it needs before it computes, so that loads do not wait for each other.
+
 struct SgdStep {
   double lr, momentum, keep, weight_decay;
   bool nesterov, maximize;
@@ -38,19 +40,20 @@ struct AdamStep {
     using C = Compute<T>;
     C g = grad<T>(entry, i, maximize);
     C x = widen(param<T>(entry, i));
+    const C m_before = widen(state<T>(entry, 0, i)), v_before = widen(state<T>(entry, 1, i));
+    const C most_before = amsgrad ? widen(state<T>(entry, 2, i)) : C(0);
     if (weight_decay != 0) {
       if (decoupled)
         x = x * static_cast<C>(shrink);
       else
         g = g + static_cast<C>(weight_decay) * x;
     }
-    const C m = lerp(widen(state<T>(entry, 0, i)), g, static_cast<C>(rest1));
-    C v = widen(state<T>(entry, 1, i)) * static_cast<C>(beta2) + static_cast<C>(rest2) * g * g;
+    const C m = lerp(m_before, g, static_cast<C>(rest1));
+    C v = v_before * static_cast<C>(beta2) + static_cast<C>(rest2) * g * g;
     state<T>(entry, 0, i) = narrow<T>(m);
     state<T>(entry, 1, i) = narrow<T>(v);
     if (amsgrad) {
-      const C before = widen(state<T>(entry, 2, i));
-      v = before > v || before != before ? before : v;
+      v = most_before > v || most_before != most_before ? most_before : v;
       state<T>(entry, 2, i) = narrow<T>(v);
     }
     const C step_size = static_cast<C>(-entry.scalars[0]), correction = static_cast<C>(entry.scalars[1]);
@@ -65,18 +68,20 @@ struct RmspropStep {
   __device__ void at(const OptimEntry& entry, int64_t i) const {
     using C = Compute<T>;
     C g = grad<T>(entry, i, maximize);
-    const C x = widen(param<T>(entry, i));
+    const C x = widen(param<T>(entry, i)), v_before = widen(state<T>(entry, 0, i));
+    const C b_before = momentum != 0 ? widen(state<T>(entry, 1, i)) : C(0);
+    const C m_before = centered ? widen(state<T>(entry, 2, i)) : C(0);
     if (weight_decay != 0) g = g + static_cast<C>(weight_decay) * x;
-    C v = widen(state<T>(entry, 0, i)) * static_cast<C>(alpha) + static_cast<C>(rest) * g * g;
+    C v = v_before * static_cast<C>(alpha) + static_cast<C>(rest) * g * g;
     state<T>(entry, 0, i) = narrow<T>(v);
     if (centered) {
-      const C m = lerp(widen(state<T>(entry, 2, i)), g, static_cast<C>(rest));
+      const C m = lerp(m_before, g, static_cast<C>(rest));
       state<T>(entry, 2, i) = narrow<T>(m);
       v = v - m * m;
     }
     const C avg = ::sqrt(v) + static_cast<C>(eps);
     if (momentum != 0) {
-      const C b = widen(state<T>(entry, 1, i)) * static_cast<C>(momentum) + g / avg;
+      const C b = b_before * static_cast<C>(momentum) + g / avg;
       state<T>(entry, 1, i) = narrow<T>(b);
       param<T>(entry, i) = narrow<T>(x - static_cast<C>(lr) * b);
     } else {

@@ -8,13 +8,14 @@
 
 namespace tern::cuda_backend {
 
-/// Elements of one block.
+/// Elements of one block, at most.
 inline constexpr int64_t kPiece = 4096;
 /// Entries of one launch: with their first blocks they stay below the 4 KiB that arguments may have.
 inline constexpr int kEntries = 40;
 
 struct Entries {
   int count;
+  int piece;  ///< elements of a block
   uint32_t first_block[kEntries + 1];
   OptimEntry entry[kEntries];
 };
@@ -35,22 +36,23 @@ __device__ __forceinline__ OptimPiece piece_of(const Entries& entries) {
       high = middle - 1;
   }
   const OptimEntry& entry = entries.entry[low];
-  const int64_t begin = (blockIdx.x - entries.first_block[low]) * kPiece;
-  return {entry, begin, min(begin + kPiece, entry.numel)};
+  const int64_t begin = (blockIdx.x - entries.first_block[low]) * int64_t{entries.piece};
+  return {entry, begin, min(begin + entries.piece, entry.numel)};
 }
 
-/// Calls `launch(const Entries&, unsigned blocks)` for all entries of a list.
+/// Calls `launch(const Entries&, unsigned blocks)` for all entries of a list, in pieces of `piece` elements.
 template <class Launch>
-void for_entries(const OptimList& list, Launch&& launch) {
+void for_entries(const OptimList& list, int64_t piece, Launch&& launch) {
   constexpr int64_t kMostBlocks = 0x7fffffff;
   Entries entries;
+  entries.piece = static_cast<int>(piece);
   for (int32_t next = 0; next < list.count;) {
     int64_t total = 0;
     entries.count = 0;
     for (; next < list.count && entries.count < kEntries; ++next) {
       const OptimEntry& entry = list.entries[next];
       if (entry.numel == 0) continue;
-      const int64_t count = ceil_div(entry.numel, kPiece);
+      const int64_t count = ceil_div(entry.numel, piece);
       if (total + count > kMostBlocks && entries.count > 0) break;
       entries.first_block[entries.count] = static_cast<uint32_t>(total);
       entries.entry[entries.count++] = entry;
@@ -72,8 +74,11 @@ __global__ void __launch_bounds__(kBlock) step_entries(Entries entries, Step ste
 
 template <class Step>
 void run_steps(const LaunchContext& context, const OptimList& list, const Step& step) {
+  // Short lists keep all processors busy too.
+  const int64_t piece =
+      std::clamp<int64_t>(ceil_div(ceil_div(list.numel, 1024), kBlock) * kBlock, kBlock, kPiece);
   visit_floating(list.dtype, [&]<class T>() {
-    for_entries(list, [&](const Entries& entries, unsigned grid) {
+    for_entries(list, piece, [&](const Entries& entries, unsigned grid) {
       start(context, grid, kBlock, 0, step_entries<T, Step>, entries, step);
     });
   });

@@ -107,7 +107,7 @@ void optim_norm(const LaunchContext& context, const OptimNormArgs& args) {
   auto* partial = static_cast<double*>(scratch->data());
   int64_t done = 0;
   visit_floating(args.list.dtype, [&]<class T>() {
-    for_entries(args.list, [&](const Entries& entries, unsigned grid) {
+    for_entries(args.list, kPiece, [&](const Entries& entries, unsigned grid) {
       start(context, grid, kBlock, 0, norms_of_pieces<T>, entries, kind, args.norm_type, partial + done);
       done += grid;
     });

@@ -2,6 +2,7 @@
 // calculator. Functors are those of kernels/functors.h.
 #pragma once
 
+#include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
 #include "tern/backends/cuda/kernels/offsets.cuh"
@@ -13,7 +14,7 @@ namespace tern::cuda_backend {
 /// among many types, are taken one by one to keep kernels small.
 inline constexpr int kPerThread = 4;
 template <class C>
-inline constexpr int kAtOnce = std::is_integral_v<C> ? 1 : 2;
+inline constexpr int kAtOnce = std::is_integral_v<C> ? 1 : kPerThread;
 
 /// A functor's result as an element of the output: bool where it says bool.
 template <class Out, class R>
@@ -29,6 +30,13 @@ __device__ __forceinline__ void store_result(DType dtype, void* out, int64_t i, 
     static_cast<bool*>(out)[i] = x;
   else
     store(dtype, out, i, x);
+}
+
+/// Calls use(i, read(i)) for the elements of this thread.
+template <int kAhead, class Read, class Use>
+__device__ __forceinline__ void each_of_thread(uint32_t n, const Read& read, const Use& use) {
+  const uint32_t begin = blockIdx.x * (kBlock * kPerThread);
+  read_ahead<kAhead>(begin + threadIdx.x, min(begin + kBlock * kPerThread, n), kBlock, read, use);
 }
 
 template <class Out, class T, class F>
@@ -48,15 +56,17 @@ __global__ void map1_flat(Out* out, const T* in, int64_t n, F f) {
 
 template <class C, class F>
 __global__ void map1_any(DType dtype, void* out, const void* in, uint32_t n, Offsets<2> offsets, F f) {
-  const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
-#pragma unroll kAtOnce < C>
-  for (int k = 0; k < kPerThread; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= n) return;
+  struct Element {
+    int64_t to;
+    C x;
+  };
+  const auto read = [&](uint32_t i) {
     int64_t at[2];
     offsets.at(i, at);
-    store_result(dtype, out, at[0], f(load<C>(dtype, in, at[1])));
-  }
+    return Element{at[0], load<C>(dtype, in, at[1])};
+  };
+  each_of_thread<kAtOnce<C>>(n, read,
+                             [&](uint32_t, const Element& e) { store_result(dtype, out, e.to, f(e.x)); });
 }
 
 /// Null `a` or `b`: the scalar.
@@ -105,16 +115,17 @@ __global__ void map2_rows(Out* out, const T* a, const T* b, bool a_dense, bool b
 template <class C, class F>
 __global__ void map2_any(DType dtype, void* out, const void* a, const void* b, C scalar, uint32_t n,
                          Offsets<3> offsets, F f) {
-  const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
-#pragma unroll kAtOnce < C>
-  for (int k = 0; k < kPerThread; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= n) return;
+  struct Element {
+    int64_t to;
+    C x, y;
+  };
+  const auto read = [&](uint32_t i) {
     int64_t at[3];
     offsets.at(i, at);
-    const C x = a ? load<C>(dtype, a, at[1]) : scalar, y = b ? load<C>(dtype, b, at[2]) : scalar;
-    store_result(dtype, out, at[0], f(x, y));
-  }
+    return Element{at[0], a ? load<C>(dtype, a, at[1]) : scalar, b ? load<C>(dtype, b, at[2]) : scalar};
+  };
+  each_of_thread<kAtOnce<C>>(
+      n, read, [&](uint32_t, const Element& e) { store_result(dtype, out, e.to, f(e.x, e.y)); });
 }
 
 /// Null operands are dense whatever their strides say.

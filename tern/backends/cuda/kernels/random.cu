@@ -13,10 +13,20 @@ inline constexpr int kDigits = std::is_same_v<T, Half>       ? 11
                                : std::is_same_v<T, BFloat16> ? 8
                                                              : 24;
 
+/// Whether elements [first, first + kN) exist and can be moved at once.
+template <int kN, class T>
+__device__ __forceinline__ bool is_pack(const T* array, int64_t first, int64_t numel) {
+  return first + kN <= numel && reinterpret_cast<uintptr_t>(array) % sizeof(Pack<T, kN>) == 0;
+}
+
 template <class T, int kN>
-__device__ __forceinline__ void put(T* out, int64_t first, int64_t numel, const T (&numbers)[kN]) {
+__device__ __forceinline__ void put(T* out, int64_t first, int64_t numel, const Pack<T, kN>& numbers) {
+  if (is_pack<kN>(out, first, numel)) {
+    *reinterpret_cast<Pack<T, kN>*>(out + first) = numbers;
+    return;
+  }
   for (int k = 0; k < kN; ++k)
-    if (first + k < numel) out[first + k] = numbers[k];
+    if (first + k < numel) out[first + k] = numbers.at[k];
 }
 
 /// Uniform, normal and exponential numbers.
@@ -26,35 +36,35 @@ __global__ void draw_floats(RandomArgs args) {
   constexpr int kN = std::is_same_v<T, double> ? 2 : 4;
   if (counter * kN >= args.numel) return;
   const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
-  T numbers[kN];
+  Pack<T, kN> numbers;
   if constexpr (std::is_same_v<T, double>) {
     if (args.distribution == Distribution::Normal) {
       const random::DoublePair z = random::normal(w[0], w[1], w[2], w[3]);
-      numbers[0] = ::fma(args.b, z.first, args.a);
-      numbers[1] = ::fma(args.b, z.second, args.a);
+      numbers.at[0] = ::fma(args.b, z.first, args.a);
+      numbers.at[1] = ::fma(args.b, z.second, args.a);
     } else {
       const double u[2] = {uniform_double(w[0], w[1]), uniform_double(w[2], w[3])};
       for (int k = 0; k < 2; ++k)
-        numbers[k] = args.distribution == Distribution::Uniform
-                         ? ::fmin(::fma(args.width, u[k], args.a), args.b)
-                         : -::log(1.0 - u[k]) / args.a;
+        numbers.at[k] = args.distribution == Distribution::Uniform
+                            ? ::fmin(::fma(args.width, u[k], args.a), args.b)
+                            : -::log(1.0 - u[k]) / args.a;
     }
   } else if (args.distribution == Distribution::Normal) {
     const float mean = static_cast<float>(args.a), std = static_cast<float>(args.b);
     const random::Pair p = random::normal(w[0], w[1]), q = random::normal(w[2], w[3]);
     const float z[4] = {p.first, p.second, q.first, q.second};
-    for (int k = 0; k < 4; ++k) numbers[k] = narrow<T>(::fmaf(std, z[k], mean));
+    for (int k = 0; k < 4; ++k) numbers.at[k] = narrow<T>(::fmaf(std, z[k], mean));
   } else if (args.distribution == Distribution::Uniform) {
     const float low = static_cast<float>(args.a), last = static_cast<float>(args.b),
                 width = static_cast<float>(args.width);
     for (int k = 0; k < 4; ++k) {
       const float x = ::fmaf(width, random::uniform_bits(w[k], kDigits<T>), low);
-      numbers[k] = narrow<T>(x < last ? x : last);
+      numbers.at[k] = narrow<T>(x < last ? x : last);
     }
   } else {
     const float rate = static_cast<float>(args.a);
     for (int k = 0; k < 4; ++k)
-      numbers[k] = narrow<T>(-math::log(1.0f - random::uniform_bits(w[k], 24)) / rate);
+      numbers.at[k] = narrow<T>(-math::log(1.0f - random::uniform_bits(w[k], 24)) / rate);
   }
   put(static_cast<T*>(args.out), counter * kN, args.numel, numbers);
 }
@@ -95,14 +105,20 @@ __global__ void drop(DropoutArgs args) {
   const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
   const auto* in = static_cast<const T*>(args.in);
   const C scale = static_cast<C>(args.scale);
-  T numbers[4];
+  const int64_t first = counter * 4;
+  Pack<T, 4> numbers;
+  if (is_pack<4>(in, first, args.numel)) {
+    numbers = *reinterpret_cast<const Pack<T, 4>*>(in + first);
+  } else {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) numbers.at[k] = first + k < args.numel ? in[first + k] : T();
+  }
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
-    const int64_t i = counter * 4 + k;
-    const bool kept = i < args.numel && uint64_t{w[k]} < args.threshold;
-    numbers[k] = narrow<T>(kept && scale != C(0) ? widen(in[i]) * scale : C(0));
+    const bool kept = uint64_t{w[k]} < args.threshold && scale != C(0);
+    numbers.at[k] = narrow<T>(kept ? widen(numbers.at[k]) * scale : C(0));
   }
-  put(static_cast<T*>(args.out), counter * 4, args.numel, numbers);
+  put(static_cast<T*>(args.out), first, args.numel, numbers);
 }
 
 }  // namespace

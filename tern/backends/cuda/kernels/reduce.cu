@@ -4,7 +4,7 @@
 namespace tern::cuda_backend {
 namespace {
 
-/// T: as in element(). Sums of floats are divided by `divisor`.
+/// T: as in visit_elements(). Sums of floats are divided by `divisor`.
 template <class T>
 struct Sum {
   using C = Compute<T>;

@@ -32,25 +32,37 @@ struct Walk {
       return result[0];
     }
     int64_t result = 0;
+#pragma unroll 1
     for (int d = offsets.ndim - 1; d > 0; --d) {
       result += i % sizes[d] * offsets.strides[0][d];
       i /= sizes[d];
     }
     return result + i * offsets.strides[0][0];
   }
+  /// Where elements first, first + step, ... lie.
+  template <int N>
+  __device__ __forceinline__ void at(int64_t first, int64_t step, int64_t (&places)[N]) const {
+    if (offsets.ndim == 1) {
+#pragma unroll
+      for (int k = 0; k < N; ++k) places[k] = (first + k * step) * offsets.strides[0][0];
+    } else {
+#pragma unroll
+      for (int k = 0; k < N; ++k) places[k] = at(first + k * step);
+    }
+  }
 };
 
-/// Element i as the compute type. T is float, a 16-bit float or double, or int64 for all integers and bool.
-template <class T>
-__device__ __forceinline__ Compute<T> element(DType dtype, const void* in, int64_t i) {
+/// Calls f with `in` as a pointer to what it holds. T is float, a 16-bit float or double, or int64 for all
+/// integers and bool.
+template <class T, class F>
+__device__ __forceinline__ auto visit_elements(DType dtype, const void* in, const F& f) {
   if constexpr (std::is_same_v<T, int64_t>)
-    return load<int64_t>(dtype, in, i);
+    return visit_stored<int64_t>(dtype, in, f);
   else
-    return widen(static_cast<const T*>(in)[i]);
+    return f(static_cast<const T*>(in));
 }
 
-/// Chains of a thread's elements: several where an accumulator is small, so that roundings add up less and
-/// loads do not wait for each other.
+/// Chains of a thread's elements: several where an accumulator is small, so that roundings add up less.
 template <class Acc>
 inline constexpr int kChains = sizeof(Acc) <= 8 ? 4 : 1;
 
@@ -68,15 +80,38 @@ struct Chains {
   __device__ __forceinline__ void take(int chain, const Acc& x) {
     accs[chain % kCount] = op.combine(accs[chain % kCount], x);
   }
-  /// Takes `f(i)` for first, first + step, ... below `end`.
-  template <class F>
-  __device__ __forceinline__ void take_all(int64_t first, int64_t end, int64_t step, const F& f) {
+  /// Takes map(x, i) for i = first, first + step, ... below `end`, where `read(i, xs)` reads as many elements
+  /// from i on as `xs` has: several at once, so that they do not wait for each other.
+  template <class X, class Read, class Map>
+  __device__ __forceinline__ void take_all(int64_t first, int64_t end, int64_t step, const Read& read,
+                                           const Map& map) {
     int64_t i = first;
-    for (; i + (kCount - 1) * step < end; i += kCount * step) {
+    for (; i + 3 * step < end; i += 4 * step) {
+      X xs[4];
+      read(i, xs);
 #pragma unroll
-      for (int c = 0; c < kCount; ++c) take(c, f(i + c * step));
+      for (int c = 0; c < 4; ++c) take(c, map(xs[c], i + c * step));
     }
-    for (; i < end; i += step) take(0, f(i));
+#pragma unroll 1
+    for (; i < end; i += step) {
+      X xs[1];
+      read(i, xs);
+      take(0, map(xs[0], i));
+    }
+  }
+  /// The same for the elements of `in`, from `base` on.
+  template <class T>
+  __device__ __forceinline__ void take_elements(DType dtype, const void* in, int64_t base, const Walk& walk,
+                                                int64_t first, int64_t end, int64_t step) {
+    const auto read = [&]<int N>(int64_t i, Compute<T>(&xs)[N]) {
+      int64_t places[N];
+      walk.at(i, step, places);
+      visit_elements<T>(dtype, in, [&](const auto* from) {
+#pragma unroll
+        for (int k = 0; k < N; ++k) xs[k] = widen(from[base + places[k]]);
+      });
+    };
+    take_all<Compute<T>>(first, end, step, read, [&](Compute<T> x, int64_t i) { return op.map(x, i); });
   }
   __device__ __forceinline__ Acc result() const {
     Acc acc = accs[0];
@@ -86,10 +121,10 @@ struct Chains {
   }
 };
 
-/// The operation for the output whose first element this is.
-template <class Op, class C>
-__device__ __forceinline__ void begin_output(Op& op, C first) {
-  if constexpr (requires { op.begin(first); }) op.begin(first);
+/// The operation for the output whose elements begin at `base`.
+template <class T, class Op>
+__device__ __forceinline__ void begin_output(Op& op, const void* in, int64_t base) {
+  if constexpr (requires { op.begin(Compute<T>()); }) op.begin(widen(static_cast<const T*>(in)[base]));
 }
 
 /// Output k is reduced by the threads of one row of the block, along x; pieces are numbered by blockIdx.y.
@@ -100,24 +135,23 @@ __global__ void __launch_bounds__(kBlock) reduce_rows(DType dtype, const void* i
   alignas(16) __shared__ unsigned char shared[kBlock * sizeof(Acc)];
   const int64_t k = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   const int64_t begin = blockIdx.y * piece, end = min(begin + piece, reduced.numel);
-  if (k < kept.numel && reduced.numel > 0) begin_output(op, element<T>(dtype, in, kept.at(k)));
+  const int64_t base = k < kept.numel ? kept.at(k) : 0;
+  if (k < kept.numel && reduced.numel > 0) begin_output<T>(op, in, base);
   Chains<Op> chains(op);
-  if (k < kept.numel) {
-    const int64_t base = kept.at(k);
-    const auto number = [&](int64_t i) { return op.map(element<T>(dtype, in, base + reduced.at(i)), i); };
-    if (dense && !std::is_same_v<T, int64_t>) {
-      constexpr int kN = kPack<T>;
-      const T* x = static_cast<const T*>(in) + base;
+  if (k < kept.numel && dense) {
+    visit_elements<T>(dtype, in, [&]<class S>(const S* data) {
+      constexpr int kN = kPack<S>;
+      const S* x = data + base;
       const int64_t whole = begin + (end - begin) / kN * kN;
       for (int64_t i = begin + threadIdx.x * kN; i < whole; i += blockDim.x * kN) {
-        const auto pack = *reinterpret_cast<const Pack<T, kN>*>(x + i);
+        const auto pack = *reinterpret_cast<const Pack<S, kN>*>(x + i);
 #pragma unroll
         for (int j = 0; j < kN; ++j) chains.take(j, op.map(widen(pack.at[j]), i + j));
       }
-      for (int64_t i = whole + threadIdx.x; i < end; i += blockDim.x) chains.take(0, number(i));
-    } else {
-      chains.take_all(begin + threadIdx.x, end, blockDim.x, number);
-    }
+      for (int64_t i = whole + threadIdx.x; i < end; i += blockDim.x) chains.take(0, op.map(widen(x[i]), i));
+    });
+  } else if (k < kept.numel) {
+    chains.template take_elements<T>(dtype, in, base, reduced, begin + threadIdx.x, end, blockDim.x);
   }
   Acc acc = chains.result();
   const auto combine = [&](const Acc& a, const Acc& b) { return op.combine(a, b); };
@@ -147,13 +181,11 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
   alignas(16) __shared__ unsigned char shared[kColumns * kColumnRows * sizeof(Acc)];
   const int64_t k = int64_t{blockIdx.x} * kColumns + threadIdx.x;
   const int64_t begin = blockIdx.y * piece, end = min(begin + piece, reduced.numel);
-  if (k < kept.numel && reduced.numel > 0) begin_output(op, element<T>(dtype, in, kept.at(k)));
+  const int64_t base = k < kept.numel ? kept.at(k) : 0;
+  if (k < kept.numel && reduced.numel > 0) begin_output<T>(op, in, base);
   Chains<Op> chains(op);
-  if (k < kept.numel) {
-    const int64_t base = kept.at(k);
-    chains.take_all(begin + threadIdx.y, end, kColumnRows,
-                    [&](int64_t i) { return op.map(element<T>(dtype, in, base + reduced.at(i)), i); });
-  }
+  if (k < kept.numel)
+    chains.template take_elements<T>(dtype, in, base, reduced, begin + threadIdx.y, end, kColumnRows);
   Acc acc = chains.result();
   Acc* column = reinterpret_cast<Acc*>(shared) + threadIdx.x;
   column[threadIdx.y * kColumns] = acc;
@@ -173,12 +205,18 @@ __global__ void combine_pieces(const void* partial, int64_t outputs, int pieces,
   const int64_t k = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   const Acc* mine = static_cast<const Acc*>(partial) + k * pieces;
   Chains<Op> chains(op);
-  if (k < outputs) chains.take_all(threadIdx.x % 32, pieces, 32, [&](int64_t i) { return mine[i]; });
+  const auto read = [&]<int N>(int64_t i, Acc(&xs)[N]) {
+#pragma unroll
+    for (int c = 0; c < N; ++c) xs[c] = mine[i + c * 32];
+  };
+  if (k < outputs)
+    chains.template take_all<Acc>(threadIdx.x % 32, pieces, 32, read,
+                                  [](const Acc& x, int64_t) { return x; });
   const Acc acc = warp_reduce(chains.result(), [&](const Acc& a, const Acc& b) { return op.combine(a, b); });
   if (k < outputs && threadIdx.x % 32 == 0) op.store(k, acc);
 }
 
-/// Reduces `in` of T (see element) over `reduced` for every element of `kept`.
+/// Reduces `in` of T (see visit_elements) over `reduced` for every element of `kept`.
 template <class T, class Op>
 void run_reduction(const LaunchContext& context, DType dtype, const void* in, const Geometry<1>& kept,
                    const Geometry<1>& reduced, const Op& op) {
@@ -187,24 +225,27 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
     return g.numel > 1 ? std::abs(g.strides[0][g.ndim - 1]) : INT64_MAX;
   };
   const bool columns = kept.numel >= 8 && innermost(kept) < innermost(reduced);
-  int64_t lanes = 1;
+  const auto nbytes = static_cast<int64_t>(itemsize(dtype)), pack = nbytes >= 4 ? 4 : 16 / nbytes;
+  bool dense = !columns && reduced.ndim == 1 && reduced.strides[0][0] == 1 &&
+               is_aligned(in, static_cast<size_t>(pack * nbytes));
+  for (int d = 0; d < kept.ndim; ++d) dense = dense && (kept.sizes[d] == 1 || kept.strides[0][d] % pack == 0);
+  int64_t lanes = 4;  // that have a row; short rows share a warp
   if (!columns) {
-    while (lanes < 32 && lanes < reduced.numel) lanes *= 2;
+    while (lanes < 32 && lanes * (dense ? pack : 1) < reduced.numel) lanes *= 2;
     if (reduced.numel > 1024 || kept.numel < 64)
       while (lanes < kBlock && lanes * 4 < reduced.numel) lanes *= 2;
-    // A warp must not hold rows of the block that end at different times.
-    if (lanes < 32) lanes = 32;
   }
   const int64_t rows = columns ? kColumns : kBlock / lanes;
   const int64_t grid = ceil_div(kept.numel, rows);
   const int64_t threads = columns ? kColumnRows : lanes;
   int64_t pieces = 1;
-  constexpr int64_t kLeastPiece = 16, kWantedBlocks = 1024;
+  constexpr int64_t kLeastPiece = 16;
+  const int64_t wanted_blocks = columns ? 2048 : 1024;
   // A second kernel takes as long as these elements of a thread.
   const int64_t alone = columns ? 32 : 64;
-  if (grid < kWantedBlocks && reduced.numel > threads * alone)
+  if (grid < wanted_blocks && reduced.numel > threads * alone)
     pieces =
-        std::clamp<int64_t>(std::min(kWantedBlocks / grid, reduced.numel / (threads * kLeastPiece)), 1, 1024);
+        std::clamp<int64_t>(std::min(wanted_blocks / grid, reduced.numel / (threads * kLeastPiece)), 1, 1024);
   // Pieces begin at whole packs.
   const int64_t piece = std::max<int64_t>(16, ceil_div(ceil_div(reduced.numel, pieces), 16) * 16);
   pieces = std::max<int64_t>(1, ceil_div(reduced.numel, piece));
@@ -219,9 +260,6 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
     start(context, size, dim3(kColumns, kColumnRows), 0, reduce_columns<T, Op>, dtype, in, Walk(kept),
           Walk(reduced), piece, partial, op);
   } else {
-    constexpr int64_t kN = kPack<T>;
-    bool dense = reduced.ndim == 1 && reduced.strides[0][0] == 1 && is_aligned(in, sizeof(Pack<T, kN>));
-    for (int d = 0; d < kept.ndim; ++d) dense = dense && (kept.sizes[d] == 1 || kept.strides[0][d] % kN == 0);
     start(context, size, dim3(static_cast<unsigned>(lanes), static_cast<unsigned>(rows)), 0,
           reduce_rows<T, Op>, dtype, in, Walk(kept), Walk(reduced), dense, piece, partial, op);
   }
@@ -230,7 +268,7 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
           static_cast<const void*>(partial), kept.numel, static_cast<int>(pieces), op);
 }
 
-/// Calls `f.template operator()<T>()` with the type that element() reads a dtype as.
+/// Calls `f.template operator()<T>()` with the type that visit_elements() takes for a dtype.
 template <class F>
 void visit_reduced(DType dtype, F&& f) {
   if (is_floating_point(dtype)) return visit_floating(dtype, f);

@@ -7,19 +7,21 @@
 
 namespace tern::cuda_backend {
 
-inline constexpr int kRowPacks = 4;  // that a thread keeps
+/// Packs that a thread keeps: as many as the registers of a block of kLongRow threads hold.
+template <class T>
+inline constexpr int kRowPacks = sizeof(T) == 8 ? 2 : 4;
 
 /// This thread's part of a row: every blockDim.x-th pack.
 template <class T>
 struct RowPart {
   static constexpr int kN = kPack<T>;
-  Compute<T> at[kRowPacks * kN];
+  Compute<T> at[kRowPacks<T> * kN];
 
   /// Calls f(p, first) for its packs, of which number p begins at `first` in the row.
   template <class F>
   static __device__ __forceinline__ void packs(int size, const F& f) {
 #pragma unroll
-    for (int p = 0; p < kRowPacks; ++p) {
+    for (int p = 0; p < kRowPacks<T>; ++p) {
       const int first = static_cast<int>(threadIdx.x + p * blockDim.x) * kN;
       if (first >= size) return;
       f(p, first);
@@ -57,8 +59,8 @@ unsigned row_part_threads(int64_t size, std::initializer_list<const void*> array
   constexpr int64_t kN = kPack<T>;
   for (const void* array : arrays)
     if (!is_aligned(array, sizeof(Pack<T, kN>))) return 0;
-  if (size % kN != 0 || size > kLongRow * kRowPacks * kN) return 0;
-  return static_cast<unsigned>(ceil_div(ceil_div(size, kRowPacks * kN), 32) * 32);
+  if (size % kN != 0 || size > kLongRow * kRowPacks<T> * kN) return 0;
+  return static_cast<unsigned>(ceil_div(ceil_div(size, kRowPacks<T> * kN), 32) * 32);
 }
 
 }  // namespace tern::cuda_backend

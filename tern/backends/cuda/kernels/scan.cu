@@ -36,56 +36,94 @@ struct Join {
 inline constexpr int kScanItems = 8;
 inline constexpr int64_t kTile = kBlock * kScanItems;
 
-/// Tile blockIdx.x of row blockIdx.y. With `totals` alone (no `starts`) only its total is written; else the
-/// scan, from what stands in `starts`, if anything.
-template <class T>
-__global__ void scan_tiles(ScanArgs args, Acc<T>* totals, const Acc<T>* starts, int64_t tiles) {
-  using A = Acc<T>;
+/// The join of `start` and the values of all threads before this one, in their order; `total` becomes that of
+/// all values.
+template <class A>
+__device__ __forceinline__ A join_before(A value, A start, const Join<A>& join, A& total) {
   __shared__ A warp_totals[kBlock / 32];
-  const Join<A> join{args.op};
-  const int64_t row = blockIdx.y, tile = blockIdx.x, size = args.size;
-  const auto address = [&](int64_t i) { return row * size + (args.reverse ? size - 1 - i : i); };
-  const int64_t first = tile * kTile + int64_t{threadIdx.x} * kScanItems;
-  A values[kScanItems];
-  A sum = join.identity();
-#pragma unroll
-  for (int k = 0; k < kScanItems; ++k) {
-    if (first + k < size) sum = join(sum, take<T>(args.dtype, args.in, address(first + k)));
-    values[k] = sum;
-  }
-  // Running totals of the warp's threads, then of the block's warps.
-  A running = sum;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  A running = value;
   for (int step = 1; step < 32; step *= 2) {
     const A other = __shfl_up_sync(kAllLanes, running, step);
-    if (threadIdx.x % 32 >= step) running = join(other, running);
+    if (lane >= step) running = join(other, running);
   }
-  if (threadIdx.x % 32 == 31) warp_totals[threadIdx.x / 32] = running;
   A before = __shfl_up_sync(kAllLanes, running, 1);
-  if (threadIdx.x % 32 == 0) before = join.identity();
+  if (lane == 0) before = join.identity();
+  __syncthreads();  // an earlier call may still be read
+  if (lane == 31) warp_totals[warp] = running;
   __syncthreads();
-  A base = join.identity();
-  for (unsigned w = 0; w < threadIdx.x / 32; ++w) base = join(base, warp_totals[w]);
-  if (totals && !starts) {
-    if (threadIdx.x == kBlock - 1) totals[row * tiles + tile] = join(base, running);
-    return;
+  A base = total = join.identity();
+  for (int w = 0; w < kBlock / 32; ++w) {
+    if (w == warp) base = total;
+    total = join(total, warp_totals[w]);
   }
-  if (starts) base = join(starts[row * tiles + tile], base);
-  before = join(base, before);
-#pragma unroll
-  for (int k = 0; k < kScanItems; ++k)
-    if (first + k < size) put<T>(args.out, address(first + k), join(before, values[k]));
+  return join(join(start, base), before);
 }
 
-/// Totals of tiles become what each tile starts from; a thread for each row.
+/// Where element i of a tile lies in shared memory: threads that take several in a row meet in no bank.
 template <class A>
-__global__ void start_tiles(A* totals, int64_t rows, int64_t tiles, Join<A> join) {
-  const int64_t row = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  if (row >= rows) return;
-  A sum = join.identity();
-  for (int64_t t = 0; t < tiles; ++t) {
-    const A total = totals[row * tiles + t];
-    totals[row * tiles + t] = sum;
-    sum = join(sum, total);
+__device__ __forceinline__ constexpr int64_t in_tile(int64_t i) {
+  return i + i / (128 / sizeof(A));
+}
+
+/// Tile by tile, row by row. With `totals` alone (no `starts`) only the tile's total is written; else the
+/// scan, from what stands in `starts`, if anything. Memory is read and written side by side, by way of shared
+/// memory.
+template <class T>
+__global__ void scan_tiles(ScanArgs args, Acc<T>* totals, const Acc<T>* starts, uint32_t tiles) {
+  using A = Acc<T>;
+  __shared__ A shared[in_tile<A>(kTile)];
+  const Join<A> join{args.op};
+  const int64_t row = blockIdx.x / tiles, begin = blockIdx.x % tiles * kTile, size = args.size;
+  const auto address = [&](int64_t i) { return row * size + (args.reverse ? size - 1 - i : i); };
+  A values[kScanItems];
+#pragma unroll
+  for (int k = 0; k < kScanItems; ++k) {
+    const int64_t i = begin + k * kBlock + threadIdx.x;
+    values[k] = i < size ? take<T>(args.dtype, args.in, address(i)) : join.identity();
+  }
+#pragma unroll
+  for (int k = 0; k < kScanItems; ++k) shared[in_tile<A>(k * kBlock + threadIdx.x)] = values[k];
+  __syncthreads();
+  A sum = join.identity(), total;
+#pragma unroll
+  for (int k = 0; k < kScanItems; ++k)
+    values[k] = sum = join(sum, shared[in_tile<A>(threadIdx.x * kScanItems + k)]);
+  const A before = join_before(sum, starts ? starts[blockIdx.x] : join.identity(), join, total);
+  if (totals && !starts) {
+    if (threadIdx.x == 0) totals[blockIdx.x] = total;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < kScanItems; ++k)
+    shared[in_tile<A>(threadIdx.x * kScanItems + k)] = join(before, values[k]);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < kScanItems; ++k) {
+    const int64_t i = begin + k * kBlock + threadIdx.x;
+    if (i < size) put<T>(args.out, address(i), shared[in_tile<A>(k * kBlock + threadIdx.x)]);
+  }
+}
+
+/// Totals of a row's tiles become what each tile starts from; a block for each row.
+template <class A>
+__global__ void start_tiles(A* totals, int64_t tiles, Join<A> join) {
+  A* row = totals + blockIdx.x * tiles;
+  A start = join.identity();
+  for (int64_t begin = 0; begin < tiles; begin += kTile) {
+    const int64_t first = begin + int64_t{threadIdx.x} * kScanItems;
+    A values[kScanItems], sum = join.identity(), total;
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) values[k] = first + k < tiles ? row[first + k] : join.identity();
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) sum = join(sum, values[k]);
+    A before = join_before(sum, start, join, total);
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      if (first + k < tiles) row[first + k] = before;
+      before = join(before, values[k]);
+    }
+    start = join(start, total);
   }
 }
 
@@ -96,33 +134,42 @@ __global__ void scan_columns(ScanArgs args) {
   if (column >= args.outer * args.inner) return;
   const Join<A> join{args.op};
   const int64_t start = column / args.inner * args.size * args.inner + column % args.inner;
+  const auto address = [&](int64_t i) { return start + (args.reverse ? args.size - 1 - i : i) * args.inner; };
   A sum = join.identity();
-  for (int64_t i = 0; i < args.size; ++i) {
-    const int64_t at = start + (args.reverse ? args.size - 1 - i : i) * args.inner;
-    sum = join(sum, take<T>(args.dtype, args.in, at));
-    put<T>(args.out, at, sum);
+  for (int64_t first = 0; first < args.size; first += kScanItems) {
+    A values[kScanItems];  // read before the first one is written
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k)
+      if (first + k < args.size) values[k] = take<T>(args.dtype, args.in, address(first + k));
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      if (first + k >= args.size) return;
+      put<T>(args.out, address(first + k), sum = join(sum, values[k]));
+    }
   }
 }
+
+/// Rows up to this size are walked by a thread each where there are many.
+constexpr int64_t kShortRow = 128;
 
 template <class T>
 void run_scan(const LaunchContext& context, const ScanArgs& args) {
   using A = Acc<T>;
   if (args.outer == 0 || args.size == 0 || args.inner == 0) return;
-  if (args.inner > 1 || args.outer >= 8192)
+  if (args.inner > 1 || (args.outer >= 8192 && args.size <= kShortRow))
     return start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, scan_columns<T>,
                  args);
   const int64_t tiles = ceil_div(args.size, kTile);
   Storage scratch;
   A* totals = nullptr;
-  const dim3 grid(blocks(tiles), static_cast<unsigned>(args.outer));
+  const unsigned grid = blocks(tiles * args.outer);
   if (tiles > 1) {
     scratch = workspace(context, static_cast<size_t>(tiles * args.outer) * sizeof(A));
     totals = static_cast<A*>(scratch->data());
-    start(context, grid, kBlock, 0, scan_tiles<T>, args, totals, nullptr, tiles);
-    start(context, blocks(ceil_div(args.outer, 32)), 32, 0, start_tiles<A>, totals, args.outer, tiles,
-          Join<A>{args.op});
+    start(context, grid, kBlock, 0, scan_tiles<T>, args, totals, nullptr, blocks(tiles));
+    start(context, blocks(args.outer), kBlock, 0, start_tiles<A>, totals, tiles, Join<A>{args.op});
   }
-  start(context, grid, kBlock, 0, scan_tiles<T>, args, nullptr, static_cast<const A*>(totals), tiles);
+  start(context, grid, kBlock, 0, scan_tiles<T>, args, nullptr, static_cast<const A*>(totals), blocks(tiles));
 }
 
 template <class T>

@@ -1,5 +1,5 @@
-// Softmax, log-softmax and logsumexp along rows that lie dense (a warp for short rows, a block for long
-// ones), and along other dimensions (threads side by side have neighbouring columns).
+// Softmax, log-softmax and logsumexp along rows that lie dense (a warp or a part of one for short rows, a
+// block for long ones), and along other dimensions (threads side by side have neighbouring columns).
 // Gradients are in softmax_backward.cu.
 #include "tern/kernels/softmax.h"
 
@@ -27,28 +27,40 @@ __device__ __forceinline__ C scale_of(SoftmaxOp op, C sum) {
   return op == SoftmaxOp::Softmax ? C(1) / sum : math::log(sum);
 }
 
-/// A warp for each row of at most 32 * kItems elements, which it keeps in registers.
-template <class T, int kItems>
+/// The same in two steps, for rows in registers: the first gives the power that is summed, and keeps of the
+/// element what the second one needs.
+template <class C>
+__device__ __forceinline__ C begin_result(SoftmaxOp op, C& x, C maximum) {
+  const C power = math::exp(x - maximum);
+  x = op == SoftmaxOp::Softmax ? power : x - maximum;
+  return power;
+}
+template <class C>
+__device__ __forceinline__ C finish_result(SoftmaxOp op, C x, C scale) {
+  return op == SoftmaxOp::Softmax ? x * scale : x - scale;
+}
+
+/// `kLanes` threads of a warp for each row of at most kLanes * kItems elements, which they keep in registers.
+template <class T, int kLanes, int kItems>
 __global__ void softmax_short(SoftmaxArgs args) {
   using C = Compute<T>;
-  const int64_t row = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32, size = args.shape.size;
-  if (row >= args.shape.outer) return;
-  const int lane = threadIdx.x % 32;
+  const int64_t row = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / kLanes;
+  const int lane = threadIdx.x % kLanes;
+  const int size = row < args.shape.outer ? static_cast<int>(args.shape.size) : 0;
   const T* in = static_cast<const T*>(args.in) + row * size;
   constexpr C kLowest = -std::numeric_limits<C>::infinity();
   C x[kItems], maximum = kLowest;
 #pragma unroll
-  for (int k = 0; k < kItems; ++k) {
-    const int i = lane + 32 * k;
-    x[k] = i < size ? widen(in[i]) : kLowest;
-    maximum = Larger()(maximum, x[k]);
-  }
-  maximum = warp_reduce(maximum, Larger());
+  for (int k = 0; k < kItems; ++k) x[k] = lane + kLanes * k < size ? widen(in[lane + kLanes * k]) : kLowest;
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) maximum = Larger()(maximum, x[k]);
+  maximum = warp_reduce(maximum, Larger(), kLanes);
   C sum = C(0);
 #pragma unroll
   for (int k = 0; k < kItems; ++k)
-    if (lane + 32 * k < size) sum += math::exp(x[k] - maximum);
-  sum = warp_reduce(sum, Plus());
+    if (lane + kLanes * k < size) sum += begin_result(args.op, x[k], maximum);
+  sum = warp_reduce(sum, Plus(), kLanes);
+  if (row >= args.shape.outer) return;
   if (args.op == SoftmaxOp::LogSumExp) {
     if (lane == 0) static_cast<T*>(args.out)[row] = narrow<T>(log_sum_exp(maximum, sum));
     return;
@@ -57,7 +69,7 @@ __global__ void softmax_short(SoftmaxArgs args) {
   T* out = static_cast<T*>(args.out) + row * size;
 #pragma unroll
   for (int k = 0; k < kItems; ++k)
-    if (lane + 32 * k < size) out[lane + 32 * k] = narrow<T>(result(args.op, x[k], maximum, scale));
+    if (lane + kLanes * k < size) out[lane + kLanes * k] = narrow<T>(finish_result(args.op, x[k], scale));
 }
 
 /// A block for each row, which it keeps in registers.
@@ -71,18 +83,14 @@ __global__ void __launch_bounds__(kLongRow, 1) softmax_in_parts(SoftmaxArgs args
   C maximum = -std::numeric_limits<C>::infinity(), sum = C(0);
   row.each(size, [&](C x, int) { maximum = Larger()(maximum, x); });
   maximum = block_reduce(maximum, Larger());
-  row.each(size, [&](C& x, int) {
-    const C power = math::exp(x - maximum);
-    sum += power;
-    x = args.op == SoftmaxOp::Softmax ? power : x - maximum;
-  });
+  row.each(size, [&](C& x, int) { sum += begin_result(args.op, x, maximum); });
   sum = block_reduce(sum, Plus());
   if (args.op == SoftmaxOp::LogSumExp) {
     if (threadIdx.x == 0) static_cast<T*>(args.out)[blockIdx.x] = narrow<T>(log_sum_exp(maximum, sum));
     return;
   }
   const C scale = scale_of(args.op, sum);
-  row.each(size, [&](C& x, int) { x = args.op == SoftmaxOp::Softmax ? x * scale : x - scale; });
+  row.each(size, [&](C& x, int) { x = finish_result(args.op, x, scale); });
   row.write(static_cast<T*>(args.out) + begin, size);
 }
 
@@ -93,9 +101,11 @@ __global__ void __launch_bounds__(kLongRow, 1) softmax_long(SoftmaxArgs args) {
   const int64_t row = blockIdx.x, size = args.shape.size;
   const T* in = static_cast<const T*>(args.in) + row * size;
   C maximum = -std::numeric_limits<C>::infinity();
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x) maximum = Larger()(maximum, widen(in[i]));
+  const auto read = [&](int64_t i) { return widen(in[i]); };
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read,
+                [&](int64_t, C x) { maximum = Larger()(maximum, x); });
   maximum = block_reduce(maximum, Larger());
-  const auto power = [&](int64_t i) { return math::exp(widen(in[i]) - maximum); };
+  const auto power = [&](int64_t i) { return math::exp(read(i) - maximum); };
   const C sum = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, power), Plus());
   if (args.op == SoftmaxOp::LogSumExp) {
     if (threadIdx.x == 0) static_cast<T*>(args.out)[row] = narrow<T>(log_sum_exp(maximum, sum));
@@ -103,8 +113,8 @@ __global__ void __launch_bounds__(kLongRow, 1) softmax_long(SoftmaxArgs args) {
   }
   const C scale = scale_of(args.op, sum);
   T* out = static_cast<T*>(args.out) + row * size;
-  for (int64_t i = threadIdx.x; i < size; i += blockDim.x)
-    out[i] = narrow<T>(result(args.op, widen(in[i]), maximum, scale));
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read,
+                [&](int64_t i, C x) { out[i] = narrow<T>(result(args.op, x, maximum, scale)); });
 }
 
 /// Threads along y share a column.
@@ -117,9 +127,11 @@ __global__ void softmax_columns(SoftmaxArgs args) {
   const int64_t start = column / inner * args.shape.size * inner + column % inner;
   const T* in = static_cast<const T*>(args.in) + start;
   C maximum = -std::numeric_limits<C>::infinity();
-  for (int64_t i = threadIdx.y; i < size; i += blockDim.y) maximum = Larger()(maximum, widen(in[i * inner]));
+  const auto read = [&](int64_t i) { return widen(in[i * inner]); };
+  read_ahead<4>(int64_t{threadIdx.y}, size, blockDim.y, read,
+                [&](int64_t, C x) { maximum = Larger()(maximum, x); });
   maximum = column_reduce(maximum, Larger());
-  const auto power = [&](int64_t i) { return math::exp(widen(in[i * inner]) - maximum); };
+  const auto power = [&](int64_t i) { return math::exp(read(i) - maximum); };
   const C sum = column_reduce(sum_of<C>(threadIdx.y, size, blockDim.y, power), Plus());
   if (!there) return;
   if (args.op == SoftmaxOp::LogSumExp) {
@@ -128,8 +140,8 @@ __global__ void softmax_columns(SoftmaxArgs args) {
   }
   const C scale = scale_of(args.op, sum);
   T* out = static_cast<T*>(args.out) + start;
-  for (int64_t i = threadIdx.y; i < size; i += blockDim.y)
-    out[i * inner] = narrow<T>(result(args.op, widen(in[i * inner]), maximum, scale));
+  read_ahead<4>(int64_t{threadIdx.y}, size, blockDim.y, read,
+                [&](int64_t i, C x) { out[i * inner] = narrow<T>(result(args.op, x, maximum, scale)); });
 }
 
 }  // namespace
@@ -142,10 +154,15 @@ void softmax(const LaunchContext& context, const SoftmaxArgs& args) {
       const dim3 block = column_block(s.outer * s.inner, s.size);
       return start(context, blocks(ceil_div(s.outer * s.inner, block.x)), block, 0, softmax_columns<T>, args);
     }
-    const unsigned warps = blocks(ceil_div(s.outer * 32, kBlock));
-    if (s.size <= 64) return start(context, warps, kBlock, 0, softmax_short<T, 2>, args);
-    if (s.size <= 256) return start(context, warps, kBlock, 0, softmax_short<T, 8>, args);
-    if (s.size <= 1024) return start(context, warps, kBlock, 0, softmax_short<T, 32>, args);
+    const auto run_short = [&]<int kLanes, int kItems>() {
+      start(context, blocks(ceil_div(s.outer * kLanes, kBlock)), kBlock, 0, softmax_short<T, kLanes, kItems>,
+            args);
+    };
+    if (s.size <= 8) return run_short.template operator()<8, 1>();
+    if (s.size <= 16) return run_short.template operator()<16, 1>();
+    if (s.size <= 64) return run_short.template operator()<32, 2>();
+    if (s.size <= 256) return run_short.template operator()<32, 8>();
+    if (s.size <= 1024) return run_short.template operator()<32, 32>();
     if (const unsigned threads = row_part_threads<T>(s.size, {args.in, args.out}))
       return start(context, blocks(s.outer), threads, 0, softmax_in_parts<T>, args);
     start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, softmax_long<T>, args);

@@ -8,14 +8,18 @@
 namespace tern::cuda_backend {
 namespace {
 
+template <class C>
+struct Element {
+  C grad, out;
+};
 /// What is summed over a row.
 template <class C>
-__device__ __forceinline__ C term(SoftmaxOp op, C grad, C out) {
-  return op == SoftmaxOp::Softmax ? grad * out : grad;
+__device__ __forceinline__ C term(SoftmaxOp op, const Element<C>& e) {
+  return op == SoftmaxOp::Softmax ? e.grad * e.out : e.grad;
 }
 template <class C>
-__device__ __forceinline__ C gradient(SoftmaxOp op, C grad, C out, C sum) {
-  return op == SoftmaxOp::Softmax ? (grad - sum) * out : grad - math::exp(out) * sum;
+__device__ __forceinline__ C gradient(SoftmaxOp op, const Element<C>& e, C sum) {
+  return op == SoftmaxOp::Softmax ? (e.grad - sum) * e.out : e.grad - math::exp(e.out) * sum;
 }
 
 /// `lanes` threads for each row: a warp, or the whole block.
@@ -29,15 +33,15 @@ __global__ void __launch_bounds__(kLongRow, 1) rows_backward(SoftmaxBackwardArgs
   const int64_t size = args.shape.size;
   const T* grad = static_cast<const T*>(args.grad_out) + row * size;
   const T* out = static_cast<const T*>(args.out) + row * size;
-  C sum =
-      sum_of<C>(lane, size, lanes, [&](int64_t i) { return term(args.op, widen(grad[i]), widen(out[i])); });
+  const auto read = [&](int64_t i) { return Element<C>{widen(grad[i]), widen(out[i])}; };
+  C sum = sum_of<C>(lane, size, lanes, [&](int64_t i) { return term(args.op, read(i)); });
   if constexpr (whole_block)
     sum = block_reduce(sum, Plus());
   else
     sum = warp_reduce(sum, Plus());
   T* to = static_cast<T*>(args.grad_in) + row * size;
-  for (int64_t i = lane; i < size; i += lanes)
-    to[i] = narrow<T>(gradient(args.op, widen(grad[i]), widen(out[i]), sum));
+  read_ahead<4>(int64_t{lane}, size, lanes, read,
+                [&](int64_t i, const Element<C>& e) { to[i] = narrow<T>(gradient(args.op, e, sum)); });
 }
 
 /// Threads along y share a column.
@@ -49,11 +53,13 @@ __global__ void columns_backward(SoftmaxBackwardArgs args) {
   const int64_t start = column / inner * args.shape.size * inner + column % inner;
   const T* grad = static_cast<const T*>(args.grad_out) + start;
   const T* out = static_cast<const T*>(args.out) + start;
-  const auto each = [&](int64_t i) { return term(args.op, widen(grad[i * inner]), widen(out[i * inner])); };
+  const auto read = [&](int64_t i) { return Element<C>{widen(grad[i * inner]), widen(out[i * inner])}; };
+  const auto each = [&](int64_t i) { return term(args.op, read(i)); };
   const C sum = column_reduce(sum_of<C>(threadIdx.y, size, blockDim.y, each), Plus());
   T* to = static_cast<T*>(args.grad_in) + start;
-  for (int64_t i = threadIdx.y; i < size; i += blockDim.y)
-    to[i * inner] = narrow<T>(gradient(args.op, widen(grad[i * inner]), widen(out[i * inner]), sum));
+  read_ahead<4>(int64_t{threadIdx.y}, size, blockDim.y, read, [&](int64_t i, const Element<C>& e) {
+    to[i * inner] = narrow<T>(gradient(args.op, e, sum));
+  });
 }
 
 }  // namespace

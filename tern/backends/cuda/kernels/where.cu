@@ -8,16 +8,18 @@ namespace {
 template <class T>
 __global__ void select(T* out, const uint8_t* condition, const T* a, const T* b, T a_scalar, T b_scalar,
                        uint32_t n, Offsets<4> offsets) {
-  const uint32_t first = blockIdx.x * (kBlock * kPerThread) + threadIdx.x;
-#pragma unroll
-  for (int k = 0; k < kPerThread; ++k) {
-    const uint32_t i = first + k * kBlock;
-    if (i >= n) return;
+  struct Element {
+    int64_t to;
+    uint8_t condition;
+    T x, y;
+  };
+  const auto read = [&](uint32_t i) {
     int64_t at[4];
     offsets.at(i, at);
-    const T x = a ? a[at[2]] : a_scalar, y = b ? b[at[3]] : b_scalar;
-    out[at[0]] = condition[at[1]] != 0 ? x : y;
-  }
+    return Element{at[0], condition[at[1]], a ? a[at[2]] : a_scalar, b ? b[at[3]] : b_scalar};
+  };
+  each_of_thread<kPerThread>(n, read,
+                             [&](uint32_t, const Element& e) { out[e.to] = e.condition != 0 ? e.x : e.y; });
 }
 
 template <class T>
