@@ -8,7 +8,9 @@
 #include <span>
 
 #include "tern/ops/copy.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
+#include "tern/ops/reduce.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
@@ -83,6 +85,9 @@ TEST(Creation, TextsEqualPyTorch) {
       {"linspace as int64", linspace(0, 10, 4, as(int64)), "tensor([ 0,  3,  6, 10])"},
       {"linspace as int32", linspace(-3, 4, 8, as(int32)),
        "tensor([-3, -2, -1,  0,  1,  2,  3,  4], dtype=torch.int32)"},
+      // 8 of its integers are others where products are rounded before they are added.
+      {"linspace as int64 of tenths", (linspace(-10, 10, 201, as(int64)) * arange(201)).sum(),
+       "tensor(62850)"},
       {"logspace", logspace(0, 2, 3), "tensor([  1.,  10., 100.])"},
       {"logspace of base 2", logspace(-1, 1, 3, 2.0), "tensor([0.5000, 1.0000, 2.0000])"},
       {"eye", eye(3), "tensor([[1., 0., 0.],\n        [0., 1., 0.],\n        [0., 0., 1.]])"},

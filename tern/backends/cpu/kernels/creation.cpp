@@ -1,6 +1,6 @@
 // The kernels that make tensors from little or nothing: ranges and triangles.
 #include <algorithm>
-#include <bit>
+#include <cmath>
 #include <type_traits>
 
 #include "tern/backends/cpu/kernels/loops.h"
@@ -27,17 +27,12 @@ void range(const LaunchContext&, const RangeArgs& args) {
         else
           out = static_cast<T>(static_cast<Compute<T>>(value));
       };
-      // Products are rounded on their own, not inside of fused multiply-adds, whose results are others: no
-      // compiler knows that adding this to their bits changes nothing.
-      int64_t zero = 0;
-      asm("" : "+r"(zero));
-      const auto product = [zero](int64_t a, double b) {
-        return std::bit_cast<double>(std::bit_cast<int64_t>(static_cast<double>(a) * b) + zero);
-      };
+      // Rounded once, as PyTorch's linspace is.
       const int64_t rising = std::clamp<int64_t>(args.pivot - first, 0, n);
-      for (int64_t i = 0; i < rising; ++i) store(to[i], args.start + product(first + i, args.step));
+      for (int64_t i = 0; i < rising; ++i)
+        store(to[i], std::fma(static_cast<double>(first + i), args.step, args.start));
       for (int64_t i = rising; i < n; ++i)
-        store(to[i], args.end - product(args.count - 1 - first - i, args.step));
+        store(to[i], std::fma(-static_cast<double>(args.count - 1 - first - i), args.step, args.end));
     });
   });
 }

@@ -6,15 +6,6 @@
 namespace tern::cuda_backend {
 namespace {
 
-/// a * b as a number of its own: not a part of a fused multiply-add, whose result would be another one.
-__device__ __forceinline__ double product(double a, double b) {
-#if defined(__CUDA_ARCH__)
-  return __dmul_rn(a, b);
-#else
-  return a * b;
-#endif
-}
-
 __global__ void fill_range(RangeArgs args) {
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= args.count) return;
@@ -24,9 +15,8 @@ __global__ void fill_range(RangeArgs args) {
                            static_cast<uint64_t>(i) * static_cast<uint64_t>(args.integer_step);
     return store<int64_t>(args.dtype, args.out, i, static_cast<int64_t>(value));
   }
-  const double value = i < args.pivot
-                           ? args.start + product(static_cast<double>(i), args.step)
-                           : args.end - product(static_cast<double>(args.count - 1 - i), args.step);
+  const double value = i < args.pivot ? ::fma(static_cast<double>(i), args.step, args.start)
+                                      : ::fma(-static_cast<double>(args.count - 1 - i), args.step, args.end);
   if (is_floating_point(args.dtype))
     store<double>(args.dtype, args.out, i, value);
   else
