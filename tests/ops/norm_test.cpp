@@ -153,6 +153,23 @@ TEST(Norm, ParameterGradientsDoNotDependOnThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
+TEST(Norm, ParameterGradientsOfManyRows) {
+  const Tensor x = ragged({3000, 40}), grad = ragged({3000, 40});
+  const auto gradients = [&](DType dtype, bool of_weight, bool of_bias) {
+    Tensor weight = ones({40}, as(dtype)), bias = zeros({40}, as(dtype));
+    weight.requires_grad_(of_weight);
+    bias.requires_grad_(of_bias);
+    backward({layer_norm(to(x, dtype), {40}, weight, bias)}, {to(grad, dtype)});
+    return std::pair(weight.grad(), bias.grad());
+  };
+  const auto [weight, bias] = gradients(float64, true, true);
+  EXPECT_TRUE(allclose(bias, sum(to(grad, float64), {0}), 1e-12, 1e-10));
+  for (bool both : {true, false}) {
+    EXPECT_TRUE(allclose(to(gradients(float32, true, both).first, float64), weight, 1e-5, 1e-4));
+    EXPECT_TRUE(allclose(to(gradients(float32, both, true).second, float64), bias, 1e-5, 1e-4));
+  }
+}
+
 TEST(NormErrors, ShapesTypesAndOptions) {
   const Tensor x = ones({2, 3}), three = ones({3});
   expect_error<ValueError>(

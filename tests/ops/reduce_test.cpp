@@ -111,16 +111,20 @@ TEST(Reduce, EveryLayoutAndDimListGivesWhatPlainLoopsGive) {
 
 TEST(Reduce, IntegersAndBool) {
   for (DType dtype : {uint8, int8, int16, int32, int64, bool_}) {
-    Tensor x = to(mul(ragged({3, 70}), 8), dtype);
-    for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{}, {0}, {1}}) {
-      const std::string what = std::string(name(dtype)) + " over " + to_string(dims);
-      EXPECT_EQ(sum(x, dims).dtype(), int64);
-      expect_close(sum(x, dims), reduce_plainly(x, dims, plain_sum), 0, "sum of " + what);
-      EXPECT_EQ(amax(x, dims).dtype(), dtype);
-      expect_close(amax(x, dims), reduce_plainly(x, dims, plain_max), 0, "amax of " + what);
-      expect_close(amin(x, dims), reduce_plainly(x, dims, plain_min), 0, "amin of " + what);
-      EXPECT_EQ(any(x, 0).dtype(), dtype == uint8 ? uint8 : bool_);
-    }
+    const auto made = [&](const Shape& shape) { return to(mul(ragged(shape), 8), dtype); };
+    // Rows that can be read in packs, others, and long ones.
+    for (const Tensor& x : {made({3, 70}), made({5, 48}), slice(slice(made({6, 80}), 0, 1), 1, 16),
+                            slice(made({6, 80}), 1, 1), made({3, 40003})})
+      for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{}, {0}, {1}}) {
+        const std::string what =
+            std::string(name(dtype)) + " of " + to_string(x.shape()) + " over " + to_string(dims);
+        EXPECT_EQ(sum(x, dims).dtype(), int64);
+        expect_close(sum(x, dims), reduce_plainly(x, dims, plain_sum), 0, "sum of " + what);
+        EXPECT_EQ(amax(x, dims).dtype(), dtype);
+        expect_close(amax(x, dims), reduce_plainly(x, dims, plain_max), 0, "amax of " + what);
+        expect_close(amin(x, dims), reduce_plainly(x, dims, plain_min), 0, "amin of " + what);
+        EXPECT_EQ(any(x, 0).dtype(), dtype == uint8 ? uint8 : bool_);
+      }
   }
   EXPECT_EQ(prod(tensor({2, 3, 4}, as(int8))).item<int64_t>(), 24);
   EXPECT_EQ(sum(tensor({127, 127, 127}, as(int8))).item<int64_t>(), 381);

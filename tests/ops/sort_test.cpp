@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tern/autograd/engine.h"
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
 #include "tern/ops/reduce.h"
@@ -202,6 +204,18 @@ const Printed kPrinted[] = {
 
 TEST(SortAndScan, SpecialValuesPrintAsInPyTorch) {
   for (const Printed& row : kPrinted) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
+}
+
+TEST(Scan, ManyRowsAndLongOnes) {
+  for (const Shape& shape : {Shape{3, 5000}, Shape{8192, 129}, Shape{4'300'000}}) {
+    const int64_t size = shape.back();
+    EXPECT_TRUE(equal(cumsum(ones(shape, as(int32)), -1), expand(arange(1, size + 1), shape)));
+  }
+  EXPECT_TRUE(equal(cumprod(full({3, 5000}, -1, as(int32)), -1),
+                    expand(add(mul(remainder(arange(1, 5001), 2), -2), 1), {3, 5000})));
+  Tensor x = ones({3, 5000}, {.requires_grad = true});
+  backward({cumsum(x, -1)}, {ones({3, 5000})});
+  EXPECT_TRUE(equal(to(x.grad(), int64), sub(full({3, 5000}, 5000, as(int64)), arange(5000))));
 }
 
 TEST(Scan, LongRunningSumsAreAccurate) {

@@ -8,7 +8,7 @@
 
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/library.h"
-#include "tern/base/error.h"
+#include "tern/base/check.h"
 
 namespace tern::cuda_backend {
 
@@ -44,6 +44,9 @@ std::string why(cudnnStatus_t status) {
 }  // namespace
 
 void check_cudnn(cudnnStatus_t status, const char* call) {
+  const int kind = CUDNN_STATUS_CATEGORY(status);
+  if (kind == CUDNN_STATUS_NOT_SUPPORTED || kind == CUDNN_STATUS_BAD_PARAM) [[unlikely]]
+    TERN_THROW(NotImplementedError, "{} of cuDNN: {}", call, why(status));
   if (status != CUDNN_STATUS_SUCCESS) [[unlikely]]
     throw_library_error("cuDNN", call, why(status).c_str());
 }

@@ -31,10 +31,11 @@ struct Cudnn {
 /// Opened with the first call; null where it is missing or of another version.
 const Cudnn* cudnn();
 
-/// Throws DeviceError unless cuDNN gave success.
+/// Throws unless cuDNN gave success: NotImplementedError for what it does not take, DeviceError for
+/// everything else.
 void check_cudnn(cudnnStatus_t status, const char* call);
 
-/// A backend descriptor. Setters and finish() throw DeviceError; try_finish() does not.
+/// A backend descriptor. Setters and finish() throw as check_cudnn(); try_finish() does not.
 class Descriptor {
  public:
   Descriptor() = default;

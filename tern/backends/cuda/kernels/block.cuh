@@ -134,7 +134,7 @@ struct Plus {
 
 /// The larger; NaN wins.
 struct Larger {
-#if defined(__CUDA_ARCH__)
+#if __CUDA_ARCH__ >= 800
   /// One instruction, where comparing takes three and predicates that loads could use.
   __device__ __forceinline__ float operator()(float a, float b) const {
     float larger;

@@ -65,7 +65,7 @@ class Plan {
   Plan(cudnnHandle_t handle, const Problem& problem) {
     try {
       make(handle, problem);
-    } catch (const DeviceError&) {  // what cuDNN refuses to describe has no plan either
+    } catch (const NotImplementedError&) {  // what cuDNN refuses to describe has no plan either
     }
   }
 

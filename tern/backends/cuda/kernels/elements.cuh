@@ -48,8 +48,9 @@ struct alignas(sizeof(T) * N) Pack {
 };
 
 /// Elements of a pack: at least 16 bytes, at least four elements.
+constexpr int pack_of(size_t itemsize) { return itemsize >= 4 ? 4 : static_cast<int>(16 / itemsize); }
 template <class T>
-inline constexpr int kPack = sizeof(T) >= 4 ? 4 : static_cast<int>(16 / sizeof(T));
+inline constexpr int kPack = pack_of(sizeof(T));
 
 /// C++'s conversion made total, as on the CPU: floats out of the range of int64 and NaN become its lowest
 /// number.

@@ -243,7 +243,8 @@ void cross_entropy(const LaunchContext& context, const CrossEntropyArgs& args) {
       start(context, blocks(ceil_div(rows * kLanes, kBlock)), kBlock, 0, row_losses<T, kLanes>, args, losses,
             weights, fault, name_of(p));
     };
-    if (p.inner > 1 || p.classes <= 8)
+    const bool one_class = p.log_probabilities && p.label_smoothing == 0;  // is read of each row
+    if (p.inner > 1 || p.classes <= 8 || one_class)
       run.template operator()<1>();
     else if (p.classes < kManyClasses)
       run.template operator()<32>();

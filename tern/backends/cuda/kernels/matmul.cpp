@@ -424,7 +424,8 @@ void matmul(const LaunchContext& context, const MatmulArgs& args) {
   if (args.k == 0 || !is_floating_point(args.dtype)) return matmul_plain(context, args);
   if (args.batch_dims == 0 && matmul_suits_small(args.dtype, args.m, args.n, args.k))
     return matmul_small(context, args);
-  if (!multiply(context, args, /*epilogues=*/true) && !multiply(context, args, /*epilogues=*/false))
+  if (!multiply(context, args, /*epilogues=*/true) &&
+      (args.addend == nullptr || !multiply(context, args, /*epilogues=*/false)))
     return matmul_plain(context, args);
   if (args.relu) apply_relu(context, args);
 }

@@ -1,6 +1,7 @@
 // The two-pass reduction: every block reduces a piece of an output's elements, and where an output has
 // several pieces a second kernel puts them together. How elements are cut into pieces depends on the geometry
-// alone, and so does every rounding.
+// alone; the order in which a row is added up, and with it the rounding, also on whether it can be read in
+// packs.
 //
 // An operation has: Acc (a plain struct or number), identity(), map(x, i) of element i of the reduced ones,
 // combine(a, b), and store(k, acc) of output k. One that has begin(x) is told the first element of the output
@@ -225,9 +226,9 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
     return g.numel > 1 ? std::abs(g.strides[0][g.ndim - 1]) : INT64_MAX;
   };
   const bool columns = kept.numel >= 8 && innermost(kept) < innermost(reduced);
-  const auto nbytes = static_cast<int64_t>(itemsize(dtype)), pack = nbytes >= 4 ? 4 : 16 / nbytes;
+  const int64_t pack = pack_of(itemsize(dtype));
   bool dense = !columns && reduced.ndim == 1 && reduced.strides[0][0] == 1 &&
-               is_aligned(in, static_cast<size_t>(pack * nbytes));
+               is_aligned(in, static_cast<size_t>(pack) * itemsize(dtype));
   for (int d = 0; d < kept.ndim; ++d) dense = dense && (kept.sizes[d] == 1 || kept.strides[0][d] % pack == 0);
   int64_t lanes = 4;  // that have a row; short rows share a warp
   if (!columns) {
