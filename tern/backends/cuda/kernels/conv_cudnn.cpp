@@ -19,6 +19,8 @@
 namespace tern::cuda_backend {
 namespace {
 
+constexpr int64_t kMostAlignment = 16;  // that cuDNN is told of
+
 enum class Pass : int64_t { Forward, BackwardInput, BackwardWeight };
 
 /// What a plan depends on.
@@ -242,14 +244,6 @@ struct Plans {
   }
 };
 
-/// The largest power of two up to 16 that divides an address, in bytes.
-int64_t alignment(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  int64_t align = 16;
-  while (address % static_cast<uintptr_t>(align) != 0) align /= 2;
-  return align;
-}
-
 bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape& shape, const void* image,
          const void* weight, const void* out) {
   if (cudnn() == nullptr) return false;
@@ -262,9 +256,9 @@ bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape
                         pass,
                         gpu,
                         static_cast<int64_t>(dtype),
-                        alignment(image),
-                        alignment(weight),
-                        alignment(out),
+                        alignment(image, kMostAlignment),
+                        alignment(weight, kMostAlignment),
+                        alignment(out, kMostAlignment),
                         dtype == DType::Float32 && cudnn_allow_tf32()};
   std::unique_ptr<Plan>& plan = all.plans[problem];
   if (!plan) plan = std::make_unique<Plan>(handle, problem);

@@ -32,6 +32,7 @@ constexpr int kMaxBatch = MatmulArgs::kMaxBatchDims;
 
 /// cuBLASLt's own limit is below 65536.
 constexpr int64_t kMostMatrices = 32768;
+constexpr int64_t kMostAlignment = 256;  // that cuBLASLt is told of
 
 /// A matrix as cuBLASLt takes it, for a batch.
 struct Matrix {
@@ -132,14 +133,6 @@ cublasComputeType_t compute_type(DType dtype) {
   if (dtype == DType::Float64) return CUBLAS_COMPUTE_64F;
   if (dtype != DType::Float32) return CUBLAS_COMPUTE_32F;
   return kernels::matmul_allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
-}
-
-/// The largest power of two up to 256 that divides an address, in bytes.
-int64_t alignment(const void* data) {
-  const auto address = reinterpret_cast<uintptr_t>(data);
-  int64_t align = 256;
-  while (address % static_cast<uintptr_t>(align) != 0) align /= 2;
-  return align;
 }
 
 class Plan {
@@ -328,7 +321,7 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
   // Algorithms with a bias may read 16 bytes of it at a time, whatever the heuristic was told of alignments.
   const bool bias = epilogues && args.addend != nullptr && !wide && args.beta == 1 && shared &&
                     args.addend_row_stride == 0 && args.addend_col_stride == 1 &&
-                    alignment(args.addend) >= 16;
+                    alignment(args.addend, kMostAlignment) >= 16;
   const void* c = args.out;
   int64_t c_ld = out_ld;
   double beta = 0;
@@ -396,10 +389,10 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
                           .c_stride = inner_stride(2),
                           .out_stride = inner_stride(3),
                           .epilogue = epilogue,
-                          .left_align = alignment(left_data),
-                          .right_align = alignment(right_data),
-                          .c_align = alignment(c_data),
-                          .out_align = alignment(out_data),
+                          .left_align = alignment(left_data, kMostAlignment),
+                          .right_align = alignment(right_data, kMostAlignment),
+                          .c_align = alignment(c_data, kMostAlignment),
+                          .out_align = alignment(out_data, kMostAlignment),
                           .compute = compute_type(args.dtype)};
     std::unique_ptr<Plan>& plan = all.plans[problem];
     if (!plan) plan = std::make_unique<Plan>(handle, problem);

@@ -3,6 +3,7 @@
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/pointwise.cuh"
 #include "tern/kernels/norm.h"
 
 namespace tern::cuda_backend {
@@ -107,12 +108,10 @@ __global__ void normalise(BatchNormArgs args, int64_t begin, uint32_t count, Cha
     return Element{widen(in[i]), static_cast<const C*>(args.mean)[c], static_cast<const C*>(args.invstd)[c],
                    param(args.weight, c, C(1)), param(args.bias, c, C(0))};
   };
-  const uint32_t begin_of_block = blockIdx.x * (kBlock * 4);
-  read_ahead<4>(begin_of_block + threadIdx.x, min(begin_of_block + kBlock * 4, count), kBlock, read,
-                [&](uint32_t i, const Element& e) {
-                  const C scale = e.invstd * e.weight;
-                  out[i] = narrow<T>((e.x - e.mean) * scale + e.bias);
-                });
+  each_of_thread<kPerThread>(count, read, [&](uint32_t i, const Element& e) {
+    const C scale = e.invstd * e.weight;
+    out[i] = narrow<T>((e.x - e.mean) * scale + e.bias);
+  });
 }
 
 /// Sums of g and of g * (x - mean), a piece of a channel for each block.
@@ -187,12 +186,10 @@ __global__ void input_gradient(BatchNormBackwardArgs args, const Slopes<Compute<
     Slopes<C> slopes;
   };
   const auto read = [&](uint32_t i) { return Element{widen(grad[i]), widen(in[i]), slopes[channels.at(i)]}; };
-  const uint32_t begin_of_block = blockIdx.x * (kBlock * 4);
-  read_ahead<4>(begin_of_block + threadIdx.x, min(begin_of_block + kBlock * 4, count), kBlock, read,
-                [&](uint32_t i, const Element& e) {
-                  const Slopes<C>& s = e.slopes;
-                  out[i] = narrow<T>(e.grad * s.scale - s.shift - (e.x - s.mean) * s.along);
-                });
+  each_of_thread<kPerThread>(count, read, [&](uint32_t i, const Element& e) {
+    const Slopes<C>& s = e.slopes;
+    out[i] = narrow<T>(e.grad * s.scale - s.shift - (e.x - s.mean) * s.along);
+  });
 }
 
 /// How a channel's elements are cut: by the sizes alone.
@@ -227,8 +224,8 @@ void batch_norm(const LaunchContext& context, const BatchNormArgs& args) {
           static_cast<const Moments*>(partial), static_cast<int>(cut.pieces));
     for_planes(args.batch, args.channels, args.inner,
                [&](int64_t begin, uint32_t count, const Channels& channels) {
-                 start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, normalise<T>, args, begin,
-                       count, channels);
+                 start(context, blocks(ceil_div(count, kBlock * kPerThread)), kBlock, 0, normalise<T>, args,
+                       begin, count, channels);
                });
   });
 }
@@ -251,8 +248,8 @@ void batch_norm_backward(const LaunchContext& context, const BatchNormBackwardAr
     if (args.grad_input)
       for_planes(args.batch, args.channels, args.inner,
                  [&](int64_t begin, uint32_t count, const Channels& channels) {
-                   start(context, blocks(ceil_div(count, kBlock * 4)), kBlock, 0, input_gradient<T>, args,
-                         static_cast<const Slopes<C>*>(slopes), begin, count, channels);
+                   start(context, blocks(ceil_div(count, kBlock * kPerThread)), kBlock, 0, input_gradient<T>,
+                         args, static_cast<const Slopes<C>*>(slopes), begin, count, channels);
                  });
   });
 }

@@ -22,4 +22,11 @@ struct PlanHash {
   }
 };
 
+/// The largest power of two up to `most`, itself one, that divides an address, in bytes.
+inline int64_t alignment(const void* data, int64_t most) {
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  while (address % static_cast<uintptr_t>(most) != 0) most /= 2;
+  return most;
+}
+
 }  // namespace tern::cuda_backend
