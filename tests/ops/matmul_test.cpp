@@ -90,6 +90,23 @@ TEST(Matmul, LayoutsWithoutCopies) {
   EXPECT_TRUE(allclose(matmul(batch, b), matmul(contiguous(batch), b)));
 }
 
+TEST(Matmul, BatchesThatDoNotMerge) {
+  // [batch, position, head, channel] seen as [batch, head, position, channel], as attention does.
+  const auto heads = [](int64_t positions) { return permute(ragged({6, positions, 5, 3}), {0, 2, 1, 3}); };
+  const Tensor query = heads(4), key = heads(7), value = heads(7), weights = ragged({5, 3, 2});
+  const auto expect_product = [](const Tensor& a, const Tensor& b) {
+    const Tensor wanted = plain(a, b);
+    for (DType dtype : {float32, float64, float16})
+      EXPECT_TRUE(allclose(to(matmul(to(a, dtype), to(b, dtype)), float64), wanted,
+                           dtype == float16 ? 3e-3 : 1e-5, dtype == float16 ? 3e-3 : 1e-6))
+          << to_string(a.shape()) << to_string(b.shape()) << name(dtype);
+  };
+  expect_product(query, mT(key));
+  expect_product(matmul(query, mT(key)), value);
+  expect_product(query, weights);                  // one matrix for each head
+  expect_product(query, mT(slice(key, 1, 0, 1)));  // one for each batch
+}
+
 TEST(Matmul, AddedProducts) {
   const Tensor a = ragged({2, 3}), b = ragged({3, 4}), c = ragged({4});
   EXPECT_TRUE(allclose(addmm(c, a, b, 0.5, 2), add(mul(matmul(a, b), 2), mul(c, 0.5))));

@@ -97,6 +97,30 @@ __device__ __forceinline__ T block_reduce(T value, const Op& op) {
   return result;
 }
 
+/// Over the whole one-dimensional block, of whole warps: `start` joined with the values of all threads before
+/// this one, in their order; `total` becomes the join of all values.
+template <class T, class Op>
+__device__ __forceinline__ T block_scan(T value, T start, const Op& op, T identity, T& total) {
+  __shared__ T warp_totals[32];
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  T running = value;
+  for (int step = 1; step < 32; step *= 2) {
+    const T other = __shfl_up_sync(kAllLanes, running, step);
+    if (lane >= step) running = op(other, running);
+  }
+  T before = __shfl_up_sync(kAllLanes, running, 1);
+  if (lane == 0) before = identity;
+  __syncthreads();  // an earlier call may still be read
+  if (lane == 31) warp_totals[warp] = running;
+  __syncthreads();
+  T base = total = identity;
+  for (int w = 0; w < static_cast<int>(blockDim.x / 32); ++w) {
+    if (w == warp) base = total;
+    total = op(total, warp_totals[w]);
+  }
+  return op(op(start, base), before);
+}
+
 /// Blocks for columns, whose threads along x have neighbouring columns and those along y share one: as many
 /// along y as `size` elements of a column are worth.
 inline dim3 column_block(int64_t columns, int64_t size) {

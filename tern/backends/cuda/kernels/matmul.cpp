@@ -29,6 +29,7 @@ void check_cublaslt(cublasStatus_t status, const char* call) {
 }
 
 constexpr int kMaxBatch = MatmulArgs::kMaxBatchDims;
+using BatchStrides = std::array<int64_t, kMaxBatch>;
 
 /// cuBLASLt's own limit is below 65536.
 constexpr int64_t kMostMatrices = 32768;
@@ -39,7 +40,7 @@ struct Matrix {
   const void* data = nullptr;
   bool transposed = false;
   int64_t ld = 1;
-  std::array<int64_t, kMaxBatch> batch_strides{};
+  BatchStrides batch_strides{};
   Storage packed;  ///< keeps `data` where it had to be copied
 };
 
@@ -73,36 +74,49 @@ void copy_matrices(const LaunchContext& context, const MatmulArgs& args, void* o
   if (copy_args.geometry.numel > 0) copy(context, copy_args);
 }
 
-/// The matrix of an operand, rows and columns as in fit(); copied when cuBLASLt can not take it as it is.
-Matrix matrix_of(const LaunchContext& context, const MatmulArgs& args, const void* data, int64_t rows,
-                 int64_t cols, int64_t row_stride, int64_t col_stride,
-                 const int64_t (&batch_strides)[kMaxBatch]) {
+/// What is read of one side of the product, rows and columns as in fit().
+struct Operand {
+  const void* data;
+  int64_t rows, cols, row_stride, col_stride;
+  const int64_t* batch_strides;
+};
+
+/// Copies the matrices of an operand to where they follow each other, each in the order that it has. What
+/// batches share they go on sharing, unless `whole`.
+Matrix packed(const LaunchContext& context, const MatmulArgs& args, const Operand& from, bool whole) {
   Matrix x;
-  x.data = data;
-  std::copy_n(batch_strides, kMaxBatch, x.batch_strides.begin());
-  if (fit(x, rows, cols, row_stride, col_stride)) return x;
-  // Column after column; batches that share a matrix go on sharing it.
+  x.transposed = from.col_stride < from.row_stride;
+  x.ld = x.transposed ? from.cols : from.rows;
   std::array<int64_t, kMaxBatch + 2> shape{}, out_strides{}, in_strides{};
-  int64_t numel = rows * cols;
+  int64_t numel = from.rows * from.cols;
   for (int d = args.batch_dims - 1; d >= 0; --d) {
     const auto at = static_cast<size_t>(d);
-    shape[at] = batch_strides[d] == 0 ? 1 : args.batch_sizes[d];
-    in_strides[at] = batch_strides[d];
-    out_strides[at] = x.batch_strides[at] = batch_strides[d] == 0 ? 0 : numel;
+    const bool shares = !whole && from.batch_strides[d] == 0;
+    shape[at] = shares ? 1 : args.batch_sizes[d];
+    in_strides[at] = from.batch_strides[d];
+    out_strides[at] = x.batch_strides[at] = shares ? 0 : numel;
     numel *= shape[at];
   }
-  const auto last = static_cast<size_t>(args.batch_dims);
-  shape[last] = cols;
-  shape[last + 1] = rows;
-  in_strides[last] = col_stride;
-  in_strides[last + 1] = row_stride;
-  out_strides[last] = rows;
-  out_strides[last + 1] = 1;
+  const auto outer = static_cast<size_t>(args.batch_dims);
+  shape[outer] = x.transposed ? from.rows : from.cols;
+  shape[outer + 1] = x.ld;
+  in_strides[outer] = x.transposed ? from.row_stride : from.col_stride;
+  in_strides[outer + 1] = x.transposed ? from.col_stride : from.row_stride;
+  out_strides[outer] = x.ld;
+  out_strides[outer + 1] = 1;
   x.packed = workspace(context, static_cast<size_t>(numel) * itemsize(args.dtype));
-  copy_matrices(context, args, x.packed->data(), out_strides, data, in_strides, shape);
+  copy_matrices(context, args, x.packed->data(), out_strides, from.data, in_strides, shape);
   x.data = x.packed->data();
-  x.transposed = false;
-  x.ld = rows;
+  return x;
+}
+
+/// The matrix of an operand; copied when cuBLASLt can not take it as it is.
+Matrix matrix_of(const LaunchContext& context, const MatmulArgs& args, const Operand& from) {
+  Matrix x;
+  if (!fit(x, from.rows, from.cols, from.row_stride, from.col_stride))
+    return packed(context, args, from, /*whole=*/false);
+  x.data = from.data;
+  std::copy_n(from.batch_strides, kMaxBatch, x.batch_strides.begin());
   return x;
 }
 
@@ -244,13 +258,14 @@ struct Plans {
   }
 };
 
-/// Dimensions of the batch, with those merged that all operands walk alike.
+/// Dimensions of the batch, with those merged that all operands walk alike, and the longest as the last: that
+/// one cuBLASLt gets, the others are walked here.
 struct Batch {
   int dims = 0;
   std::array<int64_t, kMaxBatch> sizes{};
-  std::array<std::array<int64_t, kMaxBatch>, 4> strides{};  ///< left, right, c, out
+  std::array<BatchStrides, 4> strides{};  ///< left, right, c, out
 
-  Batch(const MatmulArgs& args, const std::array<std::array<int64_t, kMaxBatch>, 4>& all) {
+  Batch(const MatmulArgs& args, const std::array<BatchStrides, 4>& all) {
     for (size_t d = 0; d < static_cast<size_t>(args.batch_dims); ++d) {
       const int64_t size = args.batch_sizes[d];
       if (size == 1) continue;
@@ -261,8 +276,29 @@ struct Batch {
       sizes[at] = merges ? sizes[at] * size : size;
       for (size_t i = 0; i < 4; ++i) strides[i][at] = all[i][d];
     }
+    if (dims < 2) return;
+    const auto last = static_cast<size_t>(dims) - 1;
+    const auto longest =
+        static_cast<size_t>(std::max_element(sizes.begin(), sizes.begin() + dims) - sizes.begin());
+    std::swap(sizes[longest], sizes[last]);
+    for (BatchStrides& each : strides) std::swap(each[longest], each[last]);
+  }
+
+  /// Matrices of one call, and of calls.
+  int64_t inner() const { return dims > 0 ? sizes[static_cast<size_t>(dims) - 1] : 1; }
+  int64_t outer() const {
+    int64_t count = 1;
+    for (int d = 0; d + 1 < dims; ++d) count *= sizes[static_cast<size_t>(d)];
+    return count;
   }
 };
+
+/// True when calls for each of the outer products would take longer than copying operands, so that one call
+/// does: many calls, of less work than it takes to start them.
+bool better_packed(const MatmulArgs& args, const Batch& batch) {
+  constexpr int64_t kManyCalls = 4, kLittleWork = int64_t{1} << 27;
+  return batch.outer() > kManyCalls && args.k <= kLittleWork / batch.inner() / args.m / args.n;
+}
 
 const char* moved(const void* data, int64_t elements, DType dtype) {
   return static_cast<const char*>(data) + elements * static_cast<int64_t>(itemsize(dtype));
@@ -308,10 +344,9 @@ void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
 /// nothing but `out` has changed.
 bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogues) {
   const bool wide = args.dtype == DType::Float64;
-  const Matrix left = matrix_of(context, args, args.b, args.n, args.k, args.b_col_stride, args.b_row_stride,
-                                args.b_batch_strides);
-  const Matrix right = matrix_of(context, args, args.a, args.k, args.m, args.a_col_stride, args.a_row_stride,
-                                 args.a_batch_strides);
+  const Operand b{args.b, args.n, args.k, args.b_col_stride, args.b_row_stride, args.b_batch_strides};
+  const Operand a{args.a, args.k, args.m, args.a_col_stride, args.a_row_stride, args.a_batch_strides};
+  Matrix left = matrix_of(context, args, b), right = matrix_of(context, args, a);
   const int64_t out_ld = args.m == 1 ? std::max(args.out_row_stride, args.n) : args.out_row_stride;
 
   // The addend is a bias of the epilogue, a matrix that cuBLASLt reads, or else copied to where the result
@@ -325,7 +360,7 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
   const void* c = args.out;
   int64_t c_ld = out_ld;
   double beta = 0;
-  std::array<int64_t, kMaxBatch> c_strides{}, out_strides{};
+  BatchStrides c_strides{}, out_strides{};
   std::copy_n(args.out_batch_strides, kMaxBatch, out_strides.begin());
   c_strides = out_strides;
   if (args.addend != nullptr && !bias) {
@@ -340,15 +375,31 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
   }
   const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 
-  const Batch batch(args, {left.batch_strides, right.batch_strides, c_strides, out_strides});
-  const int inner = batch.dims - 1;  // given to cuBLASLt; the others are walked here
+  const auto walk = [&] {
+    return Batch(args, {left.batch_strides, right.batch_strides, c_strides, out_strides});
+  };
+  const auto scattered = [&](const BatchStrides& strides) {
+    return Batch(args, {strides, strides, strides, out_strides}).dims > 1;
+  };
+  Batch batch = walk();
+  if (better_packed(args, batch) && !scattered(out_strides)) {
+    if (scattered(left.batch_strides)) left = packed(context, args, b, /*whole=*/true);
+    if (scattered(right.batch_strides)) right = packed(context, args, a, /*whole=*/true);
+    if (scattered(c_strides)) {
+      copy_addend(context, args);
+      c = args.out;
+      c_ld = out_ld;
+      c_strides = out_strides;
+    }
+    batch = walk();
+  }
+  const int inner = batch.dims - 1;
   const auto inner_stride = [&](size_t operand) {
     return inner >= 0 ? batch.strides[operand][static_cast<size_t>(inner)] : 0;
   };
-  const int64_t matrices = inner >= 0 ? batch.sizes[static_cast<size_t>(inner)] : 1;
+  const int64_t matrices = batch.inner();
   const int64_t parts = (matrices + kMostMatrices - 1) / kMostMatrices;
-  int64_t turns = parts;
-  for (int d = 0; d < inner; ++d) turns *= batch.sizes[static_cast<size_t>(d)];
+  const int64_t turns = parts * batch.outer();
 
   const float alpha_float = static_cast<float>(args.alpha), beta_float = static_cast<float>(beta);
   const void* alpha_pointer = wide ? static_cast<const void*>(&args.alpha) : &alpha_float;

@@ -45,26 +45,13 @@ __global__ void count_blocks(DType dtype, const void* in, Walk walk, int64_t* co
 /// Counts become the totals before each; one block walks over all of them. `total`: null, or where the sum
 /// goes.
 __global__ void start_blocks(int64_t* counts, int64_t blocks_, int64_t* total) {
-  __shared__ int64_t warp_totals[kBlock / 32];
   int64_t before = 0;
   for (int64_t base = 0; base < blocks_; base += kBlock) {
     const int64_t i = base + threadIdx.x;
-    const int64_t mine = i < blocks_ ? counts[i] : 0;
-    int64_t running = mine;
-    for (int step = 1; step < 32; step *= 2) {
-      const int64_t other = __shfl_up_sync(kAllLanes, running, step);
-      if (threadIdx.x % 32 >= step) running += other;
-    }
-    if (threadIdx.x % 32 == 31) warp_totals[threadIdx.x / 32] = running;
-    __syncthreads();
-    int64_t sum = 0;
-    for (int w = 0; w < kBlock / 32; ++w) {
-      if (w == static_cast<int>(threadIdx.x / 32)) running += sum;
-      sum += warp_totals[w];
-    }
-    if (i < blocks_) counts[i] = before + running - mine;
+    int64_t sum;
+    const int64_t start = block_scan(i < blocks_ ? counts[i] : 0, before, Plus(), int64_t{0}, sum);
+    if (i < blocks_) counts[i] = start;
     before += sum;
-    __syncthreads();
   }
   if (total && threadIdx.x == 0) *total = before;
 }

@@ -36,30 +36,6 @@ struct Join {
 inline constexpr int kScanItems = 8;
 inline constexpr int64_t kTile = kBlock * kScanItems;
 
-/// The join of `start` and the values of all threads before this one, in their order; `total` becomes that of
-/// all values.
-template <class A>
-__device__ __forceinline__ A join_before(A value, A start, const Join<A>& join, A& total) {
-  __shared__ A warp_totals[kBlock / 32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  A running = value;
-  for (int step = 1; step < 32; step *= 2) {
-    const A other = __shfl_up_sync(kAllLanes, running, step);
-    if (lane >= step) running = join(other, running);
-  }
-  A before = __shfl_up_sync(kAllLanes, running, 1);
-  if (lane == 0) before = join.identity();
-  __syncthreads();  // an earlier call may still be read
-  if (lane == 31) warp_totals[warp] = running;
-  __syncthreads();
-  A base = total = join.identity();
-  for (int w = 0; w < kBlock / 32; ++w) {
-    if (w == warp) base = total;
-    total = join(total, warp_totals[w]);
-  }
-  return join(join(start, base), before);
-}
-
 /// Where element i of a tile lies in shared memory: threads that take several in a row meet in no bank.
 template <class A>
 __device__ __forceinline__ constexpr int64_t in_tile(int64_t i) {
@@ -89,7 +65,8 @@ __global__ void scan_tiles(ScanArgs args, Acc<T>* totals, const Acc<T>* starts, 
 #pragma unroll
   for (int k = 0; k < kScanItems; ++k)
     values[k] = sum = join(sum, shared[in_tile<A>(threadIdx.x * kScanItems + k)]);
-  const A before = join_before(sum, starts ? starts[blockIdx.x] : join.identity(), join, total);
+  const A before =
+      block_scan(sum, starts ? starts[blockIdx.x] : join.identity(), join, join.identity(), total);
   if (totals && !starts) {
     if (threadIdx.x == 0) totals[blockIdx.x] = total;
     return;
@@ -117,7 +94,7 @@ __global__ void start_tiles(A* totals, int64_t tiles, Join<A> join) {
     for (int k = 0; k < kScanItems; ++k) values[k] = first + k < tiles ? row[first + k] : join.identity();
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k) sum = join(sum, values[k]);
-    A before = join_before(sum, start, join, total);
+    A before = block_scan(sum, start, join, join.identity(), total);
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k) {
       if (first + k < tiles) row[first + k] = before;
