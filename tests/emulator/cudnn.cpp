@@ -1,14 +1,18 @@
 // cuDNN's graph API as the backend calls it: graphs of one convolution. Its heuristic advises engines that
 // the backend must pass over (one that is not deterministic, one that rounds) before one that will do; a
-// graph with dilation has none.
+// graph with dilation has none. With real_cudnn it is the real library that says what it takes and advises,
+// and a graph that it makes no plan of ends the process.
 #include <cudnn_graph.h>
 
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <vector>
 
+#include "tests/emulator/cudnn_real.h"
 #include "tests/emulator/numbers.h"
 #include "tests/emulator/queue.h"
 
@@ -51,6 +55,8 @@ struct Bag {
   std::map<cudnnBackendAttributeName_t, Attribute> attributes{};
   std::map<cudnnBackendAttributeName_t, std::shared_ptr<const Bag>> parts{};
   Engine engine = Engine::Exact;
+  std::shared_ptr<emulator::Twin> twin{};
+  std::shared_ptr<bool> planned = std::make_shared<bool>(false);  ///< whether the twin's graph has a plan
 
   template <class T>
   T one(cudnnBackendAttributeName_t name) const {
@@ -218,6 +224,52 @@ cudnnStatus_t check(const Bag& made) {
   return CUDNN_STATUS_SUCCESS;
 }
 
+/// Without a plan the backend would go another way, and no test would tell.
+void refuse_without_plan(const Bag& made) {
+  const Bag* operation = operation_of(&made);
+  std::fprintf(stderr, "CUDA emulator: the real cuDNN refuses a descriptor of type %d", made.type);
+  if (operation != nullptr) {
+    const Convolution c(*operation);
+    std::fprintf(stderr, ", operation %d, of numbers of type %d", operation->type, c.type);
+    for (const Sizes& sizes : {c.image, c.weight, c.out})
+      std::fprintf(stderr, ", [%ld, %ld, %ld, %ld]", sizes[0], sizes[1], sizes[2], sizes[3]);
+    for (const auto& pair : {c.stride, c.padding, c.dilation})
+      std::fprintf(stderr, ", (%ld, %ld)", pair[0], pair[1]);
+  }
+  std::fprintf(stderr, "\n");
+  std::abort();
+}
+
+/// Finishes the twin too, and keeps in mind which graphs have a plan.
+cudnnStatus_t finish_twin(Bag& made) {
+  const cudnnStatus_t status = made.twin->finish();
+  const bool advice = made.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+             plan = made.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+  if (status != CUDNN_STATUS_SUCCESS && !advice && !plan) refuse_without_plan(made);
+  if (status == CUDNN_STATUS_SUCCESS && plan)
+    *made.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)->planned =
+        true;
+  return status;
+}
+
+/// What the real cuDNN says. Configurations that it advises are of the graph that it was asked about.
+cudnnStatus_t ask_twin(const Bag& from, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                       int64_t asked, int64_t* count, void* values) {
+  if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR || values == nullptr)
+    return from.twin->ask(name, type, asked, count, values);
+  auto* descriptors = static_cast<cudnnBackendDescriptor_t*>(values);
+  std::vector<cudnnBackendDescriptor_t> twins;
+  for (int64_t i = 0; i < asked; ++i) twins.push_back(bag(descriptors[i]).twin->get());
+  const cudnnStatus_t status = from.twin->ask(name, type, asked, count, twins.data());
+  const auto graph = from.parts.find(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH);
+  for (int64_t i = 0; i < asked; ++i) {
+    Bag& filled = bag(descriptors[i]);
+    filled.finished = status == CUDNN_STATUS_SUCCESS && i < *count;
+    if (graph != from.parts.end()) filled.parts[CUDNN_ATTR_ENGINE_OPERATION_GRAPH] = graph->second;
+  }
+  return status;
+}
+
 }  // namespace
 
 cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
@@ -233,16 +285,20 @@ void cudnnGetLastErrorString(char*, size_t) {}
 
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
                                            cudnnBackendDescriptor_t* made) {
-  *made = new Bag{.type = type};
+  *made = new Bag{.type = type, .twin = emulator::Twin::make(type)};
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t old) {
-  delete &bag(old);
+  const Bag& gone = bag(old);
+  if (gone.twin && gone.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR && !*gone.planned)
+    refuse_without_plan(gone);
+  delete &gone;
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor) {
   Bag& made = bag(descriptor);
-  const cudnnStatus_t status = check(made);
+  cudnnStatus_t status = check(made);
+  if (status == CUDNN_STATUS_SUCCESS && made.twin) status = finish_twin(made);
   made.finished = status == CUDNN_STATUS_SUCCESS;
   return status;
 }
@@ -256,18 +312,21 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
     const Bag& part = bag(*static_cast<const cudnnBackendDescriptor_t*>(values));
     if (!part.finished || count != 1) return CUDNN_STATUS_BAD_PARAM;
     made.parts[name] = std::make_shared<const Bag>(part);
+    if (made.twin) return made.twin->set(name, *part.twin);
   } else {
     made.attributes[name] = {type, count,
                              std::vector<char>(bytes, bytes + static_cast<size_t>(count) * size_of(type))};
+    if (made.twin) return made.twin->set(name, type, count, values);
   }
   return CUDNN_STATUS_SUCCESS;
 }
 
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name,
-                                       cudnnBackendAttributeType_t, int64_t asked, int64_t* count,
+                                       cudnnBackendAttributeType_t type, int64_t asked, int64_t* count,
                                        void* values) {
   const Bag& from = bag(descriptor);
   if (!from.finished) return CUDNN_STATUS_NOT_INITIALIZED;
+  if (from.twin) return ask_twin(from, name, type, asked, count, values);
   auto* descriptors = static_cast<cudnnBackendDescriptor_t*>(values);
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
@@ -327,8 +386,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   };
   const void *image = data(convolution.names->image), *weight = data(convolution.names->weight),
              *out = data(convolution.names->out);
+  const bool needs_workspace = bag(plan).twin == nullptr;
   if (image == nullptr || weight == nullptr || out == nullptr ||
-      bag(pack).one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr)
+      (needs_workspace && bag(pack).one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr))
     return CUDNN_STATUS_BAD_PARAM;
   const auto work = [=] { convolution.run(image, weight, out); };
   return emulator::enqueue(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS

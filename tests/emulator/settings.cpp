@@ -26,6 +26,8 @@ Settings read() {
       made.seed = number;
     } else if (name == "lazy") {
       made.lazy = number != 0;
+    } else if (name == "real_cudnn") {
+      made.real_cudnn = number != 0;
     } else {
       std::fprintf(stderr, "CUDA emulator: TERN_EMULATOR has no '%s'\n", name.c_str());
       std::abort();

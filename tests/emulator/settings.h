@@ -1,4 +1,5 @@
-// How the emulator behaves, from the environment: TERN_EMULATOR="gpus=2,memory=4096,seed=1,lazy=1".
+// How the emulator behaves, from the environment: TERN_EMULATOR="gpus=2,memory=4096,seed=1,lazy=1,
+// real_cudnn=0".
 #pragma once
 
 #include <cstddef>
@@ -12,6 +13,7 @@ struct Settings {
   uint64_t seed = 1;                ///< of the order of threads, blocks and streams
   /// Work waits in its stream until somebody asks for it; else it is done when it is given.
   bool lazy = true;
+  bool real_cudnn = false;  ///< the real cuDNN is asked whether it has plans
 };
 
 const Settings& settings();
