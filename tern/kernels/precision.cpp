@@ -1,4 +1,4 @@
-// The two settings of precision, atomics of the process.
+// The settings of products and convolutions, atomics of the process.
 #include "tern/kernels/precision.h"
 
 #include <array>
@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames = {"highest", "high", "medium"};
 
 std::atomic<size_t> matmul_precision{0};  // a place in kNames
-std::atomic<bool> conv_in_tf32{false};
+std::atomic<bool> conv_in_tf32{false}, conv_measured{false};
 
 }  // namespace
 
@@ -32,6 +32,11 @@ std::string_view get_float32_matmul_precision() noexcept {
 
 void set_cudnn_allow_tf32(bool allow) noexcept { conv_in_tf32.store(allow, std::memory_order_relaxed); }
 bool cudnn_allow_tf32() noexcept { return conv_in_tf32.load(std::memory_order_relaxed); }
+
+void set_cudnn_benchmark(bool benchmark) noexcept {
+  conv_measured.store(benchmark, std::memory_order_relaxed);
+}
+bool cudnn_benchmark() noexcept { return conv_measured.load(std::memory_order_relaxed); }
 
 bool kernels::matmul_allows_tf32() noexcept { return matmul_precision.load(std::memory_order_relaxed) != 0; }
 

@@ -1,6 +1,6 @@
-// How exactly kernels compute products of float32, for the whole process. Backends read it at every launch;
-// those that know one way only, like the CPU, which always computes float32, need not. Mixed precision, which
-// changes dtypes, is in ops/autocast.h.
+// How GPUs compute products and convolutions, for the whole process: how exactly, and by which of a library's
+// ways. Backends read it at every launch; those that know one way only, like the CPU, which always computes
+// float32, need not. Mixed precision, which changes dtypes, is in ops/autocast.h.
 #pragma once
 
 #include <string_view>
@@ -19,6 +19,14 @@ std::string_view get_float32_matmul_precision() noexcept;
 /// but false at first, where PyTorch allows it: float32 means float32 until somebody asks for less.
 void set_cudnn_allow_tf32(bool allow) noexcept;
 bool cudnn_allow_tf32() noexcept;
+
+/// Whether cuDNN's ways of computing a convolution are measured, each a few times, when a shape is met first,
+/// so that the fastest is used from then on: torch.backends.cudnn.benchmark, false at first. Worth it where
+/// the same shapes come again and again. All of them give the same result every time, but another than each
+/// other in the last bits, so that a run with it need not equal another run. The host waits for the
+/// measuring; a recorded step cannot, and takes what was measured before it, else cuDNN's advice.
+void set_cudnn_benchmark(bool benchmark) noexcept;
+bool cudnn_benchmark() noexcept;
 
 namespace kernels {
 

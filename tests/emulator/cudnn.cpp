@@ -1,7 +1,8 @@
 // cuDNN's graph API as the backend calls it: graphs of one convolution. Its heuristic advises engines that
-// the backend must pass over (one that is not deterministic, one that rounds) before one that will do; a
-// graph with dilation has none. With real_cudnn it is the real library that says what it takes and advises,
-// and a graph that it makes no plan of ends the process.
+// the backend must pass over (one that is not deterministic, one that rounds) before one that will do but is
+// slow, and adds float32 in float32, and one that is better in both; a graph with dilation has none. With
+// real_cudnn it is the real library that says what it takes and advises, and a graph that it makes no plan of
+// ends the process.
 #include <cudnn_graph.h>
 
 #include <array>
@@ -25,8 +26,8 @@ struct cudnnContext {
 
 namespace {
 
-enum class Engine : int64_t { Careless, Rounding, Exact };
-constexpr int64_t kEngines = 3;
+enum class Engine : int64_t { Careless, Rounding, Slow, Fast };
+constexpr int64_t kEngines = 4;
 
 struct Attribute {
   cudnnBackendAttributeType_t type;
@@ -54,7 +55,7 @@ struct Bag {
   bool finished = false;
   std::map<cudnnBackendAttributeName_t, Attribute> attributes{};
   std::map<cudnnBackendAttributeName_t, std::shared_ptr<const Bag>> parts{};
-  Engine engine = Engine::Exact;
+  Engine engine = Engine::Fast;
   std::shared_ptr<emulator::Twin> twin{};
   std::shared_ptr<bool> planned = std::make_shared<bool>(false);  ///< whether the twin's graph has a plan
 
@@ -181,19 +182,21 @@ struct Convolution {
                 }
   }
 
-  void run(const void* image_data, const void* weight_data, const void* out_data) const {
+  void run(const void* image_data, const void* weight_data, const void* out_data, Engine engine) const {
     const auto count = [](const Sizes& s) { return s[0] * s[1] * s[2] * s[3]; };
     const bool to_image = names == &kPasses[1], to_weight = names == &kPasses[2];
     const int64_t results = count(to_image ? image : to_weight ? weight : out);
     std::vector<double> sums(static_cast<size_t>(results));
+    const bool rounds = engine == Engine::Slow && type == CUDA_R_32F;
     walk([&](int64_t i, int64_t w, int64_t o) {
-      if (to_image)
-        sums[static_cast<size_t>(i)] += read_number(type, weight_data, w) * read_number(type, out_data, o);
-      else if (to_weight)
-        sums[static_cast<size_t>(w)] += read_number(type, image_data, i) * read_number(type, out_data, o);
-      else
-        sums[static_cast<size_t>(o)] += read_number(type, image_data, i) * read_number(type, weight_data, w);
+      const double product = to_image ? read_number(type, weight_data, w) * read_number(type, out_data, o)
+                             : to_weight
+                                 ? read_number(type, image_data, i) * read_number(type, out_data, o)
+                                 : read_number(type, image_data, i) * read_number(type, weight_data, w);
+      double& sum = sums[static_cast<size_t>(to_image ? i : to_weight ? w : o)];
+      sum = rounds ? static_cast<double>(static_cast<float>(sum + product)) : sum + product;
     });
+    if (engine == Engine::Slow) emulator::pass_time(1);
     void* target = const_cast<void*>(to_image ? image_data : to_weight ? weight_data : out_data);
     for (int64_t i = 0; i < results; ++i) write_number(type, target, i, sums[static_cast<size_t>(i)]);
   }
@@ -349,7 +352,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
       bag(descriptors[0]) = *from.part(name);
       return CUDNN_STATUS_SUCCESS;
     case CUDNN_ATTR_ENGINE_NUMERICAL_NOTE: {
-      *count = from.engine == Engine::Exact ? 0 : 1;
+      *count = from.engine == Engine::Careless || from.engine == Engine::Rounding ? 1 : 0;
       auto* notes = static_cast<cudnnBackendNumericalNote_t*>(values);
       if (from.engine == Engine::Careless) notes[0] = CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC;
       if (from.engine == Engine::Rounding) notes[0] = CUDNN_NUMERICAL_NOTE_TENSOR_CORE;
@@ -390,7 +393,11 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
   if (image == nullptr || weight == nullptr || out == nullptr ||
       (needs_workspace && bag(pack).one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr))
     return CUDNN_STATUS_BAD_PARAM;
-  const auto work = [=] { convolution.run(image, weight, out); };
+  const Bag* configuration = bag(plan).part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+  const Bag* engine = configuration->part(CUDNN_ATTR_ENGINECFG_ENGINE);
+  const auto work = [=, kind = engine ? engine->engine : Engine::Fast] {
+    convolution.run(image, weight, out, kind);
+  };
   return emulator::enqueue(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS
                                                                 : CUDNN_STATUS_EXECUTION_FAILED;
 }

@@ -56,8 +56,11 @@ Streams& streams() {
   return *only;
 }
 
+double passed_seconds = 0;  // beside the clock's
+
 double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return passed_seconds +
+         std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 bool can_run(cudaStream_t stream) {
@@ -131,6 +134,11 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   const std::lock_guard lock(big_lock());
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;  // the backend never uses the legacy stream
   return push(stream, {std::move(work), nullptr});
+}
+
+void pass_time(double seconds) {
+  const std::lock_guard lock(big_lock());
+  passed_seconds += seconds;
 }
 
 cudaError_t finish(cudaStream_t stream) {
@@ -214,6 +222,14 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(big_lock());
   if (stream->graph) return cudaErrorIllegalState;
   stream->graph = std::make_unique<std::vector<Item>>();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status) {
+  const std::lock_guard lock(big_lock());
+  *status = !stream->graph   ? cudaStreamCaptureStatusNone
+            : stream->broken ? cudaStreamCaptureStatusInvalidated
+                             : cudaStreamCaptureStatusActive;
   return cudaSuccess;
 }
 

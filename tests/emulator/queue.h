@@ -22,6 +22,9 @@ struct Mark {
 /// Adds work to a stream, or to the graph that is made of it.
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 
+/// Lets the time of events pass, as if work had taken that long.
+void pass_time(double seconds);
+
 /// Does what was given to a stream until it is empty. The error of a stream of which a graph is made.
 cudaError_t finish(cudaStream_t stream);
 /// The same for all streams.

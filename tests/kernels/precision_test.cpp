@@ -31,11 +31,17 @@ TEST(Float32MatmulPrecision, OtherWordsAreErrorsThatChangeNothing) {
   set_float32_matmul_precision("highest");
 }
 
-TEST(CudnnAllowTf32, IsOffAtFirst) {
+TEST(Cudnn, AllowsTf32AndMeasuresWhenAskedTo) {
   EXPECT_FALSE(cudnn_allow_tf32());
+  EXPECT_FALSE(cudnn_benchmark());
   set_cudnn_allow_tf32(true);
   EXPECT_TRUE(cudnn_allow_tf32());
+  EXPECT_FALSE(cudnn_benchmark());
+  set_cudnn_benchmark(true);
+  EXPECT_TRUE(cudnn_benchmark());
   set_cudnn_allow_tf32(false);
+  EXPECT_TRUE(cudnn_benchmark());
+  set_cudnn_benchmark(false);
 }
 
 }  // namespace

@@ -148,6 +148,35 @@ TEST_F(Gpu, ConvolutionsOfFloat32AreExactUnlessTf32IsAllowed) {
   EXPECT_EQ(error(conv2d(x, w)), full);
 }
 
+TEST_F(Gpu, TheFastestConvolutionIsFoundWhereAskedFor) {
+  const Tensor image = rand({2, 40, 12, 12}), weight = rand({40, 40, 3, 3});
+  const Tensor exact = conv2d(image.to(float64), weight.to(float64)).to(float32);
+  const Tensor x = image.to("cuda:0"), w = weight.to("cuda:0").requires_grad_();
+  const Tensor advised = conv2d(x, w);
+  EXPECT_TRUE(allclose(advised.cpu(), exact, 1e-5, 1e-5));
+  set_cudnn_benchmark(true);
+  Tensor recorded;
+  CapturedStep step = capture([&] { recorded = conv2d(x, w); }, {.warmup = 0});
+  step.replay();
+  EXPECT_TRUE(equal(recorded, advised)) << "nothing is measured while a step is recorded";
+  const Tensor fastest = conv2d(x, w);
+  EXPECT_TRUE(allclose(fastest.cpu(), exact, 1e-5, 1e-5));
+  EXPECT_TRUE(equal(conv2d(x, w), fastest)) << "measured once";
+  if (cuda::get_device_properties("cuda:0").name == "CUDA emulator") {
+    EXPECT_TRUE(equal(fastest.cpu(), exact));  // its slow way, which is the advised one, is less exact
+    EXPECT_FALSE(equal(advised.cpu(), exact));
+  }
+  step = capture([&] { recorded = conv2d(x, w); });
+  step.replay();
+  EXPECT_TRUE(equal(recorded, fastest)) << "what was measured before";
+  fastest.sum().backward();
+  set_cudnn_benchmark(false);
+  EXPECT_TRUE(equal(conv2d(x, w), advised));
+  const Tensor w_here = weight.detach().requires_grad_();
+  conv2d(image, w_here).sum().backward();
+  EXPECT_TRUE(allclose(w.grad().cpu(), w_here.grad(), 1e-5, 1e-4));
+}
+
 TEST_F(Gpu, SortsAndScans) {
   const Tensor x = randn({7, 3000});
   expect_same([](Inputs t) { return argsort(t[0], -1); }, {x}, 0, 0);

@@ -1,9 +1,11 @@
 // Convolutions by cuDNN's graph API: a graph of one operation, the first engine of the heuristic that takes
-// it, and a plan that is kept for the shape. Engines that may give another result next time, that convert
-// inputs down, or that round float32 to TF32 where set_cudnn_allow_tf32() does not allow it are passed over.
+// it, or with set_cudnn_benchmark() the fastest, and a plan that is kept for the shape. Engines that may give
+// another result next time, that convert inputs down, or that round float32 to TF32 where
+// set_cudnn_allow_tf32() does not allow it are passed over.
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -28,11 +30,12 @@ struct Problem {
   Conv2dShape shape;
   Pass pass;
   int64_t gpu, dtype, image_align, weight_align, out_align;
-  int64_t tf32;  ///< whether float32 may be rounded
+  int64_t tf32;     ///< whether float32 may be rounded
+  int64_t fastest;  ///< whether the engine was chosen by measuring
 
   bool operator==(const Problem& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
 };
-static_assert(sizeof(Problem) == 23 * sizeof(int64_t), "compared as bytes");
+static_assert(sizeof(Problem) == 24 * sizeof(int64_t), "compared as bytes");
 
 cudnnDataType_t data_type(DType dtype) {
   switch (dtype) {
@@ -49,6 +52,7 @@ cudnnDataType_t data_type(DType dtype) {
 
 /// The numbers by which a graph calls its tensors: the input's image, the weight, the output's image.
 enum Tensor : int64_t { kImage = 1, kWeight = 2, kOut = 3 };
+using Pointers = std::array<const void*, 3>;  // of these tensors
 
 Descriptor tensor(Tensor id, cudnnDataType_t type, const std::array<int64_t, 4>& sizes, int64_t align) {
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -72,14 +76,41 @@ class Plan {
   }
 
   /// False when no engine takes the problem.
-  bool usable() const noexcept { return plan_.get() != nullptr; }
+  bool usable() const noexcept { return !engines_.empty(); }
 
-  void run(const LaunchContext& context, cudnnHandle_t handle, const void* image, const void* weight,
-           const void* out) const {
+  void run(const LaunchContext& context, cudnnHandle_t handle, const Pointers& pointers) const {
+    execute(engines_.front(), context, handle, pointers);
+  }
+
+  /// Leaves the engine that takes the least time with these operands, whose result is written again and
+  /// again.
+  void keep_fastest(const LaunchContext& context, cudnnHandle_t handle, const Pointers& pointers) {
+    if (engines_.size() < 2) return;
+    size_t fastest = 0;
+    float least = std::numeric_limits<float>::infinity();
+    for (size_t i = 0; i < engines_.size(); ++i) {
+      const float time = milliseconds(engines_[i], context, handle, pointers);
+      if (time < least) {
+        least = time;
+        fastest = i;
+      }
+    }
+    std::swap(engines_.front(), engines_[fastest]);
+    engines_.resize(1);
+  }
+
+ private:
+  /// An execution plan, and the bytes of workspace that it needs.
+  struct Engine {
+    Descriptor plan;
+    int64_t nbytes = 0;
+  };
+
+  static void execute(const Engine& engine, const LaunchContext& context, cudnnHandle_t handle,
+                      const Pointers& pointers) {
     Storage scratch;
-    if (workspace_ > 0) scratch = workspace(context, static_cast<size_t>(workspace_));
+    if (engine.nbytes > 0) scratch = workspace(context, static_cast<size_t>(engine.nbytes));
     Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    const std::array<const void*, 3> pointers = {image, weight, out};
     const std::array<int64_t, 3> ids = {kImage, kWeight, kOut};
     const void* scratch_data = scratch ? scratch->data() : nullptr;
     pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers.data());
@@ -87,10 +118,29 @@ class Plan {
     pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch_data);
     pack.finish();
     check_cudnn(cudnn()->cudnnSetStream(handle, stream_of(context.stream).handle()), "cudnnSetStream");
-    check_cudnn(cudnn()->cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+    check_cudnn(cudnn()->cudnnBackendExecute(handle, engine.plan.get(), pack.get()), "cudnnBackendExecute");
   }
 
- private:
+  /// Of a few runs after a first one; infinite for an engine that has no memory for it or refuses after all.
+  static float milliseconds(const Engine& engine, const LaunchContext& context, cudnnHandle_t handle,
+                            const Pointers& pointers) {
+    constexpr int kRuns = 4;
+    try {
+      execute(engine, context, handle, pointers);
+      CudaStream& stream = stream_of(context.stream);
+      const EventHandle begin = stream.record(/*timed=*/true);
+      for (int i = 0; i < kRuns; ++i) execute(engine, context, handle, pointers);
+      const EventHandle end = stream.record(/*timed=*/true);
+      TERN_CUDA_CALL(cudaEventSynchronize(end.get()));
+      float time = 0;
+      TERN_CUDA_CALL(cudaEventElapsedTime(&time, begin.get(), end.get()));
+      return time;
+    } catch (const OutOfMemoryError&) {
+    } catch (const NotImplementedError&) {
+    }
+    return std::numeric_limits<float>::infinity();
+  }
+
   void make(cudnnHandle_t handle, const Problem& problem) {
     const Conv2dShape& s = problem.shape;
     const auto dtype = static_cast<DType>(problem.dtype);
@@ -162,7 +212,7 @@ class Plan {
     return operation;
   }
 
-  /// Makes the plan of the first engine that will do; false when there is none.
+  /// Makes the plan of the first engine that will do, or of several to measure; false when there is none.
   bool choose(cudnnHandle_t handle, const Descriptor& graph, cudnnBackendHeurMode_t mode,
               const Problem& problem) {
     Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -185,7 +235,8 @@ class Plan {
                                                         CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &found,
                                                         handles.data()) != CUDNN_STATUS_SUCCESS)
       return false;
-    for (size_t i = 0; i < static_cast<size_t>(std::min(found, count)); ++i) {
+    const size_t most = problem.fastest ? 8 : 1;
+    for (size_t i = 0; i < static_cast<size_t>(std::min(found, count)) && engines_.size() < most; ++i) {
       if (!is_exact(configurations[i], problem)) continue;
       Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
       plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
@@ -197,11 +248,9 @@ class Plan {
         continue;
       constexpr int64_t kMostWorkspace = int64_t{1} << 30;
       if (nbytes > kMostWorkspace) continue;
-      plan_ = std::move(plan);
-      workspace_ = nbytes;
-      return true;
+      engines_.push_back({std::move(plan), nbytes});
     }
-    return false;
+    return usable();
   }
 
   /// Whether an engine gives the same result every time and computes in the precision that was asked for.
@@ -228,8 +277,7 @@ class Plan {
                         });
   }
 
-  Descriptor plan_;
-  int64_t workspace_ = 0;
+  std::vector<Engine> engines_;  ///< the first is used
 };
 
 /// The handles and plans of all GPUs. Never destroyed: CUDA may be gone before.
@@ -244,26 +292,40 @@ struct Plans {
   }
 };
 
+/// Nothing can be measured while a step is recorded.
+bool is_recorded(const CudaStream& stream) {
+  cudaStreamCaptureStatus status{};
+  TERN_CUDA_CALL(cudaStreamIsCapturing(stream.handle(), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
 bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape& shape, const void* image,
          const void* weight, const void* out) {
   if (cudnn() == nullptr) return false;
   Plans& all = Plans::all();
   const std::lock_guard lock(all.mutex);
-  const int64_t gpu = stream_of(context.stream).gpu().number();
+  const CudaStream& stream = stream_of(context.stream);
+  const int64_t gpu = stream.gpu().number();
   cudnnHandle_t& handle = all.handles[gpu];
   if (handle == nullptr) check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
-  const Problem problem{shape,
-                        pass,
-                        gpu,
-                        static_cast<int64_t>(dtype),
-                        alignment(image, kMostAlignment),
-                        alignment(weight, kMostAlignment),
-                        alignment(out, kMostAlignment),
-                        dtype == DType::Float32 && cudnn_allow_tf32()};
+  Problem problem{shape,
+                  pass,
+                  gpu,
+                  static_cast<int64_t>(dtype),
+                  alignment(image, kMostAlignment),
+                  alignment(weight, kMostAlignment),
+                  alignment(out, kMostAlignment),
+                  dtype == DType::Float32 && cudnn_allow_tf32(),
+                  cudnn_benchmark()};
+  const Pointers pointers = {image, weight, out};
+  if (problem.fastest && !all.plans.contains(problem) && is_recorded(stream)) problem.fastest = false;
   std::unique_ptr<Plan>& plan = all.plans[problem];
-  if (!plan) plan = std::make_unique<Plan>(handle, problem);
+  if (!plan) {
+    plan = std::make_unique<Plan>(handle, problem);
+    if (problem.fastest) plan->keep_fastest(context, handle, pointers);
+  }
   if (!plan->usable()) return false;
-  plan->run(context, handle, image, weight, out);
+  plan->run(context, handle, pointers);
   return true;
 }
 
