@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <random>
+#include <utility>
 
 #include "tern/base/check.h"
 #include "tern/core/mersenne_twister.h"
@@ -98,10 +99,18 @@ void Generator::with_twister(const std::function<void(MersenneTwister&)>& draw) 
   draw(*shared_->twister);
 }
 
+namespace {
+constinit thread_local Generator* stand_in = nullptr;  // for the default generator
+}
+
 Generator& default_generator() {
   static Generator generator(67280421310721u);  // PyTorch's default seed
-  return generator;
+  return stand_in ? *stand_in : generator;
 }
+
+DefaultGeneratorGuard::DefaultGeneratorGuard(Generator generator)
+    : generator_(std::move(generator)), before_(std::exchange(stand_in, &generator_)) {}
+DefaultGeneratorGuard::~DefaultGeneratorGuard() { stand_in = before_; }
 
 void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 void manual_seed(uint64_t seed, RandomEngine engine) { default_generator().manual_seed(seed, engine); }

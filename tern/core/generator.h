@@ -63,6 +63,19 @@ class Generator {
 /// `manual_seed` or `seed` is called.
 Generator& default_generator();
 
+/// In the scope of this guard default_generator() is another one, for the calling thread.
+class DefaultGeneratorGuard {
+ public:
+  explicit DefaultGeneratorGuard(Generator generator);
+  ~DefaultGeneratorGuard();
+  DefaultGeneratorGuard(const DefaultGeneratorGuard&) = delete;
+  DefaultGeneratorGuard& operator=(const DefaultGeneratorGuard&) = delete;
+
+ private:
+  Generator generator_;
+  Generator* before_;
+};
+
 /// Seeds the default generator. With `RandomEngine::MersenneTwister` what is drawn on the CPU from now on is
 /// what PyTorch draws there after `torch.manual_seed(seed)` (ops/random.h).
 void manual_seed(uint64_t seed);

@@ -12,9 +12,9 @@
 
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
-#include "tern/core/memory.h"
 #include "tern/device/cuda.h"
 #include "tern/device/event.h"
+#include "tern/ops/thread_settings.h"
 
 namespace tern::data {
 
@@ -59,6 +59,7 @@ class DataLoader::Epoch {
 
   Batch make(size_t number) const;
   void place(Batch& batch) const;
+  void set_up_worker() const;
   Batch take(size_t number);
   void work();
   void stop();
@@ -77,13 +78,24 @@ class DataLoader::Epoch {
   std::condition_variable slot_free_;
   std::vector<Slot> ring_;                              ///< batch n lies at n modulo the size
   size_t claimed_ = 0;                                  ///< batches that workers have begun
-  int gpu_ = 0;                                         ///< the consumer's current GPU, if there is any
-  const Device default_device_ = get_default_device();  ///< the consumer's
+  const ThreadSettings settings_;                       ///< the consumer's
   std::vector<std::pair<Device, Event>> begun_events_;  ///< what the consumer had given each GPU at the start
-  std::vector<std::pair<Device, Event>> ended_events_;  ///< what each worker had given each GPU at its end
+  std::vector<Event> ended_events_;                     ///< what each worker had given each GPU at its end
   bool stopped_ = false;
   std::vector<std::thread> workers_;
 };
+
+namespace {
+
+/// Apart from the streams of samples.
+Generator batch_generator(const RandomKey& key, size_t number) {
+  constexpr uint64_t kOfBatches = 0xba7c4;
+  Random random = key.child(kOfBatches).random(static_cast<int64_t>(number));
+  const uint64_t high = random.bits();
+  return Generator(high << 32 | random.bits());
+}
+
+}  // namespace
 
 DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
     : core_(std::move(core)),
@@ -99,9 +111,7 @@ DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
   const size_t left = batches_.size() - taken_;
   const size_t workers = std::min(static_cast<size_t>(core_->num_workers), left);
   if (workers == 0) return;
-  const int gpus = cuda::device_count();
-  if (gpus > 0) gpu_ = cuda::current_device();
-  for (int i = 0; i < gpus; ++i) {
+  for (int i = 0; i < cuda::device_count(); ++i) {
     const Device gpu(DeviceType::CUDA, i);
     begun_events_.emplace_back(gpu, Event()).second.record(current_stream(gpu));
   }
@@ -115,11 +125,13 @@ DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
   }
 }
 
-/// Makes batch `number`; called from any thread.
+/// Makes batch `number`; called from any thread. What draws random numbers without a RandomKey gets those of
+/// this batch, whoever makes it, and leaves the consumer's alone.
 Batch DataLoader::Epoch::make(size_t number) const {
   const std::vector<int64_t>& indices = batches_[number];
   const Dataset& dataset = *core_->dataset;
   const auto where = [&] { return fmt::format("DataLoader: epoch {}, batch {}", number_, number); };
+  const DefaultGeneratorGuard guard(batch_generator(key_, number));
   try {
     if (!core_->collate_fn) return dataset.get_batch(indices, key_);
     std::vector<Example> examples;
@@ -142,22 +154,33 @@ void DataLoader::Epoch::place(Batch& batch) const {
   }
 }
 
-void DataLoader::Epoch::work() {
+void DataLoader::Epoch::set_up_worker() const {
+  settings_.apply();
   // The workers run side by side; the kernels inside them need not.
   set_thread_local_num_threads(1);
   for (const auto& [gpu, event] : begun_events_) {
     cuda::set_stream(new_stream(gpu));
     event.wait(current_stream(gpu));
   }
-  if (!begun_events_.empty()) cuda::set_device(gpu_);
-  set_default_device(default_device_);
+}
+
+void DataLoader::Epoch::work() {
+  std::exception_ptr failure;  // of the setting up, for the first batch
+  try {
+    set_up_worker();
+  } catch (...) {
+    failure = std::current_exception();
+  }
   std::unique_lock lock(mutex_);
   while (true) {
     slot_free_.wait(
         lock, [&] { return stopped_ || claimed_ == batches_.size() || claimed_ < taken_ + ring_.size(); });
     if (stopped_ || claimed_ == batches_.size()) {
-      for (const auto& [gpu, event] : begun_events_)
-        ended_events_.emplace_back(gpu, Event()).second.record(current_stream(gpu));
+      try {
+        for (const auto& [gpu, event] : begun_events_)
+          ended_events_.emplace_back().record(current_stream(gpu));
+      } catch (...) {  // of a GPU that is lost, which runs nothing any more
+      }
       return;
     }
     const size_t number = claimed_++;
@@ -166,6 +189,7 @@ void DataLoader::Epoch::work() {
     std::vector<std::pair<Device, Event>> arrivals;
     std::exception_ptr error;
     try {
+      if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
       batch = make(number);
       place(batch);
       for (const auto& [gpu, event] : begun_events_)
@@ -244,8 +268,9 @@ void DataLoader::Epoch::stop() {
   slot_free_.notify_all();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
-  // Whoever stops may free next what the workers' last kernels read.
-  for (const auto& [gpu, event] : ended_events_) event.wait(current_stream(gpu));
+  // Whoever stops may free next what the workers' last kernels read. Errors of batches that nobody takes are
+  // nobody's.
+  for (const Event& event : ended_events_) event.wait_until_done();
   ended_events_.clear();
 }
 

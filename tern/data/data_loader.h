@@ -51,12 +51,15 @@ struct DataLoaderState {
 ///       for (auto& [x, y] : loader) ...
 ///
 /// Every begin() starts a new epoch with a new order, derived from (seed, epoch); the first is epoch 0.
-/// Batches and their order are the same whatever the number of workers. Without a seed and a generator, the
-/// seed is drawn from the default generator when the loader is made.
+/// Batches and their order are the same whatever the number of workers; so are random numbers that the
+/// dataset or the collate_fn draw from the default generator, which is one of the loader's own, seeded anew
+/// for each batch from (seed, epoch, number of the batch). Without a seed and a generator, the seed is drawn
+/// from the default generator when the loader is made.
 ///
 /// Workers use streams of their own on every GPU: what they or the collate_fn put there is on its way,
 /// through pinned memory, while the batches before it are computed, and the consumer's current stream waits
-/// for it. They have the default device and the current GPU of the thread that started the epoch.
+/// for it. They have the settings of the thread that started the epoch: default device, current GPU, grad
+/// mode, autocast.
 ///
 /// What the dataset throws comes out of begin() or ++ at the batch's turn, with epoch, batch and sample in
 /// its message (a tern::Error keeps its type, another exception is nested in a DataError); the epoch is over

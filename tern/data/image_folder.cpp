@@ -23,6 +23,22 @@ bool is_picture(const fs::path& path) {
   return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
+/// The pictures in a folder and those below it, links to folders followed, but for one to a folder that it is
+/// in (`within`).
+void list_pictures(const fs::path& folder, std::vector<fs::path>& within, std::vector<fs::path>& pictures,
+                   int64_t& others) {
+  fs::path real = fs::canonical(folder);
+  if (std::find(within.begin(), within.end(), real) != within.end()) return;
+  within.push_back(std::move(real));
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory())
+      list_pictures(entry.path(), within, pictures, others);
+    else if (entry.is_regular_file() && !is_hidden(entry.path()))
+      is_picture(entry.path()) ? pictures.push_back(entry.path()) : static_cast<void>(++others);
+  }
+  within.pop_back();
+}
+
 }  // namespace
 
 std::shared_ptr<const ImageFolder::Files> ImageFolder::list(const std::string& root) {
@@ -34,21 +50,17 @@ std::shared_ptr<const ImageFolder::Files> ImageFolder::list(const std::string& r
     }
     std::sort(files->classes.begin(), files->classes.end());
     for (size_t label = 0; label < files->classes.size(); ++label) {
-      std::vector<std::string> paths;
-      for (const fs::directory_entry& entry :
-           fs::recursive_directory_iterator(fs::path(root) / files->classes[label])) {
-        if (!entry.is_regular_file() || is_hidden(entry.path())) continue;
-        if (is_picture(entry.path()))
-          paths.push_back(entry.path().string());
-        else
-          ++files->other;
-      }
+      std::vector<fs::path> paths, within;
+      list_pictures(fs::path(root) / files->classes[label], within, paths, files->other);
       TERN_CHECK(!paths.empty(), DataError,
                  "ImageFolder: no .png, .jpg or .jpeg files in the class folder '{}/{}'", root,
                  files->classes[label]);
-      std::sort(paths.begin(), paths.end());
-      for (std::string& path : paths)
-        files->samples.emplace_back(std::move(path), static_cast<int64_t>(label));
+      std::sort(paths.begin(), paths.end(), [](const fs::path& a, const fs::path& b) {
+        const auto folder = a.parent_path().native().compare(b.parent_path().native());
+        return folder != 0 ? folder < 0 : a.filename().native() < b.filename().native();
+      });
+      for (const fs::path& path : paths)
+        files->samples.emplace_back(path.string(), static_cast<int64_t>(label));
     }
   } catch (const fs::filesystem_error& error) {
     TERN_THROW(IoError, "ImageFolder: cannot read '{}': {}", error.path1().string(), error.code().message());

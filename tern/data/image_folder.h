@@ -18,10 +18,10 @@ struct ImageFolderOptions {
   ImageOptions image = {};
 };
 
-/// Pictures (.png, .jpg, .jpeg) at any depth of root/CLASS/. Classes are the names of the folders in byte
-/// order, samples sorted by class and path, as in torchvision. What a file is is told by its content. Hidden
-/// files are left out; files with other endings are counted in `other_files()`. An example is [picture,
-/// label]; pictures are read when asked for.
+/// Pictures (.png, .jpg, .jpeg) at any depth of root/CLASS/, links to folders followed. Classes are the names
+/// of the folders in byte order, samples sorted by class, folder and name, as in torchvision. What a file is
+/// is told by its content. Hidden files are left out; files with other endings are counted in
+/// `other_files()`. An example is [picture, label]; pictures are read when asked for.
 class ImageFolder : public Dataset {
  public:
   /// Throws IoError if the folder cannot be read; DataError if it has no folders, or one of them has no

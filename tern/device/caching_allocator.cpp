@@ -7,7 +7,6 @@
 #include <mutex>
 #include <new>
 #include <set>
-#include <thread>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -201,8 +200,7 @@ struct CachingAllocator::State {
   void wait_for_pending() noexcept {
     // Not synchronize(), which would take the errors of the work from whoever waits for its results.
     for (const Pending& waiting : pending)
-      for (const Use& use : waiting.uses)
-        while (!use.end->done()) std::this_thread::yield();
+      for (const Use& use : waiting.uses) use.end->wait_until_done();
     release_done();
   }
 

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <deque>
 #include <memory>
-#include <thread>
 
 #include "tern/base/check.h"
 #include "tern/device/launch.h"
@@ -68,8 +67,7 @@ void copy_from_host_staged(StorageImpl& to, size_t offset, const void* host, siz
   for (size_t done = 0; done < nbytes; done += kStagingBytes) {
     const size_t piece = std::min(kStagingBytes, nbytes - done);
     if (copied.size() == kMostPieces) {
-      while (!copied.front()->done())
-        std::this_thread::yield();  // leaves errors to whoever waits for results
+      copied.front()->wait_until_done();
       copied.pop_front();
     }
     const Storage staging = backend.allocate_pinned(piece);

@@ -17,6 +17,8 @@ class EventRecord {
   virtual bool done() const noexcept = 0;
   /// Blocks the host until it is done. Throws what the work before it threw.
   virtual void synchronize() = 0;
+  /// Blocks the host until it is done, and leaves the errors of the work to whoever waits for its results.
+  void wait_until_done() const noexcept;
   /// When the stream came past it, in seconds of the device's clock; meaningful once done, if recorded as
   /// timed.
   virtual double seconds() const noexcept = 0;
@@ -37,7 +39,8 @@ struct EventOptions {
   bool enable_timing = false;  ///< as in PyTorch: elapsed_time() needs it
 };
 
-/// A mark that can be recorded again and again. Before the first recording every wait returns at once.
+/// A mark that can be recorded again and again. Before the first recording every wait returns at once. What
+/// is recorded while a step is captured is recorded anew by every replay.
 class Event {
  public:
   explicit Event(EventOptions options = {}) : options_(options) {}
@@ -52,13 +55,18 @@ class Event {
   bool query() const noexcept;
   /// Blocks the host until the work before the last recording is done. Throws what that work threw.
   void synchronize() const;
+  /// The same, but leaves the errors of that work to whoever waits for its results.
+  void wait_until_done() const noexcept;
   /// Milliseconds from this event to `end`. Throws ValueError unless both were made with enable_timing,
   /// recorded and are done.
   double elapsed_time(const Event& end) const;
 
  private:
+  const EventRecord& last() const { return **record_; }
+
   EventOptions options_;
-  std::shared_ptr<EventRecord> record_;
+  /// The last recording. Replays of the step that it is part of put theirs in its place.
+  std::shared_ptr<std::shared_ptr<EventRecord>> record_;
 };
 
 }  // namespace tern

@@ -52,7 +52,7 @@ Recorder::~Recorder() {
       segment_.backend->end_recording(segment_.stream);
     } catch (...) {
     }
-  for (Device device : devices_) detail::wait_until_idle(device);
+  for (Device device : devices_) detail::wait_for_streams(device);
   kept_.clear();
   changed_.clear();
   for (CachingAllocator* allocator : allocators_) allocator->release_private(this);
@@ -171,16 +171,16 @@ void Recorder::copied(Stream stream, void* to, Device to_device, const void* fro
   ops_.emplace_back(CopyOp{stream, to, to_device, from, from_device, nbytes});
 }
 
-void Recorder::event_recorded(const std::shared_ptr<EventRecord>& record, Stream stream) {
-  ops_.emplace_back(RecordOp{events_.size(), stream});
-  events_.push_back(record);
+void Recorder::event_recorded(const RecordedEvent& event, Stream stream, bool timed) {
+  ops_.emplace_back(RecordOp{event, stream, timed});
+  events_.push_back(event);
 }
 
-void Recorder::event_waited(const std::shared_ptr<EventRecord>& record, Stream stream) {
+void Recorder::event_waited(const RecordedEvent& event, Stream stream) {
   end_segment();
-  const auto found = std::find(events_.begin(), events_.end(), record);
   // What was recorded before the step lies in the past of every replay.
-  if (found != events_.end()) ops_.emplace_back(WaitOp{static_cast<size_t>(found - events_.begin()), stream});
+  if (std::find(events_.begin(), events_.end(), event) != events_.end())
+    ops_.emplace_back(WaitOp{event, stream});
 }
 
 void Recorder::call(std::function<void()> action) {
@@ -219,9 +219,9 @@ void Recorder::replay() {
       backend_of(copy->stream.device.type)
           .enqueue_copy(copy->stream, copy->to, copy->to_device, copy->from, copy->from_device, copy->nbytes);
     } else if (const auto* mark = std::get_if<RecordOp>(&each)) {
-      events_[mark->event] = backend_of(mark->stream.device.type).record_event(mark->stream);
+      *mark->event = backend_of(mark->stream.device.type).record_event(mark->stream, mark->timed);
     } else if (const auto* wait = std::get_if<WaitOp>(&each)) {
-      backend_of(wait->stream.device.type).wait_event(wait->stream, events_[wait->event]);
+      backend_of(wait->stream.device.type).wait_event(wait->stream, *wait->event);
     } else if (auto* segment = std::get_if<SegmentOp>(&each)) {
       segment->work->run();
     } else {

@@ -21,6 +21,8 @@ class CachingAllocator;
 /// the thread points to it, and all that is told to it has been or is then done as well.
 class Recorder final : public StepRecorder {
  public:
+  using RecordedEvent = std::shared_ptr<std::shared_ptr<EventRecord>>;
+
   Recorder() = default;
   /// Waits for the work of the last replay, and gives the memory back.
   ~Recorder() override;
@@ -38,9 +40,9 @@ class Recorder final : public StepRecorder {
   void launched(Backend& backend, Stream stream, const Launch& launch);
   /// The storages of the caller that are no tensor's memory of a device must be kept (`keep`).
   void copied(Stream stream, void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
-  /// Told afterwards: end_segment() comes before.
-  void event_recorded(const std::shared_ptr<EventRecord>& record, Stream stream);
-  void event_waited(const std::shared_ptr<EventRecord>& record, Stream stream);
+  /// Told afterwards: end_segment() comes before. Replays change what the event points to.
+  void event_recorded(const RecordedEvent& event, Stream stream, bool timed);
+  void event_waited(const RecordedEvent& event, Stream stream);
   /// Keeps the memory from being reused by what the step does later.
   void keep(const StorageImpl& storage) { kept_.emplace_back(const_cast<StorageImpl*>(&storage)); }
   /// The allocator serves this step from memory of its own.
@@ -89,11 +91,12 @@ class Recorder final : public StepRecorder {
     size_t nbytes;
   };
   struct RecordOp {
-    size_t event;
+    RecordedEvent event;
     Stream stream;
+    bool timed;
   };
   struct WaitOp {
-    size_t event;
+    RecordedEvent event;
     Stream stream;
   };
   struct CallOp {
@@ -113,7 +116,7 @@ class Recorder final : public StepRecorder {
   std::vector<std::variant<LaunchOp, CopyOp, RecordOp, WaitOp, CallOp, SegmentOp>> ops_;
   Segment segment_;
   std::vector<std::unique_ptr<Draws>> draws_;
-  std::vector<std::shared_ptr<EventRecord>> events_;
+  std::vector<RecordedEvent> events_;
   std::vector<Storage> kept_;
   std::vector<Storage> changed_;  ///< in place, other than by call()
   std::vector<CachingAllocator*> allocators_;

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <thread>
 
 #include "tern/base/check.h"
 #include "tern/core/recording.h"
@@ -53,11 +52,12 @@ void synchronize(Device device) {
                    [&] { backend_of(where.type).synchronize_device(where.index); });
 }
 
-void detail::wait_until_idle(Device device) noexcept {
+void detail::wait_for_streams(Device device) noexcept {
   try {
     Backend& backend = backend_of(device.type);
     for (uint16_t id = 0; id <= backend.num_pool_streams(); ++id)
-      while (!backend.query({device, id})) std::this_thread::yield();
+      if (const Stream stream{device, id}; !backend.query(stream))
+        backend.record_event(stream)->wait_until_done();
   } catch (const Error&) {  // a device that is gone runs nothing
   }
 }

@@ -39,9 +39,9 @@ Stream new_stream(Device device);
 void synchronize(Device device);
 
 namespace detail {
-/// Blocks the host until all streams of `device` are idle. The errors of their work are left to whoever waits
-/// for its results.
-void wait_until_idle(Device device) noexcept;
+/// Blocks the host until all streams of `device` have done what they have been given so far. The errors of
+/// their work are left to whoever waits for its results.
+void wait_for_streams(Device device) noexcept;
 /// Per thread: the GPU that `cuda` means, and the stream of each GPU that operators use.
 extern constinit thread_local int current_gpu;
 extern constinit thread_local uint16_t current_streams[kMaxGpus];

@@ -15,7 +15,7 @@ namespace tern {
 namespace {
 
 void wait_for_all_devices() {
-  for (const Device& device : available_devices()) detail::wait_until_idle(device);
+  for (const Device& device : available_devices()) detail::wait_for_streams(device);
 }
 
 std::string rate_text(double amount, double seconds, const char* unit) {

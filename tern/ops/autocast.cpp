@@ -24,10 +24,8 @@ struct CastWeight {
   Tensor cast;
 };
 
-struct State {
-  std::array<bool, kNumDeviceTypes> enabled{};
-  std::array<DType, kNumDeviceTypes> dtype{DType::BFloat16, DType::Float16};
-  bool cache_enabled = true;
+/// `autocasting` is kept where backward finds it (autograd/autocast_mode.h).
+struct State : detail::AutocastSettings {
   int depth = 0;
   std::unordered_map<const TensorImpl*, CastWeight> cache;
 };
@@ -98,6 +96,16 @@ bool is_autocast_cache_enabled() noexcept { return state.cache_enabled; }
 void clear_autocast_cache() noexcept { state.cache.clear(); }
 
 namespace detail {
+
+AutocastSettings autocast_settings() noexcept {
+  AutocastSettings settings = state;
+  settings.autocasting = autocasting;
+  return settings;
+}
+void set_autocast_settings(const AutocastSettings& settings) noexcept {
+  static_cast<AutocastSettings&>(state) = settings;
+  autocasting = settings.autocasting;
+}
 
 bool autocasts_on(const Tensor& x) noexcept { return x.defined() && is_autocast_enabled(x.device().type); }
 

@@ -3,6 +3,7 @@
 // optim/grad_scaler.h.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "tern/core/device.h"
@@ -52,5 +53,18 @@ DType get_autocast_dtype(DeviceType device_type) noexcept;
 bool is_autocast_cache_enabled() noexcept;
 /// Lets go of the casts that this thread keeps.
 void clear_autocast_cache() noexcept;
+
+namespace detail {
+/// What a thread's guards have set.
+struct AutocastSettings {
+  std::array<bool, kNumDeviceTypes> enabled{};
+  std::array<DType, kNumDeviceTypes> dtype{DType::BFloat16, DType::Float16};
+  bool cache_enabled = true;
+  bool autocasting = false;
+};
+AutocastSettings autocast_settings() noexcept;
+/// For a thread without guards, which casts a weight at each use.
+void set_autocast_settings(const AutocastSettings& settings) noexcept;
+}  // namespace detail
 
 }  // namespace tern

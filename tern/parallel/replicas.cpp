@@ -5,6 +5,7 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/core/recording.h"
 
 namespace tern::parallel {
 namespace {
@@ -103,7 +104,9 @@ void ReplicaSet::look_at(const nn::Module& module) {
 
 void ReplicaSet::send(Group& group, size_t count) {
   const std::vector<size_t>& members = group.packing.members;
-  bool changed = group.sent.empty();
+  // Every replay must send what is there then, into memory of its own, which others must not build on.
+  const bool recorded = tern::detail::step_recorder != nullptr;
+  bool changed = recorded || group.sent.empty();
   for (size_t m = 0; m < group.sent.size() && !changed; ++m)
     changed = !group.sent[m].fits(tensors_[members[m]]);
   if (changed) {
@@ -128,7 +131,7 @@ void ReplicaSet::send(Group& group, size_t count) {
       values_[d][members[m]] = group.learned ? view : view.clone();
       group.kept[d].emplace_back(values_[d][members[m]]);
     }
-    group.arrived[d] = group.generation;
+    group.arrived[d] = recorded ? 0 : group.generation;
   }
 }
 

@@ -1,16 +1,11 @@
 // Threads that pass a turn on.
 #include "tern/parallel/turns.h"
 
-#include <algorithm>
-#include <array>
 #include <thread>
 
-#include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
-#include "tern/base/parallel.h"
-#include "tern/core/memory.h"
 #include "tern/device/recorder.h"
-#include "tern/device/stream.h"
+#include "tern/ops/thread_settings.h"
 #include "tern/parallel/comm.h"
 
 namespace tern::parallel {
@@ -22,24 +17,6 @@ struct Place {
 };
 thread_local Place place;
 
-/// What operators look up in the calling thread.
-struct ThreadSettings {
-  bool grad_enabled = is_grad_enabled();
-  Device default_device = get_default_device();
-  int threads = num_threads();
-  int gpu = tern::detail::current_gpu;
-  std::array<uint16_t, kMaxGpus> streams = std::to_array(tern::detail::current_streams);
-  StepRecorder* recorder = tern::detail::step_recorder;  // of one thread at a time, as the turn is
-
-  void apply() const {
-    tern::detail::grad_enabled = grad_enabled;
-    set_default_device(default_device);
-    set_thread_local_num_threads(threads);
-    tern::detail::current_gpu = gpu;
-    std::copy(streams.begin(), streams.end(), tern::detail::current_streams);
-  }
-};
-
 }  // namespace
 
 Turns::Turns(size_t size) : ended_(size, 0), brought_(size) {}
@@ -48,13 +25,14 @@ Turns* Turns::current() noexcept { return place.turns; }
 
 void Turns::run(const std::function<void(size_t)>& body) {
   const ThreadSettings settings;
+  StepRecorder* const recorder = tern::detail::step_recorder;  // of one thread at a time, as the turn is
   std::vector<std::thread> threads;
   try {
     for (size_t r = 1; r < size(); ++r)
-      threads.emplace_back([this, r, &settings, &body] {
+      threads.emplace_back([this, r, recorder, &settings, &body] {
         take_part(r, [&](size_t replica) {
           settings.apply();
-          const tern::detail::RecordingGuard guard(settings.recorder);
+          const tern::detail::RecordingGuard guard(recorder);
           body(replica);
         });
       });

@@ -23,9 +23,9 @@ class Turns {
  public:
   explicit Turns(size_t size);
 
-  /// Calls body(r) for r = 0 .. size - 1; body(0) on the calling thread. Grad mode, current devices, streams
-  /// and number of threads are the caller's. Throws what the first body to fail threw, after all of them have
-  /// ended.
+  /// Calls body(r) for r = 0 .. size - 1; body(0) on the calling thread. The settings of threads (grad mode,
+  /// autocast, devices, streams) are the caller's. Throws what the first body to fail threw, after all of
+  /// them have ended.
   void run(const std::function<void(size_t)>& body);
 
   /// The run that the calling thread is a replica of; null outside of one.

@@ -5,11 +5,20 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <thread>
 
+#include "tern/autograd/grad_mode.h"
 #include "tern/core/memory.h"
+#include "tern/device/cuda.h"
+#include "tern/device/simulation.h"
+#include "tern/ops/autocast.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/ops/reduce.h"
 #include "tests/data/data_testing.h"
 
 namespace tern::data {
@@ -337,6 +346,69 @@ TEST(DataLoader, WorkersKnowTheDefaultDevice) {
     EXPECT_EQ(visited(made), (Ints{0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6}));
     EXPECT_EQ(visited(rows), (Ints{0, 1, 2, 3, 4, 5, 6}));
   }
+}
+
+/// Draws from the default generator, as a transform of tensors would.
+struct Noise {
+  int64_t size() const { return 24; }
+  Example get(int64_t index) const { return {rand({3}), index}; }
+};
+
+TEST(DataLoader, RandomOperatorsGiveTheSameForAnyNumberOfWorkers) {
+  const auto draws = [](int64_t workers) {
+    manual_seed(3);
+    DataLoader loader(Noise{}, {.batch_size = 4, .num_workers = workers, .seed = 1});
+    std::vector<float> all;
+    for (int epoch = 0; epoch < 2; ++epoch)
+      for (auto& [x, y] : loader) {
+        const auto batch = x.to_vector<float>();
+        all.insert(all.end(), batch.begin(), batch.end());
+        all.push_back(rand({1}).item<float>());  // the consumer's own
+      }
+    return all;
+  };
+  const std::vector<float> expected = draws(0);
+  EXPECT_EQ(std::set<float>(expected.begin(), expected.end()).size(), expected.size());
+  for (const int64_t workers : {1, 2, 5}) EXPECT_EQ(draws(workers), expected) << workers;
+}
+
+/// Says in which modes it is called.
+struct Modes {
+  int64_t size() const { return 2; }
+  Example get(int64_t) const {
+    const Tensor a = ones({2, 2});
+    return {tensor({is_grad_enabled() ? 1 : 0}), tensor({a.matmul(a).dtype() == DType::BFloat16 ? 1 : 0})};
+  }
+};
+
+TEST(DataLoader, WorkersHaveTheModesOfTheConsumer) {
+  for (const int64_t workers : {0, 2}) {
+    DataLoader loader(Modes{}, {.num_workers = workers});
+    for (auto& [grad, lower] : loader) EXPECT_EQ(grad.item<int>() + 2 * lower.item<int>(), 1) << workers;
+    const NoGradGuard no_grad;
+    const AutocastGuard autocast({.device_type = get_default_device().type, .dtype = DType::BFloat16});
+    for (auto& [grad, lower] : loader) EXPECT_EQ(grad.item<int>() + 2 * lower.item<int>(), 2) << workers;
+  }
+}
+
+TEST(DataLoader, ErrorsOnAGpuInABatchThatNobodyTakesAreNobodys) {
+  if (cuda::is_available()) GTEST_SKIP() << "makes a simulated GPU";
+  simulate_gpus({.gpus = 1});
+  {
+    DataLoader loader(
+        Numbers(40),
+        {.num_workers = 1, .collate_fn = [](const std::vector<Example>& examples) {
+           const Tensor index = examples[0].data.to("cuda:0");
+           return Batch{index_select(arange(3, {.device = "cuda:0"}), 0, index.view({1})), index};
+         }});
+    int taken = 0;
+    for (auto& [x, y] : loader) {
+      EXPECT_EQ(x.item<int64_t>(), taken);
+      if (++taken == 3) break;  // the batches after it have a wrong index
+    }
+    EXPECT_EQ(sum(add(ones({3}, {.device = "cuda:0"}), 1)).item<float>(), 6);
+  }
+  simulate_gpus({.gpus = 0});
 }
 
 TEST(DataLoader, WrongOptions) {

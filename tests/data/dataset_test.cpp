@@ -241,6 +241,11 @@ TEST(RandomSplit, Fractions) {
 TEST(RandomSplit, Errors) {
   expect_error<ValueError>([] { random_split(Tens{10}, {7, 4}); }, {"sum to 11", "10 samples"});
   expect_error<ValueError>([] { random_split(Tens{10}, {0.7, 0.4}); }, {"fractions sum to 1.1"});
+  expect_error<ValueError>(
+      [] {
+        random_split(Tens{5000000}, {0.5000002, 0.5000002});
+      },
+      {"fractions sum to 1.0000004"});
   expect_error<ValueError>([] { random_split(Tens{10}, {7, 0.3}); }, {"all counts", "all fractions"});
   expect_error<ValueError>([] { random_split(Tens{10}, {11, -1}); }, {"negative, got -1"});
   expect_error<ValueError>([] { random_split(Tens{10}, {}); }, {"empty"});

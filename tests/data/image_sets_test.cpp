@@ -225,6 +225,21 @@ TEST(ImageFolder, SortedClassesAndPictures) {
   expect_error<DataError>([&] { unsized_loader.begin(); }, {"epoch 0, batch 0", "differ in shape", "Resize"});
 }
 
+TEST(ImageFolder, FoldersComeInTorchvisionsOrderAndLinksAreFollowed) {
+  TempFolder folder;
+  const Bytes png = unhex(testing::kRgb8);
+  for (const char* name : {"a/z.png", "a/b/x.png", "a/b-c/y.png", "elsewhere/w.png"}) folder.write(name, png);
+  std::filesystem::create_directories(folder / "root");
+  std::filesystem::rename(folder / "a", folder / "root/a");
+  std::filesystem::create_directory_symlink(folder / "elsewhere", folder / "root/a/link");
+  std::filesystem::create_directory_symlink(folder / "root/a", folder / "root/a/b/up");  // a circle
+  const ImageFolder set((folder / "root").string());
+  std::vector<std::string> names;
+  for (const auto& [path, label] : set.samples())
+    names.push_back(path.substr((folder / "root").string().size()));
+  EXPECT_EQ(names, (std::vector<std::string>{"/a/z.png", "/a/b/x.png", "/a/b-c/y.png", "/a/link/w.png"}));
+}
+
 TEST(ImageFolder, Errors) {
   TempFolder folder;
   expect_error<IoError>([&] { ImageFolder(folder.file("none")); }, {"cannot read", "none"});

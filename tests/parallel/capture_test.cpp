@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <thread>
 
 #include "tern/nn/containers.h"
 #include "tern/nn/linear.h"
@@ -72,6 +73,70 @@ TEST_F(CaptureTest, DataParallelAndCopiesAreRecorded) {
     return losses;
   };
   EXPECT_EQ(run(true), run(false));
+}
+
+TEST_F(CaptureTest, ReplicasHaveTheWeightsOfEachReplay) {
+  nn::Linear layer(1, 1, {.bias = false});
+  layer.to("cuda:0");
+  const auto set_weight = [&](double value) {
+    NoGradGuard no_grad;
+    layer.weight.fill_(value);
+  };
+  set_weight(1);
+  DataParallel model(layer);
+  const Tensor x = ones({4, 1}, {.device = "cuda:0"});
+  Tensor y;
+  CapturedStep step = capture([&] {
+    NoGradGuard no_grad;
+    y = model(x);
+  });
+  for (const float value : {5.f, 7.f}) {
+    set_weight(value);
+    step.replay();
+    EXPECT_EQ(y.to_vector<float>(), std::vector<float>(4, value));
+  }
+  const Tensor now = model(x);
+  set_weight(9);
+  step.replay();
+  EXPECT_EQ(now.to_vector<float>(), std::vector<float>(4, 7)) << "replays leave other calls alone";
+  EXPECT_EQ(model(x).to_vector<float>(), std::vector<float>(4, 9));
+}
+
+TEST_F(CaptureTest, EventsAreRecordedByEachReplay) {
+  if (!env_text("TERN_LOGICAL_GPUS")) simulate_gpus({.gpus = 1, .check_races = true});
+  Tensor x = ones({1000}, {.device = "cuda:0"}), y = zeros_like(x);
+  const Stream side = new_stream("cuda:0");
+  Event done;
+  CapturedStep step = capture([&] {
+    y.copy_(x * 3);
+    done.record(current_stream("cuda:0"));
+  });
+  for (int i = 2; i < 5; ++i) {
+    x.fill_(i);
+    step.replay();
+    side.wait_event(done);
+    const StreamGuard guard(side);
+    EXPECT_EQ((y + 1).sum().item<float>(), 1000 * (3 * i + 1));
+    current_stream("cuda:0").synchronize();
+  }
+}
+
+TEST_F(CaptureTest, AStepCanGoWhileOthersWork) {
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    const StreamGuard guard(new_stream("cuda:0"));
+    const Tensor a = ones({64, 64}, {.device = "cuda:0"});
+    std::vector<Event> events(4);
+    for (size_t i = 0; !stop; ++i) {  // a few products are always queued
+      events[i % 4].synchronize();
+      a.matmul(a);
+      events[i % 4].record(current_stream("cuda:0"));
+    }
+  });
+  Tensor x = ones({10}, {.device = "cuda:0"});
+  for (int i = 0; i < 5; ++i) capture([&] { x.mul_(1); }).replay();
+  stop = true;
+  other.join();
 }
 
 TEST_F(CaptureTest, ReplicasThatMeetAreRecorded) {

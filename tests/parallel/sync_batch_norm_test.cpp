@@ -6,6 +6,7 @@
 #include "tern/nn/containers.h"
 #include "tern/nn/conv.h"
 #include "tern/nn/dropout.h"
+#include "tern/ops/autocast.h"
 #include "tern/parallel/data_parallel.h"
 #include "tests/parallel/parallel_testing.h"
 
@@ -144,6 +145,16 @@ TEST_F(SyncBatchNormTest, FailuresDoNotBlock) {
   expect_error<ShapeError>([&] { run("shape"); }, "expected 2 channels, got input of shape [3, 1]");
   expect_error<IndexError>([&] { run("late"); }, "in replica 0 on device cuda:0: Unsteady: gone late");
   run("");
+}
+
+TEST_F(SyncBatchNormTest, EveryReplicaComputesUnderTheCallersAutocast) {
+  nn::Sequential net(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2));
+  convert_sync_batchnorm_(net);
+  net.to("cuda:0");
+  DataParallel model(net);
+  const AutocastGuard autocast({.dtype = DType::BFloat16});
+  const Tensor y = model(randn({8, 4}, {.device = "cuda:0"}));
+  EXPECT_EQ(y.dtype(), DType::BFloat16);
 }
 
 TEST_F(SyncBatchNormTest, OneRowOnEachDeviceIsEnough) {

@@ -109,24 +109,33 @@ class RecordedKernels final : public RecordedWork {
 /// Pinned memory is the host's own.
 class PinnedSource final : public MemorySource {
  public:
+  explicit PinnedSource(RaceDetector* races) : races_(races) {}
   void* allocate_segment(size_t nbytes) noexcept override { return std::aligned_alloc(4096, nbytes); }
-  void free_segment(void* segment, size_t) noexcept override { std::free(segment); }
+  void free_segment(void* segment, size_t nbytes) noexcept override {
+    if (races_) races_->forget(segment, nbytes);
+    std::free(segment);
+  }
   size_t segment_granularity() const noexcept override { return size_t{1} << 20; }
   size_t cache_limit() const noexcept override { return size_t{256} << 20; }
   std::shared_ptr<EventRecord> fence(Stream stream) override {
     return backend_of(stream.device.type).record_event(stream);
   }
+
+ private:
+  RaceDetector* const races_;  ///< or null
 };
 
 class SimBackend final : public Backend {
  public:
   SimBackend(const SimulationOptions& options, const KernelFn* kernels, std::string complaint = {})
-      : Backend(kernels, /*runs_at_once=*/false), options_(options), complaint_(std::move(complaint)) {
+      : Backend(kernels, /*runs_at_once=*/false),
+        options_(options),
+        complaint_(std::move(complaint)),
+        races_(options.check_races ? std::make_unique<RaceDetector>(options.gpus) : nullptr) {
     // The cores are shared out, so that work on two devices really runs at the same time.
     const int threads = options_.gpus > 0 ? std::max(1, num_threads() / options_.gpus) : 1;
     for (int i = 0; i < options_.gpus; ++i)
-      devices_.push_back(std::make_unique<SimDevice>(i, options_, threads));
-    if (options_.check_races) races_ = std::make_unique<RaceDetector>(options_.gpus);
+      devices_.push_back(std::make_unique<SimDevice>(i, options_, threads, races_.get()));
   }
 
   bool in_use() {
@@ -188,13 +197,12 @@ class SimBackend final : public Backend {
 
   uint16_t num_pool_streams() const override { return kNumStreams - 1; }
   bool query(Stream stream) override {
-    SimStream* found = at(stream.device.index).find_stream(stream.id);
-    if (found && !found->idle()) return false;
+    if (const SimStream* found = find_stream(stream); found && !found->idle()) return false;
     if (races_) races_->host_knows(stream);
     return true;
   }
   void synchronize(Stream stream) override {
-    if (at(stream.device.index).find_stream(stream.id)) record_event(stream, /*timed=*/false)->synchronize();
+    if (find_stream(stream)) record_event(stream, /*timed=*/false)->synchronize();
   }
   void synchronize_device(int index) override {
     std::vector<std::shared_ptr<EventRecord>> events;
@@ -268,11 +276,14 @@ class SimBackend final : public Backend {
                devices_.size());
     return *devices_[static_cast<size_t>(index)];
   }
-  SimStream& stream_of(Stream stream) {
+  SimDevice& device_with(Stream stream) {
     TERN_CHECK(stream.id < kNumStreams, DeviceError,
                "stream {} of {} does not exist: make one with new_stream()", stream.id, stream.device.str());
-    return at(stream.device.index).stream(stream.id);
+    return at(stream.device.index);
   }
+  SimStream& stream_of(Stream stream) { return device_with(stream).stream(stream.id); }
+  /// Null for one that nothing was given yet.
+  SimStream* find_stream(Stream stream) { return device_with(stream).find_stream(stream.id); }
 
   RecordedKernels* find_recording(Stream stream) {
     if (num_recordings_ == 0) [[likely]]
@@ -286,10 +297,10 @@ class SimBackend final : public Backend {
   const SimulationOptions options_;
   /// What is wrong with the environment: thrown by the first use, since backends register before main.
   const std::string complaint_;
-  PinnedSource pinned_source_;
+  const std::unique_ptr<RaceDetector> races_;
+  PinnedSource pinned_source_{races_.get()};
   CachingAllocator pinned_{pinned_source_, kCPU, /*pinned=*/true};
   std::vector<std::unique_ptr<SimDevice>> devices_;
-  std::unique_ptr<RaceDetector> races_;
   std::mutex recordings_mutex_;
   std::vector<std::pair<Stream, std::unique_ptr<RecordedKernels>>> recordings_;
   std::atomic<size_t> num_recordings_{0};
@@ -347,6 +358,7 @@ void simulate_gpus(const SimulationOptions& options) {
       registered_memory(DeviceType::CUDA) == nullptr, DeviceError,
       "simulate_gpus: this process has real GPUs: use those, or hide them with CUDA_VISIBLE_DEVICES=''");
   if (options.gpus > 0) sim::put_in_place(options);
+  if (detail::current_gpu >= options.gpus) detail::current_gpu = 0;
 }
 
 namespace detail {
@@ -355,17 +367,15 @@ void register_sim_backend_from_environment() {
   const auto text = env_text("TERN_SIM");
   if (!text && !env_text("TERN_SIM_GPUS")) return;
   SimulationOptions options;
-  std::string complaint;
   try {
     if (text)
       options = with_context("environment variable TERN_SIM", [&] { return parse_simulation(*text); });
     if (auto gpus = env_int("TERN_SIM_GPUS", 0, kMaxGpus)) options.gpus = static_cast<int>(*gpus);
     num_threads();  // throws here for a bad TERN_NUM_THREADS
+    if (options.gpus > 0) sim::put_in_place(options);
   } catch (const Error& error) {
-    complaint = error.message();
-    options.gpus = 0;
+    sim::put_in_place({.gpus = 0}, error.message());
   }
-  if (options.gpus > 0 || !complaint.empty()) sim::put_in_place(options, std::move(complaint));
 }
 
 }  // namespace detail

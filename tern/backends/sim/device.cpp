@@ -1,6 +1,7 @@
 // Streams and faults of a simulated GPU.
 #include "tern/backends/sim/device.h"
 
+#include "tern/backends/sim/races.h"
 #include "tern/base/check.h"
 #include "tern/device/registry.h"
 
@@ -18,10 +19,11 @@ bool closes_pages(const SimulationOptions& options) {
 
 }  // namespace
 
-SimDevice::SimDevice(int index, const SimulationOptions& options, int threads)
+SimDevice::SimDevice(int index, const SimulationOptions& options, int threads, RaceDetector* races)
     : index_(index),
       options_(options),
       threads_(threads),
+      races_(races),
       memory_(options.memory, closes_pages(options)),
       allocator_(*this, Device(DeviceType::CUDA, index)) {}
 
@@ -83,6 +85,7 @@ void SimDevice::meet(Fate fate, const char* what) {
 
 void SimDevice::free_segment(void* segment, size_t nbytes) noexcept {
   drain();
+  if (races_) races_->forget(segment, nbytes);
   memory_.give(segment, nbytes);
 }
 

@@ -13,13 +13,16 @@
 
 namespace tern::sim {
 
+class RaceDetector;
+
 /// Streams of one device: the default one and the pool.
 inline constexpr uint16_t kNumStreams = 33;
 
 class SimDevice final : MemorySource {
  public:
-  /// `threads`: CPU threads that a kernel on this device may use.
-  SimDevice(int index, const SimulationOptions& options, int threads);
+  /// `threads`: CPU threads that a kernel on this device may use; `races`, or null, is told of memory that is
+  /// given back.
+  SimDevice(int index, const SimulationOptions& options, int threads, RaceDetector* races);
 
   Storage allocate(size_t nbytes, uint16_t stream);
   CachingAllocator& allocator() noexcept { return allocator_; }
@@ -56,6 +59,7 @@ class SimDevice final : MemorySource {
   const int index_;
   const SimulationOptions& options_;
   const int threads_;
+  RaceDetector* const races_;
   DeviceMemory memory_;
   CachingAllocator allocator_;
   std::mutex streams_mutex_;

@@ -111,4 +111,12 @@ void RaceDetector::host_knows(Stream stream) {
   merge(host_, streams_[number_of(stream)]);
 }
 
+void RaceDetector::forget(const void* memory, size_t nbytes) {
+  const std::lock_guard lock(mutex_);
+  const auto begin = reinterpret_cast<uintptr_t>(memory);
+  split_at(begin);
+  split_at(begin + nbytes);
+  memory_.erase(memory_.lower_bound(begin), memory_.lower_bound(begin + nbytes));
+}
+
 }  // namespace tern::sim

@@ -31,6 +31,8 @@ class RaceDetector {
   void host_knows(const VectorClock& event);
   /// The host knows that all of the stream's work is done.
   void host_knows(Stream stream);
+  /// Memory that was given back, after all work on it was done.
+  void forget(const void* memory, size_t nbytes);
 
  private:
   struct Access {

@@ -1,5 +1,6 @@
 // The options of simulated GPUs: their text, and which GPUs there are after simulate_gpus().
 #include "sim_testing.h"
+#include "tern/base/env.h"
 
 namespace tern {
 namespace {
@@ -104,6 +105,25 @@ TEST(CurrentDevice, OfEachThread) {
   expect_error<DeviceError>([] { cuda::set_device(2); }, "device cuda:2 is not available");
   expect_error<DeviceError>([] { cuda::set_device("cpu"); }, "expected a GPU, got cpu");
   expect_error<DeviceError>([] { DeviceGuard guard(Device(5)); }, "device cuda:5 is not available");
+  cuda::set_device(1);
+  simulate_gpus({.gpus = 1});
+  EXPECT_EQ(zeros({1}, {.device = "cuda"}).device(), kGpu0);
+}
+
+TEST(Streams, OfNumbersThatAreNone) {
+  const SimulatedGpus gpus;
+  const Stream none{kGpu0, 5000};
+  expect_error<DeviceError>([&] { none.query(); }, "stream 5000 of cuda:0 does not exist");
+  expect_error<DeviceError>([&] { none.synchronize(); }, "stream 5000 of cuda:0 does not exist");
+}
+
+TEST(SimulatedMemory, MoreThanTheMachineCanReserve) {
+  const std::string before = env_text("TERN_SIM").value_or("");
+  setenv("TERN_SIM", "gpus=64,memory=4TiB", 1);
+  detail::register_sim_backend_from_environment();
+  expect_error<ValueError>([] { cuda::device_count(); }, "the system gives no");
+  before.empty() ? unsetenv("TERN_SIM") : setenv("TERN_SIM", before.c_str(), 1);
+  simulate_gpus({.gpus = 0});
 }
 
 TEST(DefaultDevice, OfFactories) {

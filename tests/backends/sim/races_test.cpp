@@ -109,6 +109,17 @@ TEST(Races, CopiesBetweenDevicesOrderThemselves) {
   EXPECT_EQ(x.mean().item<float>(), 3070);
 }
 
+TEST(Races, MemoryThatWentBackHasNoPast) {
+  const SimulatedGpus gpus;
+  for (int i = 0; i < 2; ++i) {
+    {
+      const StreamGuard guard(new_stream(kGpu0));
+      const Tensor x = zeros({1 << 20}, {.device = kGpu0});
+    }
+    cuda::empty_cache();
+  }
+}
+
 TEST(Races, ACopyOnAnotherStreamIsFound) {
   const SimulatedGpus gpus;
   Work w;
