@@ -2,12 +2,11 @@
 #include "tern/cli/checkpoint_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <exception>
 #include <new>
 
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 
 namespace tern::cli {
@@ -41,37 +40,18 @@ std::string_view last_characters(std::string_view text, size_t count) {
 
 }  // namespace
 
-void print_error(std::string_view command, const std::string& text) {
-  std::string line = shown(text);
-  fmt::print(stderr, "tern {}: {}\n", command, line);
-}
-
 int with_errors(std::string_view command, const std::function<int()>& body, int failure) {
+  const std::string who = fmt::format("tern {}", command);
   try {
     return body();
   } catch (const UsageError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    print_error(command, "out of memory");
+    print_error(who, "out of memory");
   } catch (const std::exception& error) {
-    std::string text = error.what();
-    while (!text.empty() && text.back() == '\n') text.pop_back();
-    std::replace(text.begin(), text.end(), '\n', ' ');
-    print_error(command, text);
+    print_error(who, error.what());
   }
   return failure;
-}
-
-std::string shown(std::string_view text) {
-  std::string result;
-  for (char c : text) {
-    const auto byte = static_cast<uint8_t>(c);
-    if (byte < 0x20 || byte == 0x7f)
-      result += fmt::format("\\x{:02x}", byte);
-    else
-      result += c;
-  }
-  return result;
 }
 
 std::string shortened(const std::string& text, size_t width) {
@@ -100,6 +80,7 @@ uint64_t parse_size(std::string_view text, std::string_view what) {
   const std::string_view number = text.substr(0, digits);
   std::string_view unit = digits == std::string_view::npos ? "" : text.substr(digits);
   while (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
+  if (number.empty()) throw_usage("{} must be a number and a unit such as 2GiB, got '{}'", what, text);
   const double value = parse_number(number, what);
   static constexpr std::pair<std::string_view, double> kUnits[] = {
       {"", 1},         {"B", 1},       {"KB", 1e3},   {"MB", 1e6},
@@ -141,10 +122,6 @@ nlohmann::ordered_json number_json(const io::Number& number) {
 std::string number_text(std::complex<double> value, bool is_complex) {
   const std::string real = fmt::format("{:.6g}", value.real());
   return is_complex ? fmt::format("{}{:+.6g}j", real, value.imag()) : real;
-}
-
-std::string json_text(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string table_text(std::vector<std::vector<std::string>> rows, const std::vector<bool>& right,

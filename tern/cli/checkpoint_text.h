@@ -1,4 +1,5 @@
-// What the commands on checkpoint files share: errors as one line, numbers as JSON, names and sizes as text.
+// What the commands on checkpoint files share: errors as one line, numbers as JSON, sizes as text and tables.
+// What all commands print with is in output.h.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,11 +19,7 @@ namespace tern::cli {
 /// Runs a command; an error becomes one line on standard error, "tern inspect: ...", and exit code 1 (2 for
 /// `tern diff`, where 1 says that files differ). UsageError passes through.
 int with_errors(std::string_view command, const std::function<int()>& body, int failure = 1);
-/// Prints "tern COMMAND: text" as one line on standard error.
-void print_error(std::string_view command, const std::string& text);
 
-/// Text from a file made fit for a terminal: control characters are escaped.
-std::string shown(std::string_view text);
 /// `text` in at most `width` characters; what is too long loses its middle.
 std::string shortened(const std::string& text, size_t width);
 /// "1.2 MiB", "345 bytes".
@@ -38,8 +35,6 @@ nlohmann::ordered_json number_json(std::complex<double> value, bool is_complex);
 nlohmann::ordered_json number_json(const io::Number& number);
 /// In short: "0.1234", "nan", "1+2j".
 std::string number_text(std::complex<double> value, bool is_complex);
-/// One line; text that is not UTF-8 gets replacement characters.
-std::string json_text(const nlohmann::ordered_json& json);
 
 /// A table with two blanks between columns; `right` says which columns are aligned to the right. Cells of
 /// the first column are shortened where a line would be wider than `width`.

@@ -11,6 +11,7 @@
 #include "tern/cli/checkpoint_file.h"
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/command.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/tensor_numbers.h"
 
@@ -174,7 +175,8 @@ int run(const ConvertOptions& options) {
   const std::vector<Rename> renames = parse_renames(options.renames);
   WriteOptions write;
   std::string out = options.out;
-  if (std::filesystem::is_directory(out) && !options.shard.empty())
+  std::error_code ignored;
+  if (std::filesystem::is_directory(out, ignored) && !options.shard.empty())
     out = (std::filesystem::path(out) / "model.safetensors").string();
   write.format = output_format(out, options.format);
   if (!options.shard.empty()) {

@@ -12,6 +12,7 @@
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
 #include "tern/data/transforms.h"
+#include "tern/io/utf8.h"
 
 namespace tern::cli {
 namespace {
@@ -55,7 +56,12 @@ std::optional<std::string> subfolder(const std::string& folder, std::initializer
 data::ImageFolder open_folder(const std::string& folder, const PictureFormat& format) {
   data::ImageOptions image = image_options(format);
   image.transform = data::Compose(data::Resize(format.height), data::CenterCrop(format.height));
-  return data::ImageFolder(folder, {.channels = format.channels, .image = std::move(image)});
+  data::ImageFolder pictures(folder, {.channels = format.channels, .image = std::move(image)});
+  for (const std::string& name : pictures.classes())
+    TERN_CHECK(io::is_utf8(name), DataError,
+               "the name of the class folder '{}/{}' is not UTF-8, as checkpoints need it: rename the folder",
+               folder, name);
+  return pictures;
 }
 
 void open_images(DataSets& sets, const std::string& folder, const OpenDataOptions& options) {

@@ -116,7 +116,8 @@ void show_answers(const std::string& path, Device device) {
 /// Throws CheckpointError when the folder holds a run that is not a demo.
 void check_replaceable(const std::filesystem::path& folder) {
   const auto path = folder / train::kCheckpointName;
-  if (!std::filesystem::exists(path)) return;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return;
   const train::Checkpoint before = train::Checkpoint::load(path);
   const Value* mark = before.info.find("demo");
   TERN_CHECK(mark && mark->as_bool(), CheckpointError,
@@ -133,6 +134,7 @@ int run_demo(const Arguments& a) {
   check_replaceable(options.out);
   options.overwrite = options.is_demo = true;
   options.devices = {a.common.apply()};
+  options.device_choice = options.devices[0].str();
   show_devices();
   heading("Training");
   std::fflush(stdout);

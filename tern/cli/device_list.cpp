@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "tern/cli/output.h"
 #include "tern/device/machine.h"
 #include "tern/device/registry.h"
 
@@ -269,7 +270,7 @@ std::string as_json(const DeviceList& list) {
                                          {"cuda_runtime_version", text_json(list.runtime_version)},
                                          {"devices", devices},
                                          {"unusable_gpus", unused}};
-  return report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  return json_text(report);
 }
 
 }  // namespace tern::cli

@@ -9,10 +9,11 @@
 #include <string>
 #include <thread>
 
-#include "tern/base/check.h"
+#include "tern/base/error.h"
 #include "tern/base/parallel.h"
 #include "tern/cli/command.h"
 #include "tern/cli/device_list.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/device/registry.h"
 #include "tern/train/interrupt.h"
@@ -28,7 +29,7 @@ struct DevicesOptions {
 
 void print(const DeviceList& list, bool json, const train::Terminal& terminal) {
   const auto width = static_cast<size_t>(terminal.is_terminal ? terminal.columns : 1000);
-  fmt::print("{}", json ? as_json(list) + "\n" : as_table(list, width));
+  fmt::print("{}", json ? as_json(list) : as_table(list, width));
 }
 
 /// Looks again and again. On a terminal each look takes the place of the one before; elsewhere they follow
@@ -49,7 +50,7 @@ int watch(const DevicesOptions& options) {
     else if (!first && !options.json)
       fmt::print("\n");
     print(list, options.json, terminal);
-    TERN_CHECK(std::fflush(stdout) == 0, IoError, "standard output cannot be written");
+    check_output();
     next = std::max(next + pause, Clock::now());
     // In short steps, so that Ctrl-C is answered at once.
     while (!interrupt.requested() && Clock::now() < next)
@@ -104,7 +105,7 @@ void add_devices(CLI::App& app, Action& action) {
       ->type_name("SECONDS")
       ->expected(0, 1)
       ->default_str("2")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->check(number_from(0.1, 3600));
   command->footer("Examples:\n  tern devices\n  tern devices --json\n  tern devices --watch 1");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }

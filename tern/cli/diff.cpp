@@ -10,6 +10,7 @@
 #include "tern/cli/checkpoint_file.h"
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/command.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/tensor_numbers.h"
 #include "tern/train/terminal.h"
@@ -195,7 +196,7 @@ void add_diff(CLI::App& app, Action& action) {
   command->add_option("b", options->b, "Another, of the same or another format")->required();
   command->add_option("--tolerance", options->tolerance, "Differences up to this are none")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber)
+      ->check(number_from(0))
       ->capture_default_str();
   command->add_flag("--ignore-prefix", options->ignore_prefix,
                     "Compare the models inside, without keys and prefixes of wrappers");
@@ -208,7 +209,13 @@ void add_diff(CLI::App& app, Action& action) {
   command->callback([options, &action] {
     action = [options] {
       return with_errors(
-          "diff", [&] { return run(*options); }, /*failure=*/2);
+          "diff",
+          [&] {
+            const int code = run(*options);
+            check_output();  // here, since 1 would say that the files differ
+            return code;
+          },
+          /*failure=*/2);
     };
   });
 }

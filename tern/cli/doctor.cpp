@@ -13,6 +13,7 @@
 
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/device/plugin.h"
 #include "tern/device/registry.h"
@@ -108,8 +109,7 @@ void print_json(const std::vector<Finding>& findings, bool expected, const std::
                                          {"warnings", count_of(findings, Severity::kWarning)},
                                          {"conclusion", conclusion(findings, expected)},
                                          {"findings", list}};
-  // What comes from files and the environment need not be UTF-8.
-  fmt::print("{}\n", report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  fmt::print("{}", json_text(report));
 }
 
 int examine(const DoctorOptions& given) {

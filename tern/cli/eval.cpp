@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "tern/base/check.h"
 #include "tern/cli/command.h"
 #include "tern/cli/model_file.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/serialize.h"
 #include "tern/ops/shape.h"
@@ -68,18 +70,15 @@ Json to_json(const Arguments& a, const TrainedModel& model, const train::Evaluat
 void print_table(const TrainedModel& model, const train::Confusion& confusion) {
   constexpr int64_t kMostColumns = 20;
   const train::Style style(train::Terminal::of(1));
-  const auto& names = model.format.classes;
+  std::vector<std::string> names;
+  for (const std::string& name : model.format.classes) names.push_back(shown(name));
   const int64_t count = confusion.classes();
   size_t width = 5;
   for (const std::string& name : names) width = std::max(width, name.size());
   const bool with_counts = count <= kMostColumns;
   fmt::print("\n{}{:<{}}  samples  accuracy{}", style.bold, "class", width, with_counts ? "   answers:" : "");
-  if (with_counts) {
-    for (int64_t i = 0; i < count; ++i) {
-      const std::string& name = names[static_cast<size_t>(i)];
-      fmt::print("{:>6}", name.size() <= 5 ? name : name.substr(0, 5));
-    }
-  }
+  if (with_counts)
+    for (int64_t i = 0; i < count; ++i) fmt::print("{:>6.5}", names[static_cast<size_t>(i)]);
   fmt::print("{}\n", style.reset);
   for (int64_t target = 0; target < count; ++target) {
     const double accuracy = confusion.accuracy(target);
@@ -98,6 +97,9 @@ void print_table(const TrainedModel& model, const train::Confusion& confusion) {
 }
 
 int run_eval(const Arguments& a) {
+  std::error_code ignored;
+  if (std::filesystem::equivalent(a.checkpoint, a.save_outputs, ignored))
+    throw_usage("--save-outputs: '{}' is the checkpoint: give another file", a.save_outputs);
   const DataSource source = DataSource::parse(a.data);
   const Device device = a.common.apply();
   TrainedModel model = load_model(a.checkpoint, {.model = a.model, .kind = source.kind, .device = device});
@@ -114,7 +116,7 @@ int run_eval(const Arguments& a) {
              "'{}' tells {} classes apart, '{}' has {}", a.checkpoint, takes.classes.size(), a.data,
              has.classes.size());
   std::copy(has.classes.begin(), has.classes.end(), model.format.classes.begin());
-  if (!sets.note.empty()) fmt::print(stderr, "tern: {}\n", sets.note);
+  if (!sets.note.empty()) print_error("tern", sets.note);
   data::DataLoader loader(train_part ? *sets.train : *sets.test,
                           {.batch_size = a.batch_size, .device = device});
   train::ProgressBar bar;
@@ -136,11 +138,11 @@ int run_eval(const Arguments& a) {
   if (!a.save_outputs.empty())
     save(StateDict{{"outputs", cat(outputs)}, {"targets", cat(targets)}}, a.save_outputs);
   if (a.json) {
-    fmt::print("{}\n", to_json(a, model, result).dump());
+    fmt::print("{}", json_text(to_json(a, model, result)));
     return 0;
   }
-  fmt::print("{} on {} samples of {} ({})\n", a.checkpoint, train::with_commas(result.count), a.data,
-             a.split);
+  fmt::print("{} on {} samples of {} ({})\n", shown(a.checkpoint), train::with_commas(result.count),
+             shown(a.data), a.split);
   fmt::print("loss {:.4f}  accuracy {:.2f} %\n", result.loss, result.accuracy * 100);
   print_table(model, result.confusion);
   return 0;
@@ -163,7 +165,7 @@ void add_eval(CLI::App& app, Action& action) {
   command->add_option("--model", a->model, "lenet or mlp, to insist on one")->type_name("NAME");
   command->add_option("--limit", a->limit, "Use only the first N samples")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 30));
   command->add_option("--batch-size", a->batch_size, "Samples at a time")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20))

@@ -10,6 +10,7 @@
 #include "tern/base/check.h"
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/command.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/cli/value_tree.h"
 #include "tern/io/pickle_listing.h"
@@ -278,8 +279,8 @@ int run(const InspectOptions& options) {
   else if (!options.pickle)
     print_summary(summary, options);
   if (summary.verdict() != Verdict::WouldRunCode) return 0;
-  TERN_CHECK(std::fflush(stdout) == 0, IoError, "standard output cannot be written");
-  print_error("inspect",
+  std::fflush(stdout);  // before the error, where both go to one place
+  print_error("tern inspect",
               fmt::format("'{}': Python would run code when it opens this file (nothing was run "
                           "here): it names {}",
                           options.file, names_text(summary, Verdict::WouldRunCode, /*bytes=*/true)));

@@ -3,16 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "tern/base/env.h"
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/device/simulation.h"
 #include "tern/device/stream.h"
-#include "tern/train/terminal.h"
 
 namespace tern::cli {
 namespace {
@@ -30,13 +32,6 @@ constexpr const char* kFooter = R"(Examples:
 
 `tern COMMAND --help` has the options and examples of a command.
 Exit codes: 0 done, 1 failure, 2 wrong use, 130 stopped by Ctrl-C.)";
-
-std::string one_line(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  for (char& c : text)
-    if (c == '\n') c = ' ';
-  return text;
-}
 
 /// The command that was being parsed, else the program itself.
 CLI::App& active(CLI::App& app) {
@@ -63,16 +58,16 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI
     return fmt::format("unknown option '{}'{}", name,
                        hint.empty() ? "" : fmt::format(", did you mean '{}'?", hint));
   }
-  return one_line(error.what());
+  return error.what();
 }
 
-int wrong_use(const std::string& who, const std::string& text) {
-  fmt::print(stderr, "{}: {} (see '{} --help')\n", who, text, who);
+int wrong_use(const std::string& who, std::string_view text) {
+  print_error(who, fmt::format("{} (see '{} --help')", text.substr(0, text.find_last_not_of('\n') + 1), who));
   return kWrongUse;
 }
 
-int fail(const std::string& text) {
-  fmt::print(stderr, "tern: {}\n", one_line(text));
+int fail(std::string_view text) noexcept {
+  print_error("tern", text);
   return kFailure;
 }
 
@@ -134,7 +129,7 @@ int run(int argc, char** argv) {
     }
     return action();
   } catch (const UsageError& error) {
-    return wrong_use("tern " + active(app).get_name(), one_line(error.what()));
+    return wrong_use("tern " + active(app).get_name(), error.what());
   }
 }
 
@@ -142,9 +137,10 @@ int run(int argc, char** argv) {
 }  // namespace tern::cli
 
 int main(int argc, char** argv) {
+  if (!tern::cli::open_standard_streams()) return tern::cli::kFailure;
   try {
     const int code = tern::cli::run(argc, argv);
-    if (std::fflush(stdout) != 0) return tern::cli::fail("standard output cannot be written");
+    if (code != tern::cli::kWrongUse) tern::cli::check_output();
     return code;
   } catch (const std::bad_alloc&) {
     return tern::cli::fail("out of memory");

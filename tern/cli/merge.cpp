@@ -11,6 +11,7 @@
 #include "tern/cli/checkpoint_file.h"
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/command.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/tensor_numbers.h"
 
@@ -18,7 +19,7 @@ namespace tern::cli {
 namespace {
 
 struct CombineOptions {
-  std::vector<std::string> files;  ///< the last is the output
+  std::vector<std::string> files;  ///< the last is the output, and may be one of those that are read
   std::string format, weights;
   bool override_names = false;
 };
@@ -44,7 +45,15 @@ void report(const LoadedCheckpoint& loaded, const std::string& path) {
              loaded.rest.empty() ? "" : fmt::format("; left out: {}", shown(some_names(loaded.rest))));
 }
 
+/// CLI11 counts them for some policies of repeated options only.
+void check_count(const CombineOptions& options, size_t least) {
+  if (options.files.size() < least)
+    throw_usage("expected at least {}, the last of them to be written, got {}", count_text(least, "file"),
+                options.files.size());
+}
+
 int run_merge(const CombineOptions& options) {
+  check_count(options, 3);
   const std::string out = options.files.back();
   const WriteOptions write{.format = output_format(out, options.format)};
   Weights merged;
@@ -157,6 +166,7 @@ void add_file(std::vector<Mean>& means, const LoadedCheckpoint& loaded, const st
 }
 
 int run_average(const CombineOptions& options) {
+  check_count(options, 2);
   const NoGradGuard no_grad;
   const std::string out = options.files.back();
   const WriteOptions write{.format = output_format(out, options.format)};
@@ -190,11 +200,10 @@ int run_average(const CombineOptions& options) {
   return 0;
 }
 
-CLI::App* add_command(CLI::App& app, const char* name, const char* what, CombineOptions& options, int least) {
+CLI::App* add_command(CLI::App& app, const char* name, const char* what, CombineOptions& options) {
   CLI::App* command = app.add_subcommand(name, what);
   command->add_option("files", options.files, "The checkpoints, then the file to write")
       ->required()
-      ->expected(least, -1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option("--to", options.format,
@@ -207,7 +216,7 @@ CLI::App* add_command(CLI::App& app, const char* name, const char* what, Combine
 
 void add_merge(CLI::App& app, Action& action) {
   auto options = std::make_shared<CombineOptions>();
-  CLI::App* command = add_command(app, "merge", "Join the tensors of several checkpoints", *options, 3);
+  CLI::App* command = add_command(app, "merge", "Join the tensors of several checkpoints", *options);
   command->add_flag("--override", options->override_names,
                     "Where a name is in several files, the later one wins");
   command->footer(
@@ -220,7 +229,7 @@ void add_merge(CLI::App& app, Action& action) {
 
 void add_average(CLI::App& app, Action& action) {
   auto options = std::make_shared<CombineOptions>();
-  CLI::App* command = add_command(app, "average", "Average the tensors of several checkpoints", *options, 2);
+  CLI::App* command = add_command(app, "average", "Average the tensors of several checkpoints", *options);
   command->add_option("--weights", options->weights, "How much each file counts; by default all the same")
       ->type_name("W1,W2,...");
   command->footer(

@@ -4,23 +4,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "tern/base/check.h"
+#include "tern/cli/checkpoint_file.h"
+#include "tern/cli/output.h"
 #include "tern/cli/usage.h"
-#include "tern/io/file.h"
-#include "tern/io/format.h"
 #include "tern/io/serialize.h"
+#include "tern/nn/state_prefix.h"
 #include "tern/train/checkpoint.h"
 #include "tern/train/models.h"
 
 namespace tern::cli {
 namespace {
 
-struct Weights {
+struct FoundModel {
   StateDict dict;
-  std::optional<PictureFormat> format;
+  std::optional<PictureFormat> format;  ///< where the file says
 };
 
 PictureFormat read_pictures(const std::string& text) {
@@ -36,44 +36,36 @@ PictureFormat read_pictures(const std::string& text) {
   return PictureFormat::from_value(format.to_value());
 }
 
-Weights read_safetensors(const std::string& path) {
-  SafetensorsFile file = load_safetensors(path);
-  Weights weights{std::move(file.tensors), {}};
-  if (auto pictures = file.metadata.find("tern.pictures"); pictures != file.metadata.end()) {
-    try {
-      weights.format = read_pictures(pictures->second);
-    } catch (const nlohmann::json::exception& error) {
-      TERN_THROW(CheckpointError, "'{}': metadata 'tern.pictures': {}", path, error.what());
-    }
-  }
-  return weights;
+/// Without what wrappers put before the names, as load_state_dict with the prefix "auto" takes them.
+StateDict without_wrapper(const StateDict& dict) {
+  std::vector<std::string> names;  // a LeNet's; an MLP has some of them
+  for (const char* layer : {"conv1", "conv2", "fc1", "fc2", "fc3"})
+    for (const char* part : {"weight", "bias"}) names.push_back(fmt::format("{}.{}", layer, part));
+  const StateDict bare = nn::find_name_fix(dict, names).apply(dict);
+  return train::recognize_model(bare).empty() ? dict : bare;
 }
 
-/// The dict of tensors in what was loaded: the value itself, or the entry under which training programs put
-/// it.
-const Value& weights_in(const Value& value) {
-  if (value.is_dict())
-    for (const char* key : {"model", "state_dict", "model_state_dict"})
-      if (const Value* inner = value.find(key); inner && inner->is_dict()) return *inner;
-  return value;
-}
-
-Weights read_torch(const std::string& path) {
-  const Value value = tern::load(path, {.map_location = "cpu"});
+FoundModel read_model(const std::string& path) {
+  const LoadedCheckpoint loaded = load_checkpoint(path);
+  const Value& root = loaded.summary.root;
   return with_context(fmt::format("'{}'", path), [&] {
-    Weights weights;
-    if (train::Checkpoint::is_checkpoint(value)) {
-      weights.dict = value["model"].as_state_dict();
-      if (const Value* info = value.find("info"); info && info->is_dict() && info->contains("pictures"))
-        weights.format = PictureFormat::from_value((*info)["pictures"]);
-      return weights;
+    FoundModel found;
+    for (const auto& [name, value] : loaded.weights)
+      with_context(fmt::format("'{}'", name),
+                   [&, &name = name, &value = value] { found.dict.insert(name, value.as_tensor()); });
+    found.dict = without_wrapper(found.dict);
+    const auto& metadata = loaded.summary.metadata;
+    if (const auto pictures = metadata.find("tern.pictures"); pictures != metadata.end()) {
+      try {
+        found.format = read_pictures(pictures->second);
+      } catch (const nlohmann::json::exception& error) {
+        TERN_THROW(CheckpointError, "metadata 'tern.pictures': {}", error.what());
+      }
     }
-    try {
-      weights.dict = weights_in(value).as_state_dict();
-    } catch (const TypeError& error) {
-      TERN_THROW(CheckpointError, "no state dict in there: {}", error.what());
-    }
-    return weights;
+    if (train::Checkpoint::is_checkpoint(root))
+      if (const Value* info = root.find("info"); info && info->is_dict() && info->contains("pictures"))
+        found.format = PictureFormat::from_value((*info)["pictures"]);
+    return found;
   });
 }
 
@@ -104,39 +96,38 @@ PictureFormat format_for(const std::string& kind, const train::PictureShape& sha
 
 void tell_absent_devices(const std::string& path, Device device) {
   LoadReport report;
-  tern::load(path, {.map_location = "auto", .report = &report, .skip_data = true});
+  tern::load(path, {.map_location = "auto", .weights_only = false, .report = &report, .skip_data = true});
   for (LoadReport::Moved& group : report.moved) group.to = device;
   if (report.moved.empty()) return;
-  for (const std::string& line : split(report.str(), '\n')) fmt::print(stderr, "tern: {}\n", line);
+  for (const std::string& line : split(report.str(), '\n')) print_error("tern", line);
 }
 
 TrainedModel load_model(const std::string& path, const LoadModelOptions& options) {
   const auto& known = train::model_names();
   if (!options.model.empty() && std::find(known.begin(), known.end(), options.model) == known.end())
     throw_usage("--model: unknown name '{}'; known are {}", options.model, fmt::join(known, ", "));
-  const bool safetensors = io::sniff_format(*io::open_file(path)) == io::FileFormat::Safetensors;
-  Weights weights = safetensors ? read_safetensors(path) : read_torch(path);
-  if (!safetensors) tell_absent_devices(path, options.device);  // the other format says nothing of devices
+  const FoundModel found = read_model(path);
+  tell_absent_devices(path, options.device);
   TrainedModel model;
   with_context(fmt::format("'{}'", path), [&] {
-    model.name = train::recognize_model(weights.dict);
+    model.name = train::recognize_model(found.dict);
     TERN_CHECK(!model.name.empty(), CheckpointError,
                "neither a LeNet (conv1, conv2, fc1, fc2, fc3) nor an MLP (fc1, fc2, ...): its tensors are {}",
-               names_of(weights.dict));
+               names_of(found.dict));
     TERN_CHECK(options.model.empty() || options.model == model.name, CheckpointError,
                "holds the model '{}', not '{}'", model.name, options.model);
-    train::PictureShape shape = train::picture_shape(model.name, weights.dict);
-    if (weights.format) {
-      TERN_CHECK(weights.format->channels == shape.channels || model.name == "mlp", CheckpointError,
+    train::PictureShape shape = train::picture_shape(model.name, found.dict);
+    if (found.format) {
+      TERN_CHECK(found.format->channels == shape.channels || model.name == "mlp", CheckpointError,
                  "the network takes {} channels, the pictures that it was trained on had {}", shape.channels,
-                 weights.format->channels);
-      shape.channels = weights.format->channels;
-      shape.height = weights.format->height;
-      shape.width = weights.format->width;
+                 found.format->channels);
+      shape.channels = found.format->channels;
+      shape.height = found.format->height;
+      shape.width = found.format->width;
     }
-    model.format_known = weights.format.has_value() || !options.kind.empty();
-    if (weights.format && (options.kind.empty() || options.kind == weights.format->kind))
-      model.format = *weights.format;
+    model.format_known = found.format.has_value() || !options.kind.empty();
+    if (found.format && (options.kind.empty() || options.kind == found.format->kind))
+      model.format = *found.format;
     else
       model.format = format_for(!options.kind.empty() ? options.kind
                                 : shape.channels == 1 ? "digits"
@@ -145,7 +136,7 @@ TrainedModel load_model(const std::string& path, const LoadModelOptions& options
     TERN_CHECK(model.format.classes.size() == static_cast<size_t>(shape.classes), CheckpointError,
                "the network has {} outputs, its classes have {} names", shape.classes,
                model.format.classes.size());
-    model.net = train::load_model(model.name, shape, weights.dict);
+    model.net = train::load_model(model.name, shape, found.dict);
   });
   model.net->to(options.device);
   model.net->eval();

@@ -1,4 +1,5 @@
-// From a file to a network: checkpoints of runs, state dicts in PyTorch's formats, safetensors.
+// From a file to a network: checkpoints of runs, state dicts and whole models in PyTorch's formats,
+// safetensors.
 #pragma once
 
 #include <optional>
@@ -27,8 +28,9 @@ struct LoadModelOptions {
 /// `device` now. Reads no numbers. Throws as load().
 void tell_absent_devices(const std::string& path, Device device);
 
-/// Tells absent devices. Throws UsageError for an unknown name, IoError, and CheckpointError naming the file
-/// for one that holds no such network.
+/// The network in a file: of its state dict, wherever that stands and whatever wrapper's prefix its names
+/// have, or of the whole model. Tells absent devices. Throws UsageError for an unknown name, IoError, and
+/// CheckpointError naming the file for one that holds no such network.
 TrainedModel load_model(const std::string& path, const LoadModelOptions& options);
 
 }  // namespace tern::cli

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -9,8 +10,10 @@
 #include <vector>
 
 #include "tern/autograd/grad_mode.h"
+#include "tern/base/check.h"
 #include "tern/cli/command.h"
 #include "tern/cli/model_file.h"
+#include "tern/cli/output.h"
 #include "tern/cli/picture.h"
 #include "tern/cli/usage.h"
 #include "tern/data/image.h"
@@ -61,20 +64,20 @@ void print_json(const std::string& path, const std::vector<Answer>& answers) {
   Json top = Json::array();
   for (const Answer& each : answers)
     top.push_back({{"class", each.name}, {"index", each.index}, {"probability", each.probability}});
-  fmt::print("{}\n", Json{{"image", path},
-                          {"class", answers[0].name},
-                          {"index", answers[0].index},
-                          {"probability", answers[0].probability},
-                          {"top", top}}
-                         .dump(-1, ' ', false, Json::error_handler_t::replace));
+  fmt::print("{}", json_text({{"image", path},
+                              {"class", answers[0].name},
+                              {"index", answers[0].index},
+                              {"probability", answers[0].probability},
+                              {"top", top}}));
 }
 
 void print_text(const std::string& path, const std::vector<Answer>& answers, const Seen& seen,
                 const train::Terminal& terminal) {
   std::string text;
   for (const Answer& each : answers)
-    text += fmt::format("{}{} ({:.1f} %)", text.empty() ? "" : "  ", each.name, each.probability * 100);
-  fmt::print("{}: {}\n", path, text);
+    text +=
+        fmt::format("{}{} ({:.1f} %)", text.empty() ? "" : "  ", shown(each.name), each.probability * 100);
+  fmt::print("{}: {}\n", shown(path), text);
   if (!terminal.is_terminal || seen.image.width > terminal.columns) return;
   for (const std::string& line : draw(seen.image, terminal)) fmt::print("{}\n", line);
 }
@@ -83,10 +86,10 @@ int run_predict(const Arguments& a) {
   const Device device = a.common.apply();
   TrainedModel model = load_model(a.checkpoint, {.model = a.model, .kind = a.kind, .device = device});
   if (!model.format_known)
-    fmt::print(
-        stderr,
-        "tern: '{}' does not say what pictures it is for; taken to be for {} (--data tells otherwise)\n",
-        a.checkpoint, model.format.kind);
+    print_error(
+        "tern",
+        fmt::format("'{}' does not say what pictures it is for; taken to be for {} (--data tells otherwise)",
+                    a.checkpoint, model.format.kind));
   const train::Terminal terminal = train::Terminal::of(1);
   NoGradGuard no_grad;
   int failures = 0;
@@ -95,13 +98,16 @@ int run_predict(const Arguments& a) {
       const Seen seen = prepare_picture(data::read_image(path, {.background = 255}), model.format);
       const Tensor output = model.net(seen.input.to(device));
       const auto answers = best(output, model.format.classes, a.top);
+      TERN_CHECK(!std::isnan(answers[0].probability), ValueError,
+                 "'{}': what the network says of it is not a number; 'tern verify' looks for such weights",
+                 path);
       if (a.json)
         print_json(path, answers);
       else
         print_text(path, answers, seen, terminal);
     } catch (const Error& error) {
       std::fflush(stdout);
-      fmt::print(stderr, "tern: {}\n", error.what());
+      print_error("tern", error.what());
       ++failures;
     }
   }

@@ -7,6 +7,7 @@
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
 #include "tern/cli/model_file.h"
+#include "tern/cli/output.h"
 #include "tern/cli/training.h"
 #include "tern/cli/training_devices.h"
 #include "tern/cli/usage.h"
@@ -69,10 +70,9 @@ void add_options(CLI::App& command, Arguments& a) {
       ->capture_default_str();
   add_optional(command, "--lr", s.lr,
                "Learning rate, of onecycle the highest [sgd 0.05, adam and adamw 0.003, rmsprop 0.001]")
-      ->check(CLI::Range(0.0, 1e6));
-  add_optional(command, "--momentum", s.momentum, "For sgd [0.9] and rmsprop [0]")
-      ->check(CLI::Range(0.0, 1.0));
-  add_optional(command, "--weight-decay", s.weight_decay, "[0; 0.01 for adamw]")->check(CLI::Range(0.0, 1e6));
+      ->check(number_from(0, 1e6));
+  add_optional(command, "--momentum", s.momentum, "For sgd [0.9] and rmsprop [0]")->check(number_from(0, 1));
+  add_optional(command, "--weight-decay", s.weight_decay, "[0; 0.01 for adamw]")->check(number_from(0, 1e6));
   command
       .add_option("--schedule", s.schedule,
                   "none, step:EPOCHS[:FACTOR], exponential:FACTOR, cosine[:LEAST] or onecycle")
@@ -87,10 +87,11 @@ void add_options(CLI::App& command, Arguments& a) {
       ->capture_default_str();
   command.add_option("--seed", s.seed, "Of the first weights and the order of the samples")
       ->type_name("N")
+      ->check(whole_number())
       ->capture_default_str();
   command.add_option("--limit", s.limit, "Use only the first N samples of each part")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1, 1 << 30));
   command.add_option("--image-size", s.image_size, "Side to which images:DIR are scaled")
       ->type_name("N")
       ->check(CLI::Range(12, 1024))
@@ -142,13 +143,30 @@ std::string free_folder() {
   }
 }
 
+/// Takes the devices that a run was on; false when they are not here.
+bool take_devices(const std::string& choice, TrainingOptions& training) {
+  try {
+    if (choice != "cpu") training.devices = parse_training_devices(choice);
+    training.device_choice = choice;
+    return true;
+  } catch (const DeviceError&) {
+    print_error("tern",
+                fmt::format("the run was on {}, which this machine does not have: it goes on on {}; --device "
+                            "and --devices choose others",
+                            choice, training.device_choice));
+    return false;
+  }
+}
+
 /// Takes what was not given from the checkpoint. What was given stays, so that fit() sees where it differs.
 void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
   const auto path = std::filesystem::path(a.out) / train::kCheckpointName;
-  if (!std::filesystem::exists(path))
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed) && !failed)
     throw CheckpointError(fmt::format("nothing to resume: there is no '{}'", path.string()));
+  if (std::filesystem::equivalent(path, a.training.profile, failed))
+    throw_usage("--profile: '{}' is the checkpoint of the run", a.training.profile);
   const train::Checkpoint saved = train::Checkpoint::load(path);
-  tell_absent_devices(path.string(), a.training.devices[0]);
   auto find = [&](const char* option, const ValueDict& dict, const char* key) -> const Value* {
     const Value* value = command.count(option) ? nullptr : dict.find(key);
     return value && !value->is_none() ? value : nullptr;
@@ -172,7 +190,11 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
     if (auto* v = find("--keep", saved.info, "keep")) a.training.keep = v->as_int();
     if (auto* v = find("--capture", saved.info, "capture")) a.training.capture = v->as_bool();
     if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
+    if (auto* v = find("--devices", saved.info, "devices")) a.devices = v->as_str();
   });
+  const bool chosen = command.count("--device") || command.count("--devices") || a.devices.empty();
+  if (chosen || take_devices(a.devices, a.training))
+    tell_absent_devices(path.string(), a.training.devices[0]);
   // A momentum that was saved means nothing to another optimizer, which fit() will refuse.
   if (s.optimizer == "adam" || s.optimizer == "adamw")
     if (!command.count("--momentum")) s.momentum.reset();
@@ -185,7 +207,11 @@ int run_train(const CLI::App& command, Arguments& a) {
   if (command.count("--device") && command.count("--devices"))
     throw_usage("--device and --devices exclude each other");
   a.training.devices = {a.common.apply()};
-  if (command.count("--devices")) a.training.devices = parse_training_devices(a.devices);
+  a.training.device_choice = a.training.devices[0].str();
+  if (command.count("--devices")) {
+    a.training.devices = parse_training_devices(a.devices);
+    a.training.device_choice = a.devices;
+  }
   if (a.training.resume) fill_from_checkpoint(command, a);
   a.settings.complete();
   if (a.out.empty()) a.out = free_folder();

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tern/base/parallel.h"
+#include "tern/cli/output.h"
 #include "tern/cli/training_devices.h"
 #include "tern/io/serialize.h"
 #include "tern/kernels/profiler.h"
@@ -42,14 +43,11 @@ class Reporter {
   explicit Reporter(bool json) : json_(json), out_(train::Terminal::of(1)), style_(out_) {}
 
   bool json() const { return json_; }
-  void line(const std::string& text) {
-    bar_.clear();
-    fmt::print("{}\n", text);
-    std::fflush(stdout);
-  }
+  void line(const std::string& text) { write(text + "\n"); }
+  void object(const Json& json) { write(json_text(json)); }
   void notice(const std::string& text) {
     bar_.clear();
-    fmt::print(stderr, "tern: {}\n", text);
+    print_error("tern", text);
   }
   void batch(const train::Position& at, const char* phase, int64_t batch_size) {
     if (phase != phase_ || at.epoch != epoch_) {
@@ -81,6 +79,13 @@ class Reporter {
   void clear() { bar_.clear(); }
 
  private:
+  /// A run goes on when its lines cannot be written; main() tells that at the end.
+  void write(const std::string& text) {
+    bar_.clear();
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+  }
+
   bool json_;
   train::Terminal out_;
   train::Style style_;
@@ -96,26 +101,25 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
   std::vector<std::string> devices;
   for (const Device& device : options.devices) devices.push_back(device.str());
   if (reporter.json()) {
-    reporter.line(Json{{"type", "start"},
-                       {"model", settings.model},
-                       {"parameters", parameters},
-                       {"device", options.devices[0].str()},
-                       {"devices", devices},
-                       {"threads", num_threads()},
-                       {"data", settings.data},
-                       {"train_samples", train_size},
-                       {"test_samples", test_size},
-                       {"epochs", settings.epochs},
-                       {"steps_per_epoch", steps_per_epoch},
-                       {"batch_size", settings.batch_size},
-                       {"optimizer", settings.optimizer},
-                       {"lr", *settings.lr},
-                       {"schedule", settings.schedule},
-                       {"precision", settings.precision},
-                       {"seed", settings.seed},
-                       {"out", options.out.string()},
-                       {"resume", options.resume}}
-                      .dump());
+    reporter.object({{"type", "start"},
+                     {"model", settings.model},
+                     {"parameters", parameters},
+                     {"device", options.devices[0].str()},
+                     {"devices", devices},
+                     {"threads", num_threads()},
+                     {"data", settings.data},
+                     {"train_samples", train_size},
+                     {"test_samples", test_size},
+                     {"epochs", settings.epochs},
+                     {"steps_per_epoch", steps_per_epoch},
+                     {"batch_size", settings.batch_size},
+                     {"optimizer", settings.optimizer},
+                     {"lr", *settings.lr},
+                     {"schedule", settings.schedule},
+                     {"precision", settings.precision},
+                     {"seed", settings.seed},
+                     {"out", options.out.string()},
+                     {"resume", options.resume}});
     return;
   }
   const int threads = num_threads();
@@ -156,9 +160,8 @@ void report_profile(Reporter& reporter, const Profiler& profiler, const std::str
                     {"seconds", row.seconds},
                     {"bytes", row.bytes},
                     {"flops", row.flops}});
-  reporter.line(
-      Json{{"type", "profile"}, {"trace", path}, {"dropped", profiler.dropped()}, {"operators", rows}}
-          .dump());
+  reporter.object(
+      {{"type", "profile"}, {"trace", path}, {"dropped", profiler.dropped()}, {"operators", rows}});
 }
 
 void report_end(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
@@ -174,11 +177,11 @@ void report_end(Reporter& reporter, const TrainSettings& settings, const Trainin
       json["model_pt"] = training.pt.string();
       json["model_safetensors"] = training.safetensors.string();
     }
-    reporter.line(json.dump());
+    reporter.object(json);
   } else if (result.stopped) {
     reporter.line(fmt::format("stopped in epoch {} after step {}; go on with: tern train --resume --out {}",
                               std::min(result.epoch + 1, settings.epochs), result.step,
-                              options.out.string()));
+                              shell_word(options.out.string())));
   } else {
     reporter.line(
         fmt::format("wrote {}, {} and {}", training.pt.string(), training.safetensors.string(), checkpoint));
@@ -248,6 +251,7 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   fit.info.set("save_every", options.save_every);
   fit.info.set("keep", options.keep);
   fit.info.set("capture", options.capture);
+  fit.info.set("devices", options.device_choice);
   fit.info.set("demo", options.is_demo);
   fit.log_every = options.log_every;
   fit.save_every = options.save_every;

@@ -19,6 +19,7 @@ struct TrainingOptions {
   bool resume = false;
   bool overwrite = false;
   std::vector<Device> devices = {kCPU};  ///< several: each batch is split over them
+  std::string device_choice = "cpu";     ///< how the user named them, "all" for example
   int64_t workers = -1;  ///< -1: none for sets in memory, one for each core for pictures in files
   int64_t log_every = 50;
   int64_t save_every = 0;

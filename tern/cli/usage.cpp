@@ -34,6 +34,28 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+CLI::Validator number_from(double least, double most) {
+  const std::string range =
+      std::isfinite(most) ? fmt::format("from {} to {}", least, most) : fmt::format("from {} on", least);
+  return {[=](std::string& text) {
+            double value = 0;
+            const bool good = CLI::detail::lexical_cast(text, value) && std::isfinite(value) &&
+                              value >= least && value <= most;
+            return good ? std::string() : fmt::format("expected a number {}, got '{}'", range, text);
+          },
+          "FLOAT " + range};
+}
+
+CLI::Validator whole_number() {
+  return {[](std::string& text) {
+            uint64_t value = 0;
+            return parse_whole(text, value)
+                       ? std::string()
+                       : fmt::format("expected a whole number from 0 to {}, got '{}'", UINT64_MAX, text);
+          },
+          ""};
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   for (size_t start = 0;;) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "tern/cli/checkpoint_text.h"
+#include "tern/cli/output.h"
 #include "tern/io/find_tensors.h"
 
 namespace tern::cli {

@@ -5,6 +5,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -109,6 +110,8 @@ class TensorDataset : public Dataset {
  public:
   /// Throws ValueError for no tensors, ShapeError if one has no dimensions or their first sizes differ.
   explicit TensorDataset(std::vector<Tensor> tensors);
+  explicit TensorDataset(std::initializer_list<Tensor> tensors)
+      : TensorDataset(std::vector<Tensor>(tensors)) {}
   template <class... Rest>
   requires(std::same_as<std::remove_cvref_t<Rest>, Tensor>&&...) explicit TensorDataset(Tensor first,
                                                                                         Rest&&... rest)

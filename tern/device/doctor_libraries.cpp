@@ -202,7 +202,7 @@ void examine_plugin(const Chart& chart) {
         "this build of Tern has no CUDA backend: there is no libtern_cuda.so beside the library, so the "
         "program cannot use any real GPU",
         "Install the CUDA backend of the same version beside the library, or name it in "
-        "TERN_CUDA_PLUGIN, once there is one for your version. Until then: " +
+        "TERN_CUDA_PLUGIN; a build of Tern makes it where nvcc is. Until then: " +
             without_gpu(machine));
   }
   if (plugin.version.empty())

@@ -72,6 +72,9 @@ class Writer {
     auto found = texts_.find(utf8);
     if (found != texts_.end()) return get(found->second);
     if (utf8.size() > UINT32_MAX) fail("a str is longer than 4 GiB");
+    if (!is_utf8(utf8, /*surrogates=*/true))
+      fail(fmt::format("{} is not UTF-8, which a str must be; Value::bytes() holds any bytes",
+                       Value::bytes(std::string(utf8)).str(80)));
     op('X');
     append_le(out_, static_cast<uint32_t>(utf8.size()));
     out_ += utf8;
@@ -260,8 +263,8 @@ class Writer {
 
   void named(const GlobalName& name) {
     if (name.module.find('\n') != std::string::npos || name.name.find('\n') != std::string::npos ||
-        name.name.empty())
-      fail("the name of a class or function has a line end or is empty");
+        name.name.empty() || !is_utf8(name.module) || !is_utf8(name.name))
+      fail("the name of a class or function has a line end, is empty or not UTF-8");
     qualified(name.module, name.name);
   }
 

@@ -28,7 +28,8 @@ using ReferStorage = std::function<StorageReference(const Storage& storage, DTyp
 
 /// The pickle of `value`. Shared containers and tensors stay shared, cycles too. With `stream`, ids of
 /// storages have the sixth item of the stream format. `refer` may be empty when there are no tensors. Throws
-/// ValueError, naming the place, for what cannot be written: undefined tensors, nesting deeper than 1000.
+/// ValueError, naming the place, for what cannot be written: undefined tensors, text that is not UTF-8,
+/// nesting deeper than 1000.
 std::string write_pickle(const Value& value, const ReferStorage& refer, bool stream = false);
 
 /// "FloatStorage"; empty for dtypes that have no storage class of their own.

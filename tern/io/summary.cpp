@@ -184,7 +184,13 @@ Verdict Summary::verdict() const noexcept {
 
 Summary summarize_file(const std::filesystem::path& path, const SummaryOptions& options) {
   Summary summary;
-  with_context(fmt::format("'{}'", path.string()), [&] { read_file(path, options, summary); });
+  with_context(fmt::format("'{}'", path.string()), [&] {
+    try {
+      read_file(path, options, summary);
+    } catch (const std::filesystem::filesystem_error& error) {
+      TERN_THROW(IoError, "{}", error.code().message());
+    }
+  });
   return summary;
 }
 

@@ -81,6 +81,21 @@ std::string best_prefix(const std::vector<std::string>& names, const std::unorde
   return alone ? best : std::string();
 }
 
+/// The wrappers' parts that all names begin with: "module.", "model.net.".
+std::string wrapper_of(const std::vector<std::string>& names) {
+  std::string wrapper;
+  while (!names.empty()) {
+    const std::string_view rest = std::string_view(names[0]).substr(wrapper.size());
+    const size_t dot = rest.find('.');
+    if (dot == std::string_view::npos || maker_of(rest.substr(0, dot)).empty()) break;
+    const std::string longer = wrapper + std::string(rest.substr(0, dot + 1));
+    if (!std::all_of(names.begin(), names.end(), [&](const auto& name) { return name.starts_with(longer); }))
+      break;
+    wrapper = longer;
+  }
+  return wrapper;
+}
+
 }  // namespace
 
 void consume_prefix_in_state_dict_if_present(StateDict& dict, std::string_view prefix) {
@@ -152,6 +167,13 @@ NameFix find_name_fix(const StateDict& dict, const std::vector<std::string>& exp
   }
   fix.strip = best_prefix(names, wanted, matching);
   if (fix.strip.empty()) fix.add = best_prefix(expected, {names.begin(), names.end()}, matching);
+  if (fix.strip.empty() && fix.add.empty()) {
+    // Both, if it is a wrapper's part that goes: otherwise one layer's names could become another's.
+    const std::string wrapper = wrapper_of(names);
+    for (std::string& name : names) name.erase(0, wrapper.size());
+    fix.add = best_prefix(expected, {names.begin(), names.end()}, matching);
+    if (!fix.add.empty()) fix.strip = wrapper;
+  }
   if (fix.strip.empty() && fix.add.empty() && matching <= matching_before) return {};
   return fix;
 }

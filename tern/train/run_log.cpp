@@ -50,7 +50,9 @@ std::string to_json(const StepReport& report) {
 std::string to_json(const EpochReport& report) {
   Json json{{"type", "epoch"}, {"epoch", report.epoch}, {"step", report.step}, {"loss", report.loss}};
   put(json, "accuracy", report.accuracy);
-  put(json, "test_loss", report.test_loss);
+  // An accuracy tells that there was a test, whose loss may be NaN.
+  if (!std::isnan(report.test_loss) || !std::isnan(report.test_accuracy))
+    json["test_loss"] = report.test_loss;
   put(json, "test_accuracy", report.test_accuracy);
   json["lr"] = report.lr;
   json["seconds"] = std::round(report.seconds * 1000) / 1000;

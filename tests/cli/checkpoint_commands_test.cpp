@@ -275,6 +275,16 @@ TEST(Inspect, ErrorsAreOneLine) {
                2);
 }
 
+TEST(Inspect, TextOfFilesIsFitForTerminals) {
+  const TemporaryFolder folder;
+  save({{"a\x1b[31m\n\xc2\x9b"
+         "1mb\xc3\xa9",
+         numbers({1}, {1})}},
+       folder / "m.pt");
+  EXPECT_THAT(run_in(folder, {"inspect", "m.pt"}).out, HasSubstr("a\\x1b[31m\\x0a\\xc2\\x9b1mb\xc3\xa9 "));
+  expect_error(run_in(folder, {"inspect", "\xff\x1b.pt"}), "'\\xff\\x1b.pt'");
+}
+
 TEST(Convert, OneTensorWithoutAName) {
   const TemporaryFolder folder;
   save(numbers({1, 2}, {2}), folder / "t.pt");
@@ -416,6 +426,8 @@ TEST(Diff, ToleranceDtypesAndNan) {
   EXPECT_EQ(json["differences"][0]["largest"], "inf");
   expect_error(run_in(folder, {"diff", "a.pt", "absent.pt"}), "tern diff: ", 2);
   expect_error(run_in(folder, {"diff", "a.pt"}), "b is required", 2);
+  const RunOptions full{.folder = folder.path().string(), .streams = {{1, "/dev/full"}}};
+  expect_error(run_program({"diff", "a.pt", "a.pt"}, full), "standard output cannot be written", 2);
 }
 
 TEST(Diff, WholeNumbersAreExact) {
@@ -467,6 +479,19 @@ TEST(Merge, DisjointNamesOrTheLaterWins) {
   const StateDict merged = load(folder / "x.pt").as_state_dict();
   EXPECT_EQ(merged.size(), 3u);
   EXPECT_EQ(merged.at("both").item<float>(), 3);
+}
+
+TEST(Merge, NoFileIsReplacedByItself) {
+  const TemporaryFolder folder;
+  for (const char* file : {"1.pt", "2.pt"}) save({{file, tensor({1.0f, 2.0f})}}, folder / file);
+  expect_error(run_in(folder, {"merge", "1.pt"}), "at least 3 files", 2);
+  expect_error(run_in(folder, {"merge", "1.pt", "2.pt"}), "at least 3 files", 2);
+  expect_error(run_in(folder, {"average", "1.pt"}), "at least 2 files", 2);
+  for (const char* file : {"1.pt", "2.pt"})
+    EXPECT_TRUE(load(folder / file)[file].as_tensor().defined()) << file;
+  // All are read before one of them is replaced.
+  ASSERT_EQ(run_in(folder, {"merge", "1.pt", "2.pt", "1.pt"}).code, 0);
+  EXPECT_EQ(load(folder / "1.pt")["2.pt"].as_tensor().to_vector<float>(), (std::vector<float>{1, 2}));
 }
 
 TEST(Average, FloatsAreAveragedOthersMustAgree) {

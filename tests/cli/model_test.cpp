@@ -1,6 +1,7 @@
 // `tern eval`, `tern predict` and `tern demo` on a network that is trained first.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,8 +12,12 @@
 #include "tern/data/resize.h"
 #include "tern/data/transforms.h"
 #include "tern/io/serialize.h"
+#include "tern/nn/models.h"
+#include "tern/nn/state_prefix.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
+#include "tern/train/module_file.h"
 #include "tests/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -101,6 +106,69 @@ TEST_F(ModelTest, EvalRefusesWhatDoesNotFit) {
   const Outcome unknown = run_program({"eval", "--checkpoint", alien.string()});
   EXPECT_EQ(unknown.code, 1);
   EXPECT_NE(unknown.err.find("encoder.weight"), std::string::npos) << unknown.err;
+}
+
+TERN_REGISTER_MODULE("__main__.LeNet", nn::LeNet);
+
+TEST_F(ModelTest, EvalOfWhatTrainingProgramsSave) {
+  const StateDict weights = load(trained() / "lenet.pt").as_state_dict();
+  nn::LeNet net;
+  net.load_state_dict(weights);
+  save(nn::add_prefix(weights, "module."), folder_ / "parallel.pt");
+  save({{"epoch", 3}, {"model_state_dict", nn::add_prefix(weights, "module.")}}, folder_ / "state.pt");
+  save({{"net", weights}}, folder_ / "net.pt");
+  save({{"mine", nn::add_prefix(weights, "net._orig_mod.")}, {"epoch", 3}}, folder_ / "mine.pt");
+  save_safetensors(nn::add_prefix(weights, "model."), folder_ / "lightning.safetensors");
+  save_module(net, folder_ / "whole.pt");
+  save({{"model", module_to_value(net)}, {"epoch", 3}}, folder_ / "entry.pt");
+  const auto eval = [](const fs::path& file) {
+    const Outcome outcome = run_program({"eval", "--checkpoint", file.string(), "--limit", "200", "--json"});
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.code == 0 ? Json::parse(outcome.out)["loss"] : Json();
+  };
+  const Json loss = eval(trained() / "lenet.pt");
+  for (const char* name :
+       {"parallel.pt", "state.pt", "net.pt", "mine.pt", "lightning.safetensors", "whole.pt", "entry.pt"})
+    EXPECT_EQ(eval(folder_ / name), loss) << name;
+  save({{"a", weights}, {"b", weights}}, folder_ / "two.pt");
+  const Outcome two = run_program({"eval", "--checkpoint", (folder_ / "two.pt").string()});
+  EXPECT_EQ(two.code, 1);
+  EXPECT_NE(two.err.find("its tensors are a.conv1.weight, "), std::string::npos) << two.err;
+}
+
+TEST_F(ModelTest, TheCheckpointIsNotReplacedByOutputs) {
+  const fs::path file = folder_ / "lenet.pt", link = folder_ / "link.pt";
+  fs::copy(trained() / "lenet.pt", file);
+  fs::create_hard_link(file, link);
+  const Outcome outcome =
+      run_program({"eval", "--checkpoint", file.string(), "--limit", "10", "--save-outputs", link.string()});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_NE(outcome.err.find("is the checkpoint: give another file"), std::string::npos) << outcome.err;
+  EXPECT_TRUE(load(file)["conv1.weight"].exists());
+}
+
+TEST_F(ModelTest, NamesOfClassesAreFitForTerminals) {
+  Value checkpoint = load(trained() / "checkpoint.pt");
+  for (int i = 0; i < 10; ++i) checkpoint["info"]["pictures"]["classes"][i] = "\x1b[2J" + std::to_string(i);
+  save(checkpoint, folder_ / "m.pt");
+  const std::string file = (folder_ / "m.pt").string();
+  const std::string picture = write_digit("p.png", 0, [](const data::Image& image) { return image; });
+  const Outcome predicted = run_program({"predict", "--checkpoint", file, picture});
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_EQ(predicted.out.find('\x1b'), std::string::npos);
+  EXPECT_NE(predicted.out.find("\\x1b[2J"), std::string::npos) << predicted.out;
+}
+
+TEST_F(ModelTest, AnAnswerThatIsNoNumberIsAFailure) {
+  StateDict weights = load(trained() / "lenet.pt").as_state_dict();
+  weights["fc3.bias"] = weights["fc3.bias"] * NAN;
+  save(weights, folder_ / "nan.pt");
+  const std::string picture = write_digit("p.png", 0, [](const data::Image& image) { return image; });
+  const Outcome outcome = run_program({"predict", "--checkpoint", (folder_ / "nan.pt").string(), picture});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_NE(outcome.err.find("p.png': what the network says of it is not a number"), std::string::npos)
+      << outcome.err;
 }
 
 TEST_F(ModelTest, PredictsPicturesOfAllKinds) {

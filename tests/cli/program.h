@@ -33,6 +33,7 @@ struct RunOptions {
   std::string folder = {};        ///< working directory
   int terminal_columns = 0;       ///< above 0: standard output and error are a terminal of this width
   long long file_size_limit = 0;  ///< above 0: writes beyond it fail, as on a full disk
+  std::vector<std::pair<int, const char*>> streams = {};  ///< descriptors with the file instead; null: closed
   /// Called with the process when `out` has grown; may send signals.
   std::function<void(pid_t process, const std::string& out)> watch = {};
 };
@@ -70,6 +71,10 @@ inline Outcome run_program(const std::vector<std::string>& arguments, const RunO
   if (process == 0) {
     ::dup2(out[1], 1);
     ::dup2(err[1] >= 0 ? err[1] : out[1], 2);
+    for (const auto& [descriptor, file] : options.streams) {
+      ::close(descriptor);
+      if (file) ::open(file, O_RDWR);  // gets the lowest number, which is free now
+    }
     // On a busy machine threads that wait for each other make a small network many times slower.
     ::setenv("TERN_NUM_THREADS", "1", 0);
     for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);

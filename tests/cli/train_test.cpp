@@ -8,6 +8,7 @@
 #include <set>
 #include <sstream>
 
+#include "tern/data/image.h"
 #include "tern/io/serialize.h"
 #include "tern/ops/pointwise.h"
 #include "tests/cli/program.h"
@@ -372,6 +373,97 @@ TEST(Train, SaysWhatWasOnDevicesThatAreNotHere) {
       two_gpus);
   EXPECT_EQ(resumed.code, 0) << resumed.err;
   EXPECT_EQ(said(resumed), absent + "cuda:0\n");
+}
+
+TEST(Train, GoesOnOnTheDevicesThatItWasOn) {
+  const TemporaryFolder folder;
+  const fs::path out = folder / "run";
+  const RunOptions two_gpus{.environment = {{"TERN_SIM_GPUS", "2"}}};
+  struct Case {
+    std::vector<std::string> first;
+    Json devices;  ///< of the run that goes on
+  };
+  for (const Case& each : std::vector<Case>{{{"--device", "cuda:1"}, {"cuda:1"}},
+                                            {{"--devices", "cuda:1,cuda:0"}, {"cuda:1", "cuda:0"}},
+                                            {{"--devices", "all"}, {"cuda:0", "cuda:1"}},
+                                            {{}, {"cpu"}}}) {
+    fs::remove_all(out);
+    std::vector<std::string> arguments = small_run(out, each.first);
+    arguments.insert(arguments.end(), {"--schedule", "none", "--epochs", "1"});
+    const Outcome first = run_program(arguments, two_gpus);
+    ASSERT_EQ(first.code, 0) << first.err;
+    const auto resume = [&](const RunOptions& options, std::vector<std::string> more) {
+      fs::remove_all(folder / "next");
+      fs::copy(out, folder / "next", fs::copy_options::recursive);
+      more.insert(more.begin(),
+                  {"train", "--resume", "--out", (folder / "next").string(), "--epochs", "2", "--json"});
+      Outcome outcome = run_program(more, options);
+      EXPECT_EQ(outcome.code, 0) << outcome.err;
+      outcome.out.erase(outcome.out.find('\n'));
+      return outcome;
+    };
+    const Outcome same = resume(two_gpus, {});
+    EXPECT_EQ(Json::parse(same.out)["devices"], each.devices);
+    EXPECT_EQ(same.err, "");
+    const Outcome chosen = resume(two_gpus, {"--device", "cuda:0"});
+    EXPECT_EQ(Json::parse(chosen.out)["devices"], Json({"cuda:0"}));
+    EXPECT_EQ(chosen.err, "");
+    const Outcome without = resume({}, {});
+    EXPECT_EQ(Json::parse(without.out)["devices"], Json({"cpu"}));
+    EXPECT_EQ(std::count(without.err.begin(), without.err.end(), '\n'), each.first.empty() ? 0 : 1)
+        << without.err;
+  }
+}
+
+TEST(Train, TheCommandToGoOnIsFitForAShell) {
+  const TemporaryFolder folder;
+  const fs::path out = folder / "it's mine";
+  const Outcome outcome =
+      run_program(small_run(out, {"--epochs", "100000"}), signal_at(SIGINT, "epoch 1/100000"));
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  EXPECT_NE(outcome.out.find("tern train --resume --out '" + folder.path().string() + "/it'\\''s mine'\n"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST(Train, TextDoesNotGoIntoItsFiles) {
+  const TemporaryFolder folder;
+  const fs::path out = folder / "run";
+  const Outcome closed = run_program(small_run(out, {"--json"}), {.streams = {{0, nullptr}, {1, nullptr}}});
+  EXPECT_EQ(closed.code, 0) << closed.err;
+  EXPECT_EQ(read_metrics(out).size(), 60u / 7 + 3);
+  for (const auto& entry : fs::directory_iterator(out)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string bytes(std::istreambuf_iterator<char>(file), {});
+    EXPECT_EQ(bytes.find("\"type\":\"start\""), std::string::npos) << entry.path();
+  }
+}
+
+TEST(Train, GoesOnWhenItsLinesCannotBeWritten) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_program(small_run(folder / "run", {"--json"}), {.streams = {{1, "/dev/full"}}});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_EQ(outcome.err, "tern: standard output cannot be written\n");
+  EXPECT_TRUE(fs::exists(folder / "run" / "mlp.pt"));
+}
+
+TEST(Train, NamesThatAreNotUtf8) {
+  const TemporaryFolder folder;
+  const Outcome outcome = run_program(small_run(folder / "r\xff", {"--json", "--epochs", "1"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) EXPECT_TRUE(Json::accept(line)) << line;
+  for (const char* name : {"cat", "caf\xe9"}) {
+    fs::create_directories(folder / "pictures" / name);
+    data::write_png((folder / "pictures" / name / "1.png").string(), {2, 2, 1, {0, 1, 2, 3}});
+  }
+  const Outcome refused = run_program(
+      {"train", "--data", "images:" + (folder / "pictures").string(), "--out", (folder / "run").string()});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_NE(refused.err.find("/caf\\xe9' is not UTF-8, as checkpoints need it: rename the folder"),
+            std::string::npos)
+      << refused.err;
+  EXPECT_FALSE(fs::exists(folder / "run"));
 }
 
 }  // namespace

@@ -83,6 +83,18 @@ TEST(Usage, WrongUseIsOneLineAndTwo) {
       {{"eval", "--checkpoint", "x", "--split", "all"}, "--split"},
       {{"predict", "--checkpoint", "x"}, "images is required"},
       {{"predict", "--checkpoint", "x", "--top", "0", "y"}, "--top"},
+      {{"train", "--lr", "nan"}, "--lr: expected a number from 0 to 1000000, got 'nan'"},
+      {{"train", "--weight-decay", "inf"}, "--weight-decay: expected a number from 0 to 1000000, got 'inf'"},
+      {{"train", "--seed", "99999999999999999999"}, "expected a whole number from 0 to 18446744073709551615"},
+      {{"train", "--seed", "-1"}, "got '-1'"},
+      {{"train", "--limit", "0"}, "--limit: Value 0 not in range 1 to 1073741824"},
+      {{"diff", "a", "b", "--tolerance", "nan"}, "--tolerance: expected a number from 0 on, got 'nan'"},
+      {{"diff", "a", "b", "--tolerance", "-1"}, "--tolerance: expected a number from 0 on, got '-1'"},
+      {{"devices", "--watch", "nan"}, "--watch: expected a number from 0.1 to 3600, got 'nan'"},
+      {{"convert", "a", "b.safetensors", "--shard", "abc"}, "got 'abc'"},
+      {{"convert", "a", "b", "--only"}, "--only"},
+      {{"merge", "a", "b"}, "expected at least 3 files, the last of them to be written, got 2"},
+      {{"average", "a"}, "expected at least 2 files, the last of them to be written, got 1"},
   };
   for (const Case& each : cases) {
     std::string line = "tern";
@@ -113,6 +125,26 @@ TEST(Usage, FailureIsOneLineAndOne) {
     EXPECT_EQ(outcome.err.rfind("tern: ", 0), 0u) << outcome.err;
     EXPECT_EQ(count_lines(outcome.err), 1u) << outcome.err;
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
+  }
+}
+
+TEST(Usage, ExitCodesWhereStandardErrorCannotBeWritten) {
+  for (const char* file : {static_cast<const char*>(nullptr), "/dev/full"}) {
+    const RunOptions options{.streams = {{2, file}}};
+    EXPECT_EQ(run_program({"inspect", "/nonexistent.pt"}, options).code, 1);
+    EXPECT_EQ(run_program({"eval", "--checkpoint", "/nonexistent.pt"}, options).code, 1);
+    EXPECT_EQ(run_program({"frobnicate"}, options).code, 2);
+  }
+}
+
+TEST(Usage, NamesThatAreTooLong) {
+  const std::string name(300, 'a');
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{
+           {"train", "--resume", "--out", name}, {"demo", "--out", name}, {"inspect", name}}) {
+    const Outcome outcome = run_program(arguments);
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_NE(outcome.err.find("File name too long"), std::string::npos) << outcome.err;
+    EXPECT_EQ(outcome.err.find("filesystem error"), std::string::npos) << outcome.err;
   }
 }
 

@@ -263,6 +263,20 @@ TEST(PickleWriter, ObjectsComeBack) {
   }
 }
 
+TEST(PickleWriter, TextIsUtf8AsReadersNeedIt) {
+  EXPECT_EQ(error_of<ValueError>([] {
+              write_pickle({{"classes", Value::list({"cat", "caf\xe9"})}}, refer);
+            }),
+            "the value['classes'][1] cannot be saved: b'caf\\xe9' is not UTF-8, which a str must be; "
+            "Value::bytes() holds any bytes");
+  EXPECT_THAT(error_of<ValueError>([] {
+                write_pickle({{"\xff", 1}}, refer);
+              }),
+              HasSubstr("b'\\xff' is not UTF-8"));
+  const std::string surrogate = "\xed\xa0\x80";  // Python reads and writes it
+  EXPECT_EQ(read(write_pickle(surrogate, refer)).as_str(), surrogate);
+}
+
 TEST(PickleWriter, ErrorsNameThePlace) {
   EXPECT_EQ(error_of<ValueError>([] {
               write_pickle({{"model", {{"w", Tensor()}}}}, refer);

@@ -118,6 +118,8 @@ TEST(Serialize, FailedSaveLeavesTheOldFile) {
   TemporaryFolder folder;
   save(1, folder / "a.pt");
   std::string before = read_text(folder / "a.pt");
+  EXPECT_THROW(save(StateDict{{"\xff", floats({1})}}, folder / "a.pt"), ValueError);
+  EXPECT_EQ(read_text(folder / "a.pt"), before);
   std::string message = error_of<ValueError>([&] { save({{"w", Tensor()}}, folder / "a.pt"); });
   EXPECT_THAT(message,
               HasSubstr("saving '" + (folder / "a.pt").string() + "': the value['w'] cannot be saved"));

@@ -212,6 +212,19 @@ TEST(StateDict, ThePrefixOfAWrapperIsAdded) {
   EXPECT_TRUE(wrapper.load_state_dict(dict, {.prefix = "auto"}).empty());
 }
 
+TEST(StateDict, AWrappersPrefixGivesWayToTheModels) {
+  struct Wrapper : Module {
+    Net s;
+    void collect_fields(Fields& fields) override { fields.add("s", s); }
+  };
+  Wrapper wrapper;
+  const StateDict dict = wrapped(Net(), "module._orig_mod.model.");
+  EXPECT_THAT(strict_error(wrapper, dict), ::testing::HasSubstr("and lack the model's 's.'"));
+  EXPECT_TRUE(wrapper.load_state_dict(dict, {.prefix = "auto"}).empty());
+  // One layer's names do not become another's.
+  EXPECT_THROW(wrapper.load_state_dict(wrapped(Net(), "t."), {.prefix = "auto"}), CheckpointError);
+}
+
 TEST(StateDict, PartsOfWrappersInTheMiddle) {
   Net net;
   const StateDict dict =

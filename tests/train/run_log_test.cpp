@@ -36,6 +36,13 @@ TEST(RunLog, LinesHaveAFixedForm) {
   report.seconds = 1.23456;
   EXPECT_EQ(to_json(report),
             R"({"type":"epoch","epoch":2,"step":100,"loss":0.25,"test_loss":0.5,"lr":0.01,"seconds":1.235})");
+  report.test_loss = std::nan("");
+  EXPECT_EQ(to_json(report),
+            R"({"type":"epoch","epoch":2,"step":100,"loss":0.25,"lr":0.01,"seconds":1.235})");
+  report.test_accuracy = 0.1;
+  EXPECT_EQ(
+      to_json(report),
+      R"({"type":"epoch","epoch":2,"step":100,"loss":0.25,"test_loss":null,"test_accuracy":0.1,"lr":0.01,"seconds":1.235})");
 }
 
 TEST(RunLog, NumbersAreReadBackToTheBit) {

@@ -1,0 +1,30 @@
+// What the program says: lines on standard error, text that is fit for a terminal, JSON. Numbers and sizes as
+// text are in checkpoint_text.h.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace tern::cli {
+
+/// Opens /dev/null in the place of standard input, output and error where they are closed: the next file that
+/// is opened would get their number, and with it the program's text. False when that fails.
+bool open_standard_streams() noexcept;
+
+/// Text that may come from a file made fit for a terminal: control characters and what is not UTF-8 are
+/// escaped.
+std::string shown(std::string_view text);
+/// `text` as one word of a shell's command line: in quotes where it needs them.
+std::string shell_word(const std::string& text);
+/// One line; text that is not UTF-8 gets replacement characters.
+std::string json_text(const nlohmann::ordered_json& json);
+
+/// Prints "who: text", an error or something worth knowing, as one line on standard error. That it cannot be
+/// written changes nothing: there is nowhere left to say so.
+void print_error(std::string_view who, std::string_view text) noexcept;
+
+/// Throws IoError when something that was printed on standard output could not be written.
+void check_output();
+
+}  // namespace tern::cli
