@@ -67,6 +67,10 @@ bool is_contiguous(IntArrayRef shape, IntArrayRef strides) noexcept;
 /// Throws IndexError in PyTorch's words, with `op` before them.
 int64_t wrap_dim(int64_t dim, int64_t rank, const char* op);
 
+/// A dimension given by itself: an empty list `{}` is none, nor is a bool.
+template <class T>
+concept Dimension = std::integral<T> && !std::same_as<T, bool>;
+
 /// Whether two shapes broadcast: from the last dimension on, sizes are equal or one of them is 1.
 bool broadcasts(IntArrayRef a, IntArrayRef b);
 /// Sizes of the result of broadcasting. Throws ShapeError naming `op` and both shapes.

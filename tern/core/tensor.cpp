@@ -58,6 +58,10 @@ Tensor Tensor::detach() const {
   return view_of(i.storage, i.dtype, i.shape, i.strides, i.offset);
 }
 
+void Tensor::throw_no_dimensions(int64_t dim, const char* op) {
+  TERN_THROW(IndexError, "{}: Dimension specified as {} but tensor has no dimensions", op, dim);
+}
+
 void Tensor::throw_undefined() {
   TERN_THROW(
       ValueError,

@@ -89,12 +89,8 @@ class Tensor {
   const Shape& sizes() const { return impl().shape; }
   const Strides& strides() const { return impl().strides; }
   /// Size of one dimension, counted from the end when negative. Throws IndexError.
-  int64_t size(int64_t dim) const {
-    return impl().shape[static_cast<size_t>(wrap_dim(dim, this->dim(), "size"))];
-  }
-  int64_t stride(int64_t dim) const {
-    return impl().strides[static_cast<size_t>(wrap_dim(dim, this->dim(), "stride"))];
-  }
+  int64_t size(int64_t dim) const { return impl().shape[place_of(dim, "size")]; }
+  int64_t stride(int64_t dim) const { return impl().strides[place_of(dim, "stride")]; }
   int64_t numel() const { return impl().numel; }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(dtype()); }
   DType dtype() const { return impl().dtype; }
@@ -152,15 +148,10 @@ class Tensor {
   // ----------------------------------------------------------------------------
   /// The only element. Blocks the host. Throws ValueError unless numel() is 1.
   Scalar item() const;
+  /// The same as a T; ValueError where that would overflow.
   template <class T>
   T item() const {
-    Scalar value = item();
-    if constexpr (std::is_same_v<T, bool>)
-      return value.to_bool();
-    else if constexpr (std::is_integral_v<T>)
-      return static_cast<T>(value.to_int());
-    else
-      return static_cast<T>(value.to_double());
+    return item().to<T>();
   }
   /// All elements in row-major order, converted. Blocks the host.
   template <class T>
@@ -202,11 +193,15 @@ class Tensor {
   /// `x[mask]` and `x[indices]` along dimension 0.
   Tensor operator[](const Tensor& index) const;
   Tensor squeeze() const;
-  Tensor squeeze(int64_t dim) const;
+  Tensor squeeze(Dimension auto dim) const { return squeeze_dim(static_cast<int64_t>(dim)); }
+  Tensor squeeze(IntArrayRef dims) const;
   Tensor unsqueeze(int64_t dim) const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
-  std::vector<Tensor> split(int64_t split_size, int64_t dim = 0) const;
+  std::vector<Tensor> split(Dimension auto split_size, int64_t dim = 0) const {
+    return split_evenly(static_cast<int64_t>(split_size), dim);
+  }
+  std::vector<Tensor> split(IntArrayRef split_sizes, int64_t dim = 0) const;
 
   // ---- arithmetic (ops)
   // ----------------------------------------------------------------------------------------
@@ -231,10 +226,14 @@ class Tensor {
   // ----------------------------------------------------------------------------------------
   Tensor sum() const;
   Tensor sum(IntArrayRef dims, bool keepdim = false) const;
-  Tensor sum(int64_t dim, bool keepdim = false) const { return sum(IntArrayRef{dim}, keepdim); }
+  Tensor sum(Dimension auto dim, bool keepdim = false) const {
+    return sum(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
   Tensor mean() const;
   Tensor mean(IntArrayRef dims, bool keepdim = false) const;
-  Tensor mean(int64_t dim, bool keepdim = false) const { return mean(IntArrayRef{dim}, keepdim); }
+  Tensor mean(Dimension auto dim, bool keepdim = false) const {
+    return mean(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
   Tensor max() const;
   Tensor min() const;
   std::pair<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
@@ -246,8 +245,16 @@ class Tensor {
   Tensor all() const;
   Tensor any() const;
   Tensor norm() const;
-  Tensor var(bool unbiased = true) const;
-  Tensor std(bool unbiased = true) const;
+  Tensor var(IntArrayRef dims = {}, double correction = 1, bool keepdim = false) const;
+  Tensor var(Dimension auto dim, double correction = 1, bool keepdim = false) const {
+    return var(IntArrayRef{static_cast<int64_t>(dim)}, correction, keepdim);
+  }
+  Tensor var(std::same_as<bool> auto unbiased) const { return var(IntArrayRef(), unbiased ? 1 : 0); }
+  Tensor std(IntArrayRef dims = {}, double correction = 1, bool keepdim = false) const;
+  Tensor std(Dimension auto dim, double correction = 1, bool keepdim = false) const {
+    return std(IntArrayRef{static_cast<int64_t>(dim)}, correction, keepdim);
+  }
+  Tensor std(std::same_as<bool> auto unbiased) const { return std(IntArrayRef(), unbiased ? 1 : 0); }
 
   // ---- in place (ops): each changes the storage, counts a version, and returns *this
   // ----------------------------
@@ -286,6 +293,14 @@ class Tensor {
   [[noreturn]] static void throw_undefined();
   void check_data_access(DType dtype) const;
   bool view_requires_grad() const;
+  [[noreturn]] static void throw_no_dimensions(int64_t dim, const char* op);
+  size_t place_of(int64_t dim, const char* op) const {
+    if (impl().shape.empty()) [[unlikely]]
+      throw_no_dimensions(dim, op);
+    return static_cast<size_t>(wrap_dim(dim, this->dim(), op));
+  }
+  Tensor squeeze_dim(int64_t dim) const;
+  std::vector<Tensor> split_evenly(int64_t split_size, int64_t dim) const;
 
   IntrusivePtr<TensorImpl> impl_;
 };

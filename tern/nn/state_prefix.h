@@ -44,7 +44,8 @@ struct NameFix {
 };
 
 /// Finds out by which prefix the names of a dict differ from those that a module expects: the one that makes
-/// most names match. Empty when most match as they are, or none does better than the others.
+/// most names match. One is taken off and another added only if the first is a wrapper's. Empty when most
+/// match as they are, or none does better than the others.
 NameFix find_name_fix(const StateDict& dict, const std::vector<std::string>& expected);
 
 }  // namespace tern::nn

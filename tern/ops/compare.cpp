@@ -43,10 +43,12 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   NoGradGuard no_grad;
   Tensor close = eq(a, b);
   if (equal_nan) close = logical_or(close, logical_and(isnan(a), isnan(b)));
+  if (rtol == 0 && atol == 0) return close;  // exact for integers too
   DType wide = is_floating_point(a.dtype()) ? a.dtype() : DType::Float64;
   Tensor x = cast(a, wide), y = cast(b, wide);
-  Tensor near = le(abs(sub(x, y)), add(mul(abs(y), rtol), atol));
-  return logical_or(close, logical_and(near, isfinite(y)));
+  Tensor distance = abs(sub(x, y));
+  Tensor near = le(distance, add(mul(abs(y), rtol), atol));
+  return logical_or(close, logical_and(near, isfinite(distance)));
 }
 
 bool allclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {

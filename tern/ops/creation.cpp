@@ -189,6 +189,10 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
   TERN_CHECK(!is_bool(dtype) && is_computable(dtype), DTypeError,
              "linspace: needs an integer or floating-point dtype, got {}", name(dtype));
   double a = start.to_double(), b = end.to_double();
+  if (is_integral(dtype)) {  // the ends are cut first, as in PyTorch
+    a = std::trunc(a);
+    b = std::trunc(b);
+  }
   Tensor x = detail::make("linspace", {steps}, dtype, options.device);
   launch_range(x, {.dtype = dtype,
                    .integers = false,
@@ -270,11 +274,13 @@ Tensor one_hot(const Tensor& classes, int64_t num_classes) {
     TERN_CHECK(num_classes == -1 || largest < num_classes, ValueError,
                "one_hot: class values must be smaller than num_classes, found {} with num_classes = {}",
                largest, num_classes);
+    TERN_CHECK(largest < INT64_MAX, ValueError, "one_hot: class {} is too large", largest);
     if (num_classes == -1) num_classes = largest + 1;
   }
   Tensor numbers =
-      arange(num_classes, {.dtype = classes.dtype(), .device = classes.device(), .requires_grad = false});
-  return cast(binary(BinaryOp::Eq, unsqueeze(classes, -1), numbers), DType::Int64);
+      arange(num_classes, {.dtype = DType::Int64, .device = classes.device(), .requires_grad = false});
+  const Tensor wide = unsqueeze(cast(classes, DType::Int64), -1);
+  return cast(binary(BinaryOp::Eq, wide, numbers), DType::Int64);
 }
 
 }  // namespace tern

@@ -130,6 +130,25 @@ void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor
   launch(current_stream(out.device()), kernels::binary, args);
 }
 
+/// Products and quotients of 16-bit floats by a number in a 0-d CPU tensor take it in float32, as they take
+/// a Scalar: a loss scale of 65536 is no float16.
+bool takes_wide_number(BinaryOp op, const Tensor& a, const Tensor& b) {
+  return (op == BinaryOp::Mul || op == BinaryOp::Div) && b.dim() == 0 && a.dim() > 0 &&
+         is_floating_point(a.dtype()) && itemsize(a.dtype()) == 2 && b.dtype() != a.dtype() &&
+         b.device().is_cpu();
+}
+
+/// The number as the kernel takes it: to what compares or divides 16-bit floats one of them, as in PyTorch.
+Param number_for(BinaryOp op, DType common, const Scalar& x, bool is_base = false) {
+  const bool rounds = result_kind(op) == ResultKind::Bool || op == BinaryOp::Remainder ||
+                      op == BinaryOp::Fmod || (op == BinaryOp::Pow && is_base);
+  if (rounds && common == DType::Float16)
+    return param_of(static_cast<double>(static_cast<float>(Half(static_cast<float>(x.to_double())))));
+  if (rounds && common == DType::BFloat16)
+    return param_of(static_cast<double>(static_cast<float>(BFloat16(static_cast<float>(x.to_double())))));
+  return param_of(x);
+}
+
 /// A 0-d CPU tensor that meets a tensor of another device counts as a number.
 bool is_host_number(const Tensor& x, const Tensor& other) {
   return x.dim() == 0 && x.device().is_cpu() && !other.device().is_cpu();
@@ -177,6 +196,8 @@ Tensor unary(UnaryOp op, const Tensor& x, Param first, Param second) {
 }
 
 Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param) {
+  if (takes_wide_number(op, a, b)) [[unlikely]]
+    return cast(binary(op, cast(a, DType::Float32), cast(b, DType::Float32), param), a.dtype());
   if (a.device() != b.device()) [[unlikely]] {
     if (is_host_number(b, a)) return binary(op, a, to(b.detach(), a.device()), param);
     if (is_host_number(a, b)) return binary(op, to(a.detach(), b.device()), b, param);
@@ -205,7 +226,7 @@ Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param param) {
   op = checked_op(op, kind, common);
   Tensor x = cast(a, common);
   Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
-  launch_binary(op, y, x, Tensor(), param_of(b), param);
+  launch_binary(op, y, x, Tensor(), number_for(op, common, b), param);
   return y;
 }
 
@@ -215,7 +236,7 @@ Tensor binary(BinaryOp op, const Scalar& a, const Tensor& b, Param param) {
   op = checked_op(op, kind, common);
   Tensor x = cast(b, common);
   Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
-  launch_binary(op, y, Tensor(), x, param_of(a), param);
+  launch_binary(op, y, Tensor(), x, number_for(op, common, a, /*is_base=*/true), param);
   return y;
 }
 
@@ -234,7 +255,9 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param
     source = to(other.detach(), self.device());
   }
   ResultKind kind = result_kind(op);
-  DType common = compute_dtype(kind, result_type(self, source), name(op));
+  DType common = takes_wide_number(op, self, other)
+                     ? DType::Float32
+                     : compute_dtype(kind, result_type(self, source), name(op));
   op = checked_op(op, kind, common);
   check_result_fits(name(op), common, self.dtype());
   Shape shape = broadcast_shapes(self.shape(), source.shape(), name(op));
@@ -251,7 +274,7 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param
   DType common = compute_dtype(kind, result_type(self, other), name(op));
   op = checked_op(op, kind, common);
   check_result_fits(name(op), common, self.dtype());
-  binary_into(op, self, self, Tensor(), common, param_of(other), param);
+  binary_into(op, self, self, Tensor(), common, number_for(op, common, other), param);
 }
 
 void check_subtraction(const char* op, DType a, DType b) {

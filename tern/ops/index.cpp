@@ -112,9 +112,13 @@ Tensor put(const char* op, const Tensor& x, const Access& access, IndexPutMode m
 Tensor& put_in_place(const char* op, Tensor& self, const Access& access, IndexPutMode mode,
                      const Tensor& source, Param value) {
   check_in_place(op, self);
-  const bool shares = source.defined() && source.storage() == self.storage();
-  put_elements(plan_of(op, self, access), self, mode, shares ? compact_copy(source) : source, value);
-  record_in_place(op, self, {self, source}, put_backward(op, access, mode, source));
+  const auto apart = [&](const Tensor& x) {  // what is read while the target is written
+    return x.defined() && x.storage() == self.storage() ? compact_copy(x) : x;
+  };
+  Access safe = access;
+  for (Tensor& index : safe.indices) index = apart(index);
+  put_elements(plan_of(op, self, safe), self, mode, apart(source), value);
+  record_in_place(op, self, {self, source}, put_backward(op, safe, mode, source));
   return self;
 }
 

@@ -118,9 +118,10 @@ Tensor layer(const Tensor& x_given, const Tensor& weight, const Tensor& bias, bo
     throw_linear(x_given, weight, bias);
   Rows rows;
   const Tensor x = with_rows(x_given, rows);
-  const int64_t out_features = weight.shape()[0], numel = rows.count * out_features;
+  const int64_t out_features = weight.shape()[0];
   Shape shape = x.shape();
   shape.back() = out_features;
+  const int64_t numel = checked_numel(shape);
   Tensor y = empty_contiguous(std::move(shape), numel, dtype, device);
   MatmulArgs args = plain_product(
       dtype, {rows.count, out_features, weight.shape()[1]}, {x.data_ptr(), rows.row_stride, rows.col_stride},

@@ -117,12 +117,10 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& a
   const bool batched = a.shape().size() > 2 || b.shape().size() > 2;
   Shape batch;
   if (batched) batch = batch_shape(op, a, b);
-  int64_t numel = args.m * args.n;
-  for (int64_t size : batch) numel *= size;
   Shape shape = batch;
   if (a.shape().size() > 1) shape.push_back(args.m);
   if (b.shape().size() > 1) shape.push_back(args.n);
-  if (batched) numel = checked_numel(shape);
+  const int64_t numel = checked_numel(shape);
   if (addend.defined()) {
     Strides strides(shape.size());
     broadcast_strides(addend.shape(), addend.strides(), shape, strides.data());

@@ -105,16 +105,12 @@ DimMask dims_for_truth(const char* op, IntArrayRef dims, int64_t rank) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, std::optional<DType> dtype) {
-  return sum_over(x, all_dims(x.dim()), /*keepdim=*/false, autocast_result(x, dtype));
-}
+Tensor sum(const Tensor& x) { return sum(x, IntArrayRef()); }
 Tensor sum(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
   return sum_over(x, dims_of("sum", dims, x.dim()), keepdim, autocast_result(x, dtype));
 }
 
-Tensor mean(const Tensor& x, std::optional<DType> dtype) {
-  return mean_over(x, all_dims(x.dim()), /*keepdim=*/false, dtype);
-}
+Tensor mean(const Tensor& x) { return mean(x, IntArrayRef()); }
 Tensor mean(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
   return mean_over(x, dims_of("mean", dims, x.dim()), keepdim, dtype);
 }

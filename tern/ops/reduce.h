@@ -17,19 +17,27 @@
 
 namespace tern {
 
+/// A dtype, or none, given by itself: an empty list `{}` is a list of dimensions.
+template <class T>
+concept GivenDType = std::same_as<T, DType> || std::same_as<T, std::optional<DType>>;
+
 /// Sum of all elements. Integers and bool give int64; `dtype` converts the elements first. No elements give
 /// 0.
-Tensor sum(const Tensor& x, std::optional<DType> dtype = {});
+Tensor sum(const Tensor& x);
 Tensor sum(const Tensor& x, IntArrayRef dims, bool keepdim = false, std::optional<DType> dtype = {});
-inline Tensor sum(const Tensor& x, int64_t dim, bool keepdim = false, std::optional<DType> dtype = {}) {
-  return sum(x, IntArrayRef(&dim, 1), keepdim, dtype);
+Tensor sum(const Tensor& x, GivenDType auto dtype) { return sum(x, IntArrayRef(), /*keepdim=*/false, dtype); }
+Tensor sum(const Tensor& x, Dimension auto dim, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return sum(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim, dtype);
 }
 
 /// Mean; NaN for no elements. Throws DTypeError unless the elements, or `dtype`, are floating point.
-Tensor mean(const Tensor& x, std::optional<DType> dtype = {});
+Tensor mean(const Tensor& x);
 Tensor mean(const Tensor& x, IntArrayRef dims, bool keepdim = false, std::optional<DType> dtype = {});
-inline Tensor mean(const Tensor& x, int64_t dim, bool keepdim = false, std::optional<DType> dtype = {}) {
-  return mean(x, IntArrayRef(&dim, 1), keepdim, dtype);
+Tensor mean(const Tensor& x, GivenDType auto dtype) {
+  return mean(x, IntArrayRef(), /*keepdim=*/false, dtype);
+}
+Tensor mean(const Tensor& x, Dimension auto dim, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return mean(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim, dtype);
 }
 
 /// Product; the dtype rules of sum. No elements give 1. The gradient is right where elements are zero.
@@ -50,11 +58,11 @@ std::pair<Tensor, Tensor> min(const Tensor& x, int64_t dim, bool keepdim = false
 /// elements.
 Tensor amax(const Tensor& x, IntArrayRef dims = {}, bool keepdim = false);
 Tensor amin(const Tensor& x, IntArrayRef dims = {}, bool keepdim = false);
-inline Tensor amax(const Tensor& x, int64_t dim, bool keepdim = false) {
-  return amax(x, IntArrayRef(&dim, 1), keepdim);
+Tensor amax(const Tensor& x, Dimension auto dim, bool keepdim = false) {
+  return amax(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
 }
-inline Tensor amin(const Tensor& x, int64_t dim, bool keepdim = false) {
-  return amin(x, IntArrayRef(&dim, 1), keepdim);
+Tensor amin(const Tensor& x, Dimension auto dim, bool keepdim = false) {
+  return amin(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
 }
 /// {amin, amax} over all elements, or along one dimension.
 std::pair<Tensor, Tensor> aminmax(const Tensor& x);
@@ -71,24 +79,26 @@ Tensor argmin(const Tensor& x, int64_t dim, bool keepdim = false);
 /// empty list of dimensions reduces nothing, as in PyTorch.
 Tensor any(const Tensor& x);
 Tensor any(const Tensor& x, IntArrayRef dims, bool keepdim = false);
-inline Tensor any(const Tensor& x, int64_t dim, bool keepdim = false) {
-  return any(x, IntArrayRef(&dim, 1), keepdim);
+Tensor any(const Tensor& x, Dimension auto dim, bool keepdim = false) {
+  return any(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
 }
 Tensor all(const Tensor& x);
 Tensor all(const Tensor& x, IntArrayRef dims, bool keepdim = false);
-inline Tensor all(const Tensor& x, int64_t dim, bool keepdim = false) {
-  return all(x, IntArrayRef(&dim, 1), keepdim);
+Tensor all(const Tensor& x, Dimension auto dim, bool keepdim = false) {
+  return all(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
 }
 
 /// int64 number of elements that are not zero.
 Tensor count_nonzero(const Tensor& x, IntArrayRef dims = {});
-inline Tensor count_nonzero(const Tensor& x, int64_t dim) { return count_nonzero(x, IntArrayRef(&dim, 1)); }
+Tensor count_nonzero(const Tensor& x, Dimension auto dim) {
+  return count_nonzero(x, IntArrayRef{static_cast<int64_t>(dim)});
+}
 
 /// sum((x - mean)^2) / max(0, n - correction). A bool in the place of `correction` works as PyTorch's
 /// `unbiased`. Throws DTypeError unless floating point.
 Tensor var(const Tensor& x, IntArrayRef dims, double correction = 1, bool keepdim = false);
-inline Tensor var(const Tensor& x, int64_t dim, double correction = 1, bool keepdim = false) {
-  return var(x, IntArrayRef(&dim, 1), correction, keepdim);
+Tensor var(const Tensor& x, Dimension auto dim, double correction = 1, bool keepdim = false) {
+  return var(x, IntArrayRef{static_cast<int64_t>(dim)}, correction, keepdim);
 }
 inline Tensor var(const Tensor& x) { return var(x, IntArrayRef()); }
 inline Tensor var(const Tensor& x, std::same_as<bool> auto unbiased) {
@@ -97,8 +107,8 @@ inline Tensor var(const Tensor& x, std::same_as<bool> auto unbiased) {
 
 /// The square root of var. Its gradient is 0 where it is 0.
 Tensor std(const Tensor& x, IntArrayRef dims, double correction = 1, bool keepdim = false);
-inline Tensor std(const Tensor& x, int64_t dim, double correction = 1, bool keepdim = false) {
-  return std(x, IntArrayRef(&dim, 1), correction, keepdim);
+Tensor std(const Tensor& x, Dimension auto dim, double correction = 1, bool keepdim = false) {
+  return std(x, IntArrayRef{static_cast<int64_t>(dim)}, correction, keepdim);
 }
 inline Tensor std(const Tensor& x) { return std(x, IntArrayRef()); }
 inline Tensor std(const Tensor& x, std::same_as<bool> auto unbiased) {
@@ -117,9 +127,9 @@ std::pair<Tensor, Tensor> std_mean(const Tensor& x, IntArrayRef dims = {}, doubl
 Tensor norm(const Tensor& x, double p = 2);
 Tensor norm(const Tensor& x, double p, IntArrayRef dims, bool keepdim = false,
             std::optional<DType> dtype = {});
-inline Tensor norm(const Tensor& x, double p, int64_t dim, bool keepdim = false,
-                   std::optional<DType> dtype = {}) {
-  return norm(x, p, IntArrayRef(&dim, 1), keepdim, dtype);
+Tensor norm(const Tensor& x, double p, Dimension auto dim, bool keepdim = false,
+            std::optional<DType> dtype = {}) {
+  return norm(x, p, IntArrayRef{static_cast<int64_t>(dim)}, keepdim, dtype);
 }
 
 }  // namespace tern

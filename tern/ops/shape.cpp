@@ -170,8 +170,8 @@ Tensor unflatten(const Tensor& x, int64_t dim, IntArrayRef sizes) {
 
 Tensor squeeze(const Tensor& x) { return without_dims("squeeze", x, ~uint64_t{0}); }
 
-Tensor squeeze(const Tensor& x, int64_t dim) {
-  return without_dims("squeeze.dim", x, uint64_t{1} << wrap_dim(dim, x.dim(), "squeeze"));
+Tensor Tensor::squeeze_dim(int64_t dim) const {
+  return without_dims("squeeze.dim", *this, uint64_t{1} << wrap_dim(dim, this->dim(), "squeeze"));
 }
 
 Tensor squeeze(const Tensor& x, IntArrayRef dims) {

@@ -25,8 +25,8 @@ Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1);
 Tensor unflatten(const Tensor& x, int64_t dim, IntArrayRef sizes);
 /// Without the dimensions of size 1, or without `dim` if its size is 1.
 Tensor squeeze(const Tensor& x);
-Tensor squeeze(const Tensor& x, int64_t dim);
 Tensor squeeze(const Tensor& x, IntArrayRef dims);
+Tensor squeeze(const Tensor& x, Dimension auto dim) { return x.squeeze(dim); }
 /// With a dimension of size 1 before `dim`.
 Tensor unsqueeze(const Tensor& x, int64_t dim);
 
@@ -70,7 +70,9 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0);
 /// At most `chunks` views of ceil(size / chunks) elements each (the last may be smaller).
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim = 0);
 /// Views of `split_size` elements each (the last may be smaller).
-std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim = 0);
+std::vector<Tensor> split(const Tensor& x, Dimension auto split_size, int64_t dim = 0) {
+  return x.split(split_size, dim);
+}
 /// Views of these sizes, which must add up to the size of `dim`.
 std::vector<Tensor> split(const Tensor& x, IntArrayRef split_sizes, int64_t dim = 0);
 /// The elements whose indices in dim1 and dim2 differ by `offset`, as a new last dimension.

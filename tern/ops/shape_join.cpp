@@ -57,7 +57,8 @@ Tensor cat_as(const char* op, const std::vector<Tensor>& tensors, int64_t dim) {
                  "for tensor number {} in the list "
                  "(shapes {} and {})",
                  op, d, first->shape()[k], x.shape()[k], i, to_string(first->shape()), to_string(x.shape()));
-    shape[d] += x.shape()[d];
+    TERN_CHECK(!__builtin_add_overflow(shape[d], x.shape()[d], &shape[d]), ShapeError,
+               "{}: the sizes in dimension {} add up to more than a size can be", op, d);
   }
   DType dtype = common_dtype(tensors);
   int64_t numel = with_context(op, [&] { return checked_numel(shape); });

@@ -126,7 +126,8 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   return split_by("split", x, piece, (size + piece - 1) / piece, d);
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t split_size, int64_t dim) {
+std::vector<Tensor> Tensor::split_evenly(int64_t split_size, int64_t dim) const {
+  const Tensor& x = *this;
   size_t d = checked_dim("split", x, dim);
   int64_t size = x.shape()[d];
   TERN_CHECK(split_size >= 0, ValueError, "split: expects split_size be non-negative, but got split_size={}",

@@ -16,8 +16,8 @@ Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = {}
 /// log(sum(exp(x))) over `dims` (an empty list: all); integers become the default dtype. No elements give
 /// -inf.
 Tensor logsumexp(const Tensor& x, IntArrayRef dims, bool keepdim = false);
-inline Tensor logsumexp(const Tensor& x, int64_t dim, bool keepdim = false) {
-  return logsumexp(x, IntArrayRef(&dim, 1), keepdim);
+Tensor logsumexp(const Tensor& x, Dimension auto dim, bool keepdim = false) {
+  return logsumexp(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
 }
 
 }  // namespace tern

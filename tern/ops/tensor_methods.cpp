@@ -70,7 +70,7 @@ Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
 Tensor Tensor::select(int64_t dim, int64_t index) const { return tern::select(*this, dim, index); }
 Tensor Tensor::operator[](const Tensor& index) const { return tern::index(*this, {index}); }
 Tensor Tensor::squeeze() const { return tern::squeeze(*this); }
-Tensor Tensor::squeeze(int64_t dim) const { return tern::squeeze(*this, dim); }
+Tensor Tensor::squeeze(IntArrayRef dims) const { return tern::squeeze(*this, dims); }
 Tensor Tensor::unsqueeze(int64_t dim) const { return tern::unsqueeze(*this, dim); }
 Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
   return tern::flatten(*this, start_dim, end_dim);
@@ -78,8 +78,8 @@ Tensor Tensor::flatten(int64_t start_dim, int64_t end_dim) const {
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t dim) const {
   return tern::chunk(*this, chunks, dim);
 }
-std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const {
-  return tern::split(*this, split_size, dim);
+std::vector<Tensor> Tensor::split(IntArrayRef split_sizes, int64_t dim) const {
+  return tern::split(*this, split_sizes, dim);
 }
 
 Tensor Tensor::operator-() const { return neg(*this); }
@@ -120,8 +120,12 @@ Tensor Tensor::argmin(int64_t dim, bool keepdim) const { return tern::argmin(*th
 Tensor Tensor::all() const { return tern::all(*this); }
 Tensor Tensor::any() const { return tern::any(*this); }
 Tensor Tensor::norm() const { return tern::norm(*this); }
-Tensor Tensor::var(bool unbiased) const { return tern::var(*this, unbiased); }
-Tensor Tensor::std(bool unbiased) const { return tern::std(*this, unbiased); }
+Tensor Tensor::var(IntArrayRef dims, double correction, bool keepdim) const {
+  return tern::var(*this, dims, correction, keepdim);
+}
+Tensor Tensor::std(IntArrayRef dims, double correction, bool keepdim) const {
+  return tern::std(*this, dims, correction, keepdim);
+}
 
 Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source) {
   return tern::index_add_(*this, dim, index, source);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <span>
 
@@ -213,6 +214,29 @@ TEST(Creation, Errors) {
                            "from_blob: the memory must be aligned to the 4 bytes of float32");
   expect_error<ShapeError>([&] { from_blob(bytes, {2}, {-1}, float32); },
                            "from_blob: strides can not be negative");
+}
+
+TEST(Item, NumbersThatDoNotFit) {
+  EXPECT_EQ(tensor(300).item<int16_t>(), 300);
+  EXPECT_EQ(tensor(-128.9, {.dtype = float64}).item<int8_t>(), -128);
+  EXPECT_EQ(full({}, kInfinity).item<float>(), std::numeric_limits<float>::infinity());
+  expect_error<ValueError>([] { tensor(300).item<uint8_t>(); }, "value 300 cannot be converted");
+  expect_error<ValueError>([] { tensor(-1).item<uint64_t>(); }, "value -1 cannot be converted");
+  expect_error<ValueError>([] { tensor(int64_t{1} << 40).item<int>(); }, "without overflow");
+  expect_error<ValueError>([] { full({}, std::nan("")).item<int>(); }, "value nan");
+  expect_error<ValueError>([] { tensor(0x1p63, {.dtype = float64}).item<int64_t>(); }, "without overflow");
+  expect_error<ValueError>([] { tensor(1e300, {.dtype = float64}).item<float>(); }, "value 1e+300");
+  expect_error<ValueError>([] { full({1}, UINT64_MAX); }, "without overflow");
+}
+
+TEST(OneHot, MoreClassesThanTheDtypeHasNumbers) {
+  EXPECT_EQ(sum(one_hot(tensor({5, 7}, {.dtype = uint8}), 300), 1).to_vector<int64_t>(),
+            (std::vector<int64_t>{1, 1}));
+}
+
+TEST(Linspace, OfIntegersCutsTheEndsFirst) {
+  EXPECT_EQ(linspace(0.5, 10.9, 5, {.dtype = int64}).to_vector<int64_t>(),
+            (std::vector<int64_t>{0, 2, 5, 7, 10}));
 }
 
 }  // namespace

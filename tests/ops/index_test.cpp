@@ -369,5 +369,20 @@ TEST(IndexErrors, RangeShapesAndTypes) {
   expect_error<ShapeError>([&] { index_fill_(spread, 0, tensor({0}), 1); }, "single memory location");
 }
 
+TEST(InPlaceWrites, IndicesMayBeTheTarget) {
+  const auto wrecked = [](const std::function<void(Tensor&, const Tensor&)>& write) {
+    Tensor aliased = tensor({1, 2, 0}), apart = tensor({1, 2, 0});
+    write(aliased, aliased);
+    write(apart, tensor({1, 2, 0}));
+    EXPECT_TRUE(equal(aliased, apart));
+  };
+  const Tensor far = full({3}, int64_t{1} << 40);
+  wrecked([&](Tensor& x, const Tensor& index) { index_add_(x, 0, index, far); });
+  wrecked([&](Tensor& x, const Tensor& index) { index_copy_(x, 0, index, far); });
+  wrecked([&](Tensor& x, const Tensor& index) { index_fill_(x, 0, index, int64_t{1} << 40); });
+  wrecked([&](Tensor& x, const Tensor& index) { scatter_(x, 0, index, far); });
+  wrecked([&](Tensor& x, const Tensor& index) { index_put_(x, {index}, far); });
+}
+
 }  // namespace
 }  // namespace tern

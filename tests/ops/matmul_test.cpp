@@ -291,5 +291,24 @@ TEST(MatmulErrors, ShapesAndTypes) {
   expect_error<ShapeError>([&] { einsum("ijk", {a}); }, "does not match the number of dimensions");
 }
 
+TEST(MatmulErrors, ResultsThatAreTooLarge) {
+  const Tensor one = ones({1, 1});
+  expect_error<ShapeError>(
+      [&] {
+        mm(ones({3, 1}), one.expand({1, 6148914691236517206}));
+      },
+      "6148914691236517206");
+  expect_error<ShapeError>(
+      [&] {
+        matmul(one.expand({int64_t{1} << 33, 1}), one.expand({1, int64_t{1} << 33}));
+      },
+      "8589934592");
+  expect_error<ShapeError>(
+      [&] {
+        linear(ones({3, 1}), one.expand({6148914691236517206, 1}));
+      },
+      "6148914691236517206");
+}
+
 }  // namespace
 }  // namespace tern

@@ -11,8 +11,13 @@
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
 #include "tern/base/parallel.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
+#include "tern/ops/shape.h"
+#include "tern/ops/softmax.h"
 #include "tests/ops/reduce_testing.h"
 #include "tests/support/expect_error.h"
 
@@ -546,6 +551,29 @@ TEST(ReduceError, SaysOperatorRuleAndRemedy) {
   expect_error<ValueError>([&] { norm(nothing, kInf); },
                            "norm: cannot compute the inf norm on an empty dimension");
   expect_error<ValueError>([&] { norm(x, kNan); }, "norm: the order p must be a number");
+}
+
+TEST(Reduce, AnEmptyListOfDimensionsIsNotDimensionZero) {
+  const Tensor x = arange(12, {.dtype = float32}).view({3, 4});
+  for (const Tensor& all : {sum(x, {}), x.sum({}), mul(mean(x, {}), 12), mul(x.mean({}), 12)})
+    EXPECT_EQ(all.item<float>(), 66);
+  EXPECT_EQ(amax(x, {}).item<float>(), 11);
+  EXPECT_EQ(count_nonzero(x, {}).item<int64_t>(), 11);
+  EXPECT_EQ(var(x, {}).item<float>(), 13);
+  EXPECT_TRUE(allclose(norm(x, 2, {}), norm(x)));
+  EXPECT_TRUE(allclose(logsumexp(x, {}), logsumexp(x, {0, 1})));
+  EXPECT_EQ(any(x, {}).shape(), x.shape()) << "reduces nothing, as in PyTorch";
+  EXPECT_EQ(squeeze(ones({1, 2}), {}).shape(), (Shape{1, 2}));
+  EXPECT_EQ(sum(x, DType::Float64).dtype(), DType::Float64);
+}
+
+TEST(Reduce, VarianceAsAMethodTakesWhatTheFunctionTakes) {
+  const Tensor x = arange(12, {.dtype = float32}).view({3, 4});
+  EXPECT_TRUE(equal(x.var(0), full({4}, 16)));
+  EXPECT_TRUE(allclose(x.std(1), full({3}, std::sqrt(5.0 / 3))));
+  EXPECT_EQ(x.var().item<float>(), 13);
+  EXPECT_TRUE(allclose(x.var(false), full({}, 143.0 / 12)));
+  EXPECT_TRUE(equal(x.var({0, 1}, /*correction=*/0), x.var(false)));
 }
 
 }  // namespace

@@ -288,5 +288,27 @@ TEST(Shape, Errors) {
   expect_error<ShapeError>([&] { flip(x, {0, 0}); }, "flip: dim 0 appears multiple times");
 }
 
+TEST(CatErrors, SizesThatAddUpToTooMuch) {
+  const Tensor long_one = ones({1}).expand({int64_t{1} << 62});
+  expect_error<ShapeError>(
+      [&] {
+        cat({long_one, long_one, long_one, long_one, ones({3})});
+      },
+      "more than a size");
+}
+
+TEST(Sizes, OfTensorsWithoutDimensions) {
+  const Tensor x = tensor(1.0);
+  for (const int64_t dim : {0, -1}) {
+    expect_error<IndexError>([&] { x.size(dim); }, "tensor has no dimensions");
+    expect_error<IndexError>([&] { x.stride(dim); }, "tensor has no dimensions");
+  }
+}
+
+TEST(Split, AListOfOneSizeIsAList) {
+  expect_error<ShapeError>([] { arange(8).split({4}); }, "sum exactly to 8");
+  EXPECT_EQ(arange(8).split(4).size(), 2u);
+}
+
 }  // namespace
 }  // namespace tern

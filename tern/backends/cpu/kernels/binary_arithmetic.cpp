@@ -8,18 +8,20 @@ namespace {
 /// threads.
 void refuse_zero_divisors(const BinaryArgs& args) {
   if (is_floating_point(args.dtype)) return;
-  bool zero = args.b == nullptr && args.scalar.integer == 0;
-  if (args.b != nullptr) {
-    visit_dtype(args.dtype, [&]<class T>() {
-      if constexpr (std::is_integral_v<T>) {
-        const T* b = static_cast<const T*>(args.b);
-        const int64_t step = args.geometry.strides[2][args.geometry.ndim - 1];
-        walk_rows(args.geometry, 0, args.geometry.numel, [&](const int64_t(&offset)[3], int64_t n) {
-          for (int64_t i = 0; i < n; ++i) zero |= b[offset[2] + i * step] == T(0);
-        });
+  bool zero = false;
+  visit_dtype(args.dtype, [&]<class T>() {
+    if constexpr (std::is_integral_v<T>) {
+      const T* b = static_cast<const T*>(args.b);
+      if (b == nullptr) {
+        zero = functors::from_param<T>(args.scalar) == T(0);
+        return;
       }
-    });
-  }
+      const int64_t step = args.geometry.strides[2][args.geometry.ndim - 1];
+      walk_rows(args.geometry, 0, args.geometry.numel, [&](const int64_t(&offset)[3], int64_t n) {
+        for (int64_t i = 0; i < n; ++i) zero |= b[offset[2] + i * step] == T(0);
+      });
+    }
+  });
   TERN_CHECK(!zero, ValueError,
              "{}: ZeroDivisionError: an integer divisor is 0: use floats, or clamp the divisor",
              name(args.op));

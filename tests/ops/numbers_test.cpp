@@ -1,0 +1,63 @@
+// Tensors that meet numbers: divisors that their dtype takes for 0, and 16-bit floats, whose rules are
+// PyTorch's.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
+#include "tests/ops/reduce_testing.h"
+#include "tests/support/expect_error.h"
+
+namespace tern {
+namespace {
+
+using namespace tern::testing;
+
+TEST(Numbers, DivisorsThatTheDtypeTakesForZero) {
+  struct Row {
+    DType dtype;
+    int64_t divisor;
+  };
+  for (const auto& [dtype, divisor] :
+       {Row{int8, 256}, Row{int16, 65536}, Row{int32, int64_t{1} << 32}, Row{uint8, -256}, Row{int64, 0}}) {
+    const Tensor x = tensor({1, 44}).to(dtype);
+    const std::function<Tensor()> uses[] = {[&] { return floor_divide(x, divisor); },
+                                            [&] { return remainder(x, divisor); },
+                                            [&] { return fmod(x, divisor); }};
+    for (const auto& use : uses)
+      if (x.is_cpu()) expect_error<ValueError>([&] { use(); }, "ZeroDivisionError");
+  }
+}
+
+TEST(Numbers, SixteenBitFloatsTimesANumberInATensor) {
+  const Tensor x = tensor({1.0, 1e-3, 60000.0}).to(float16);
+  const Tensor scale = tensor(65536.0, {.device = kCPU});
+  EXPECT_TRUE(equal(mul(x, scale), mul(x, 65536.0)));
+  EXPECT_TRUE(equal(div(x, scale), div(x, 65536.0)));
+  Tensor y = x.clone();
+  y.mul_(scale);
+  EXPECT_TRUE(equal(y, mul(x, 65536.0)));
+  EXPECT_EQ(y.dtype(), float16);
+  EXPECT_NEAR(y.to(float32).to_vector<float>()[1], 65.5625, 1e-3);
+}
+
+TEST(Numbers, SixteenBitFloatsAreComparedWithWhatTheirDtypeHas) {
+  const Tensor half = tensor({0.1}).to(float16), low = tensor({0.1}).to(bfloat16);
+  const std::pair<const char*, Tensor> rows[] = {
+      {"==", eq(half, 0.1)},
+      {"not <", logical_not(lt(half, 0.1))},
+      {"bf16 ==", eq(low, 0.1)},
+      {"bf16 not >", logical_not(gt(low, 0.1))},
+      {"<=", le(full_like(low, 1), 0.999)},
+      {"257", eq(full_like(low, 256), 257)},
+  };
+  for (const auto& [what, result] : rows) EXPECT_TRUE(result.item<bool>()) << what;
+  EXPECT_NEAR(remainder(tensor({3.0}).to(float16), 0.1).item<float>(), 0.00073, 1e-5);
+}
+
+}  // namespace
+}  // namespace tern
