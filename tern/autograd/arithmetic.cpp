@@ -57,6 +57,12 @@ Tensor compact_copy(const Tensor& x) {
 
 Tensor compact(const Tensor& x) { return x.is_contiguous() ? x : compact_copy(x); }
 
+Tensor copy_gradient(const Tensor& x) {
+  Tensor y = compact_copy(x);
+  if (tracks_grad(x)) record("clone", y, {x}, [](GradContext&, const Tensor& g) { return g; });
+  return y;
+}
+
 Tensor add_gradients(const Tensor& a, const Tensor& b) {
   Tensor y = empty_contiguous(a.shape(), a.numel(), a.dtype(), a.device());
   add_into(y, a, b);

@@ -14,6 +14,8 @@ void fill_elements(const Tensor& out, double value);
 void copy_elements(const Tensor& out, const Tensor& x);
 /// A new contiguous tensor with x's values; no history.
 Tensor compact_copy(const Tensor& x);
+/// A new contiguous tensor with x's values; recorded when x is tracked.
+Tensor copy_gradient(const Tensor& x);
 /// x itself when contiguous, else compact_copy(x); no history.
 Tensor compact(const Tensor& x);
 /// a + b for gradients of one shape; recorded when they are tracked.

@@ -79,10 +79,10 @@ void check_gradient(const char* op, const Tensor& grad, const Tensor& like) {
              grad.device().str(), like.device().str());
 }
 
-Tensor run_hooks(const std::vector<std::pair<int64_t, GradHook>>& hooks, Tensor grad) {
-  auto copy = hooks;  // a hook may remove itself
-  for (auto& [number, hook] : copy) {
-    Tensor replaced = hook(grad);
+Tensor run_hooks(const GradHooks& hooks, Tensor grad) {
+  const GradHooks copy = hooks;  // a hook may remove itself
+  for (const auto& hook : copy) {
+    Tensor replaced = hook->removed ? Tensor() : hook->call(grad);
     if (!replaced.defined()) continue;
     check_gradient("hook", replaced, grad);
     grad = std::move(replaced);
@@ -91,16 +91,16 @@ Tensor run_hooks(const std::vector<std::pair<int64_t, GradHook>>& hooks, Tensor 
 }
 
 /// Puts a gradient into a leaf, or adds it to the one that is there.
-void accumulate(TensorImpl* leaf, Tensor grad, bool create_graph) {
+void accumulate(GradMeta& meta, Tensor grad, bool create_graph) {
   static std::mutex mutex;  // two threads may run backward on graphs that share leaves
   std::lock_guard lock(mutex);
-  auto& meta = static_cast<GradMeta&>(*leaf->autograd);
   if (!meta.grad.defined()) {
     bool own = grad.impl_ptr()->use_count() == 1 && grad.storage()->use_count() == 1 && grad.is_contiguous();
-    meta.grad = create_graph || own ? std::move(grad) : compact_copy(grad);
+    meta.grad = own ? std::move(grad) : copy_gradient(grad);
   } else if (create_graph) {
     meta.grad = add_gradients(meta.grad, grad);
   } else {
+    check_in_place("accumulating into grad()", meta.grad);
     accumulate_into(meta.grad, grad);
   }
 }
@@ -240,14 +240,19 @@ class Run {
       if (task.node == nullptr) {
         auto& meta = static_cast<GradMeta&>(*task.leaf->autograd);
         check_gradient("backward", task.grad, task.leaf->shape);
-        if (!meta.leaf_hooks.empty()) task.grad = run_hooks(meta.leaf_hooks, std::move(task.grad));
-        if (!capturing_) accumulate(task.leaf, std::move(task.grad), create_graph_);
+        if (!meta.hooks.empty()) task.grad = run_hooks(meta.hooks, std::move(task.grad));
+        if (capturing_ || !meta.requires_grad) return;  // frozen since the forward
+        TERN_CHECK(!meta.grad_fn, AutogradError,
+                   "backward: leaf variable has been moved into the graph interior: a tensor of shape {} was "
+                   "changed in place between forward and backward: change a clone() of it",
+                   to_string(task.leaf->shape));
+        accumulate(meta, std::move(task.grad), create_graph_);
         return;
       }
       if (!task.node->hooks.empty()) task.grad = run_hooks(task.node->hooks, std::move(task.grad));
-      if (task.node->retains && !capturing_) {
-        Tensor& kept = task.node->retains->grad;
-        kept = kept.defined() ? add_gradients(kept, task.grad) : task.grad;
+      if (GradKeeper* keeper = task.node->keeper.get(); keeper && keeper->meta) {
+        Tensor& kept = keeper->meta->grad;
+        kept = kept.defined() ? add_gradients(kept, task.grad) : copy_gradient(task.grad);
       }
     }
     if (task.node == nullptr) return;

@@ -20,8 +20,8 @@ struct GradOptions {
       false;  ///< an input that the outputs do not depend on gets an undefined gradient, not an error
 };
 
-/// The gradients of `outputs` with respect to `inputs` (leaves or not), as torch.autograd.grad; no `grad()`
-/// is touched.
+/// The gradients of `outputs` with respect to `inputs` (leaves or not), as torch.autograd.grad; no leaf's
+/// `grad()` is touched.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const std::vector<Tensor>& gradients = {}, GradOptions options = {});
 

@@ -75,7 +75,16 @@ Tensor Saved::unpack(const Node& node) const {
 }
 
 GradMeta::~GradMeta() {
-  if (grad_fn && grad_fn->retains == this) grad_fn->retains = nullptr;
+  if (keeper) keeper->meta = nullptr;
+}
+
+void GradMeta::replace_grad_fn(IntrusivePtr<Node> node) {
+  if (grad_fn) hooks.insert(hooks.end(), grad_fn->hooks.begin(), grad_fn->hooks.end());
+  if (keeper && node) {
+    if (grad_fn) grad_fn->keeper = nullptr;
+    node->keeper = keeper;
+  }
+  grad_fn = std::move(node);
 }
 
 GradMeta& meta_of(const Tensor& tensor) {

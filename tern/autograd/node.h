@@ -61,6 +61,20 @@ class GradContext {
 
 using GradHook = std::function<Tensor(const Tensor&)>;
 
+/// A hook under the number that remove_hook() takes.
+struct RegisteredHook {
+  int64_t number;
+  GradHook call;
+  bool removed = false;  ///< for lists that remove_hook() cannot reach
+};
+using GradHooks = std::vector<std::shared_ptr<RegisteredHook>>;
+
+/// How a node finds the tensor that keeps the gradient of its result: either may go before the other.
+struct GradKeeper : RefCounted {
+  explicit GradKeeper(GradMeta* keeping) : meta(keeping) {}
+  GradMeta* meta;  ///< null when the tensor is gone
+};
+
 /// One recorded call of an operator with one differentiable result.
 class Node : public RefCounted {
  public:
@@ -83,10 +97,10 @@ class Node : public RefCounted {
   Stream stream;
   /// The module that was called, kept while somebody observes launches; null otherwise.
   std::unique_ptr<const std::string> module_path;
-  /// Hooks on the gradient of the result, by number.
-  std::vector<std::pair<int64_t, GradHook>> hooks;
-  /// A non-leaf result that keeps its gradient; set and cleared by that tensor's GradMeta.
-  GradMeta* retains = nullptr;
+  /// Hooks on the gradient of the result.
+  GradHooks hooks;
+  /// Of a result that keeps its gradient.
+  IntrusivePtr<GradKeeper> keeper;
 
  private:
   const char* name_;
@@ -100,15 +114,19 @@ void destroy(Node* node);
 /// What autograd keeps for a tensor.
 struct GradMeta final : AutogradMeta {
   ~GradMeta() override;
+  /// After a change in place: the gradient that is kept is the new node's from now on, hooks stay with the
+  /// old one. Null after detach_(), where the old node goes on with both.
+  void replace_grad_fn(IntrusivePtr<Node> node);
 
-  IntrusivePtr<Node> grad_fn;  ///< null for leaves
-  Tensor grad;
-  std::vector<std::pair<int64_t, GradHook>> leaf_hooks;
-  int64_t next_hook = 0;
-  bool retains_grad = false;
   /// Of a view of a tensor that requires a gradient, taken while nothing was recorded: changing it in place
   /// where gradients are recorded would go unnoticed.
   bool untracked_view = false;
+  IntrusivePtr<Node> grad_fn;  ///< null for leaves
+  Tensor grad;
+  /// Of a leaf: its hooks. Else those on nodes that it had before.
+  GradHooks hooks;
+  int64_t next_hook = 0;
+  IntrusivePtr<GradKeeper> keeper;  ///< of a computed tensor that keeps its gradient
   /// Of a view: the tensor whose storage it shows, and that tensor's number of in-place changes that
   /// `grad_fn` knows of.
   Tensor base;

@@ -79,15 +79,13 @@ void mark_untracked_view(const Tensor& view, const Tensor& base) {
 void attach_in_place(const Tensor& changed, IntrusivePtr<Node> node) {
   node->stream = current_stream(changed.device());
   GradMeta& meta = meta_of(changed);
-  if (meta.grad_fn && meta.grad_fn->retains == &meta) meta.grad_fn->retains = nullptr;
   if (meta.base.defined()) {
     rewrite_base_history(changed, meta, std::move(node));
     return;
   }
   meta.requires_grad = true;
-  meta.grad_fn = std::move(node);
+  meta.replace_grad_fn(std::move(node));
   ++meta.rewrites;
-  if (meta.retains_grad) meta.grad_fn->retains = &meta;
 }
 
 }  // namespace detail

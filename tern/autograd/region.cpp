@@ -64,8 +64,8 @@ void refresh_view_history(const Tensor& view, GradMeta& meta) {
   Region region = region_of("as_strided", view, meta.base);
   meta.base_rewrites = base->rewrites;
   meta.requires_grad = base->requires_grad;
-  meta.grad_fn = detail::make_node("as_strided", &meta.base, 1,
-                                   [region](GradContext&, const Tensor& g) { return embed(g, region); });
+  meta.replace_grad_fn(detail::make_node(
+      "as_strided", &meta.base, 1, [region](GradContext&, const Tensor& g) { return embed(g, region); }));
 }
 
 void rewrite_base_history(const Tensor& view, GradMeta& meta, IntrusivePtr<Node> node) {
@@ -80,7 +80,7 @@ void rewrite_base_history(const Tensor& view, GradMeta& meta, IntrusivePtr<Node>
   replaced->set_inputs(std::move(edges));
   GradMeta& base = meta_of(meta.base);
   base.requires_grad = true;
-  base.grad_fn = std::move(replaced);
+  base.replace_grad_fn(std::move(replaced));
   ++base.rewrites;
   refresh_view_history(view, meta);
 }

@@ -6,10 +6,11 @@
 namespace tern {
 namespace {
 
-std::vector<std::pair<int64_t, GradHook>>& hooks_of(const Tensor& tensor) {
-  GradMeta& meta = meta_of(tensor);
-  IntrusivePtr<Node> node = grad_fn_of(tensor);
-  return node ? node->hooks : meta.leaf_hooks;
+void remove_from(GradHooks& hooks, int64_t number) {
+  std::erase_if(hooks, [number](const auto& hook) {
+    hook->removed |= hook->number == number;
+    return hook->removed;
+  });
 }
 
 }  // namespace
@@ -64,8 +65,8 @@ void Tensor::retain_grad() const {
   IntrusivePtr<Node> node = grad_fn_of(*this);
   if (!node) return;
   GradMeta& meta = meta_of(*this);
-  meta.retains_grad = true;
-  node->retains = &meta;
+  if (!meta.keeper) meta.keeper = IntrusivePtr<GradKeeper>(new GradKeeper(&meta));
+  node->keeper = meta.keeper;
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
@@ -78,13 +79,16 @@ int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
              "requires_grad_() "
              "on it or on what it is computed from");
   TERN_CHECK(static_cast<bool>(hook), ValueError, "register_hook: the hook is an empty function");
-  int64_t number = meta_of(*this).next_hook++;
-  hooks_of(*this).emplace_back(number, std::move(hook));
-  return number;
+  GradMeta& meta = meta_of(*this);
+  const IntrusivePtr<Node> node = grad_fn_of(*this);
+  (node ? node->hooks : meta.hooks)
+      .push_back(std::make_shared<RegisteredHook>(RegisteredHook{meta.next_hook, std::move(hook)}));
+  return meta.next_hook++;
 }
 
 void Tensor::remove_hook(int64_t number) const {
-  std::erase_if(hooks_of(*this), [number](const auto& hook) { return hook.first == number; });
+  if (const IntrusivePtr<Node> node = grad_fn_of(*this)) remove_from(node->hooks, number);
+  if (GradMeta* meta = find_meta(*this)) remove_from(meta->hooks, number);
 }
 
 std::string Tensor::grad_fn_name() const {
@@ -95,7 +99,8 @@ std::string Tensor::grad_fn_name() const {
 Tensor& Tensor::detach_() {
   if (GradMeta* meta = find_meta(*this)) {
     TERN_CHECK(!meta->base.defined(), AutogradError, "detach_: can't detach views in-place: use detach()");
-    impl().autograd.reset();
+    meta->replace_grad_fn(nullptr);
+    meta->requires_grad = false;
   }
   return *this;
 }

@@ -159,7 +159,7 @@ std::vector<Subset> random_split(DatasetHandle dataset, const std::vector<SplitL
     int64_t left = size;
     for (const int64_t count : counts) left -= count;
     TERN_CHECK(std::abs(sum - 1) < 1e-9 && left >= 0, ValueError,
-               "random_split: the fractions sum to {:.17g}, not to 1", sum);
+               "random_split: the fractions sum to {}, not to 1", sum);
     for (size_t i = 0; left > 0; i = (i + 1) % counts.size(), --left) ++counts[i];
   } else {
     TERN_CHECK(sum == static_cast<double>(size), ValueError,

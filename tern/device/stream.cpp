@@ -56,8 +56,10 @@ void detail::wait_for_streams(Device device) noexcept {
   try {
     Backend& backend = backend_of(device.type);
     for (uint16_t id = 0; id <= backend.num_pool_streams(); ++id)
-      if (const Stream stream{device, id}; !backend.query(stream))
+      if (const Stream stream{device, id}; !backend.query(stream)) {
         backend.record_event(stream)->wait_until_done();
+        backend.query(stream);  // which tells observers of what is done, more work behind it or not
+      }
   } catch (const Error&) {  // a device that is gone runs nothing
   }
 }

@@ -2,6 +2,7 @@
 #include "tern/nn/init.h"
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -15,25 +16,37 @@ namespace {
 
 constexpr double kSqrt2 = std::numbers::sqrt2;
 
-double normal_cdf(double x) { return (1 + std::erf(x / kSqrt2)) / 2; }
+double normal_cdf(double x) { return std::erfc(-x / kSqrt2) / 2; }
 
-/// The inverse of erf on (-1, 1): Giles, "Approximating the erfinv function", 2012, then two Newton steps.
-double inverse_erf(double x) {
-  double w = -std::log((1 - x) * (1 + x)), y;
+/// The inverse of erfc on [0, 1], to the far tail: Giles, "Approximating the erfinv function", 2012, then
+/// Newton steps on the logarithm.
+double inverse_erfc(double p) {
+  if (p < 1e-300) return std::numeric_limits<double>::infinity();
+  double w = -std::log(p * (2 - p)), y;
   if (w < 5) {
     w -= 2.5;
     y = 1.50140941 +
         w * (0.246640727 +
              w * (-0.00417768164 + w * (-0.00125372503 + w * (0.000218580870 + w * (-4.39150654e-06)))));
-  } else {
+    y *= 1 - p;
+  } else if (w < 16) {
     w = std::sqrt(w) - 3;
     y = 2.83297682 +
         w * (1.00167406 +
              w * (0.00943887047 + w * (-0.0076224613 + w * (0.00573950773 + w * (-0.00367342844)))));
+    y *= 1 - p;
+  } else {
+    y = std::sqrt(w);
   }
-  y *= x;
-  for (int i = 0; i < 2; ++i) y -= (std::erf(y) - x) / (2 / std::sqrt(std::numbers::pi) * std::exp(-y * y));
+  for (double step = 1; std::fabs(step) > 1e-9; y += step) {
+    const double q = std::erfc(y);
+    step = std::log(q / p) * q * std::sqrt(std::numbers::pi) / 2 * std::exp(y * y);
+  }
   return y;
+}
+
+double inverse_normal_cdf(double p) {
+  return kSqrt2 * (p < 0.5 ? -inverse_erfc(2 * p) : inverse_erfc(2 - 2 * p));
 }
 
 double kaiming_std(const Tensor& tensor, const KaimingOptions& options) {
@@ -85,12 +98,14 @@ Tensor trunc_normal_(Tensor tensor, double mean, double std, double a, double b,
   TERN_CHECK(std > 0 && a < b, ValueError,
              "trunc_normal_: expected std > 0 and a < b, got std {}, a {}, b {}", std, a, b);
   NoGradGuard no_grad;
-  const double low = normal_cdf((a - mean) / std), high = normal_cdf((b - mean) / std);
+  // The upper tail is the lower one mirrored, where probabilities have more digits.
+  const double side = a > mean ? -1 : 1;
+  const double at_a = normal_cdf(side * (a - mean) / std), at_b = normal_cdf(side * (b - mean) / std);
   Tensor wide = rand(tensor.shape(), {.dtype = float64, .device = kCPU}, generator);
   double* x = wide.data<double>();
   for (int64_t i = 0; i < wide.numel(); ++i) {
-    const double y = 2 * (low + (high - low) * x[i]) - 1;
-    x[i] = y <= -1 ? a : y >= 1 ? b : std::min(std::max(mean + std * kSqrt2 * inverse_erf(y), a), b);
+    const double z = side * inverse_normal_cdf(at_a + (at_b - at_a) * x[i]);
+    x[i] = std::min(std::max(mean + std * z, a), b);
   }
   return tensor.copy_(wide.to(tensor.device()));
 }

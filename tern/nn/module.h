@@ -123,8 +123,8 @@ struct LoadStateDictOptions {
   OnMismatch on_mismatch = OnMismatch::Error;
 };
 
-/// Base of modules. Copying a module copies the struct and shares its tensors; `nn::clone` copies the numbers
-/// too.
+/// Base of modules. Copying a module copies the struct and its list of hooks, and shares its tensors;
+/// `nn::clone` copies the numbers too.
 class Module {
  public:
   virtual ~Module() = default;
@@ -197,7 +197,8 @@ class Module {
   Module& apply(const std::function<void(Module&)>& f);
 
   /// Calls `hook(module, input)` before forward, `input` being the first tensor among the arguments; what it
-  /// returns, when defined, takes the input's place. Hooks go with copies of the module.
+  /// returns, when defined, takes the input's place. A copy of the module begins with the same
+  /// hooks; what is registered or removed later is for one of them.
   HookHandle register_forward_pre_hook(ForwardPreHook hook);
   /// Calls `hook(module, input, output)` after forward; what it returns, when defined, takes the output's
   /// place. Of a forward that returns several tensors, `output` is the first and can not be replaced.
@@ -208,9 +209,9 @@ class Module {
 
  protected:
   Module() = default;
-  Module(const Module&) = default;
+  Module(const Module& other);
   Module(Module&&) = default;
-  Module& operator=(const Module&) = default;
+  Module& operator=(const Module& other);
   Module& operator=(Module&&) = default;
 
  private:

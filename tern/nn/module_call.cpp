@@ -135,6 +135,15 @@ void HookHandle::remove() {
   }
 }
 
+Module::Module(const Module& other) { *this = other; }
+
+Module& Module::operator=(const Module& other) {
+  if (this == &other) return *this;
+  hooks_ = other.hooks_ ? std::make_shared<detail::ModuleHooks>(*other.hooks_) : nullptr;
+  training_ = other.training_;
+  return *this;
+}
+
 detail::ModuleHooks& Module::make_hooks() {
   if (!hooks_) hooks_ = std::make_shared<detail::ModuleHooks>();
   return *hooks_;

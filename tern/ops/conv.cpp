@@ -338,13 +338,17 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
              "{}: Given input size per channel: ({} x {}). Calculated output "
              "size per channel: ({} x {}). Output size is too small",
              op, s.out_h, s.out_w, s.in_h, s.in_w);
-  TERN_CHECK(
-      Conv2dShape::output_size(s.in_h, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h) == s.out_h &&
-          Conv2dShape::output_size(s.in_w, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w) == s.out_w,
-      NotImplementedError,
-      "{}: output_padding ({}, {}) of at least the stride ({}, {}) is "
-      "not supported",
-      op, o.output_padding.h, o.output_padding.w, o.stride.h, o.stride.w);
+  const int64_t more_h = o.output_padding.h / o.stride.h, more_w = o.output_padding.w / o.stride.w;
+  if (more_h != 0 || more_w != 0) {  // a whole stride of output padding is what one more row of zeros gives
+    const auto with_zeros = [](const Tensor& part, int64_t dim, int64_t more) {
+      Shape shape = part.shape();
+      shape[static_cast<size_t>(dim)] = more;
+      return cat({part, filled(shape, part.dtype(), part.device(), 0)}, dim);
+    };
+    ConvTranspose2dOptions rest = o;
+    rest.output_padding = {o.output_padding.h % o.stride.h, o.output_padding.w % o.stride.w};
+    return conv_transpose2d(with_zeros(with_zeros(x, 2, more_h), 3, more_w), weight, bias, rest);
+  }
   Tensor y = input_gradient(s, x, weight);
   return bias.defined() ? add(y, reshape(bias, {-1, 1, 1})) : y;
 }

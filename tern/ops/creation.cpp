@@ -67,6 +67,14 @@ bool fits(const Scalar& value, DType dtype) {
   return value.is_floating_point() ? fits(value.to_double(), dtype) : fits(value.to_int(), dtype);
 }
 
+Param written_number(const char* op, const Scalar& value, DType dtype) {
+  const bool wraps = dtype == DType::UInt8 && value.to_double() < 0 && fits(-value.to_double(), dtype);
+  TERN_CHECK(fits(value, dtype) || wraps, ValueError,
+             "{}: value {} cannot be converted to type {} without overflow: choose a wider dtype", op,
+             text_of(value), name(dtype));
+  return param_of(value);
+}
+
 std::string text_of(const Scalar& value) {
   return value.is_floating_point()     ? fmt::format("{}", value.to_double())
          : value.kind() == DType::Bool ? (value.to_bool() ? "true" : "false")
@@ -82,11 +90,9 @@ Tensor constant(const char* op, IntArrayRef shape, const Scalar& value, DType dt
   TERN_CHECK(is_computable(dtype), DTypeError,
              "{}: no operator computes on dtype {}, so that no tensor of it is made: choose another dtype",
              op, name(dtype));
-  TERN_CHECK(detail::fits(value, dtype), ValueError,
-             "{}: value {} cannot be converted to type {} without overflow: choose a wider dtype", op,
-             detail::text_of(value), name(dtype));
+  const Param number = detail::written_number(op, value, dtype);
   Tensor x = detail::make(op, shape, dtype, options.device);
-  FillArgs args{.dtype = dtype, .value = param_of(value), .out = x.data_ptr(), .geometry = {}};
+  FillArgs args{.dtype = dtype, .value = number, .out = x.data_ptr(), .geometry = {}};
   set_flat(args.geometry, x.numel());
   if (x.numel() != 0) launch(current_stream(x.device()), kernels::fill, args);
   return detail::finish(std::move(x), options);

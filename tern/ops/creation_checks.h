@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tern/core/tensor.h"
+#include "tern/ops/elementwise.h"
 
 namespace tern::detail {
 
@@ -19,6 +20,9 @@ TensorOptions like(const Tensor& x, const TensorOptions& options);
 bool fits(double value, DType dtype);
 bool fits(int64_t value, DType dtype);
 bool fits(const Scalar& value, DType dtype);
+/// The number for a kernel that writes it into a tensor of `dtype`. Throws ValueError where it does not fit;
+/// negative ones may wrap around in an unsigned dtype, as in PyTorch.
+Param written_number(const char* op, const Scalar& value, DType dtype);
 
 /// A probability as the number of 32-bit words below it.
 uint64_t random_threshold(double p);

@@ -5,6 +5,7 @@
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
@@ -57,10 +58,11 @@ Tensor& Tensor::copy_(const Tensor& source) { return tern::copy_(*this, source);
 
 Tensor& Tensor::fill_(const Scalar& value) {
   check_in_place("fill_", *this);
+  const Param number = detail::written_number("fill_", value, dtype());
   if (numel() != 0) {
     FillArgs args;
     args.dtype = dtype();
-    args.value = param_of(value);
+    args.value = number;
     args.out = data_ptr();
     collapse<1>(args.geometry, shape(), {strides().data()});
     launch(current_stream(device()), kernels::fill, args);
@@ -190,8 +192,9 @@ Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) {
              "masked_fill_: a mask of shape {} does not broadcast to the tensor's shape {}",
              to_string(mask.shape()), to_string(shape()));
   copy_elements(*this, cast(filled_values, dtype()));
-  record_in_place("masked_fill_", *this, {*this},
-                  [mask](GradContext&, const Tensor& g) { return masked_fill(g, mask, 0); });
+  record_in_place("masked_fill_", *this, {*this}, [mask_ = save(mask)](GradContext& c, const Tensor& g) {
+    return masked_fill(g, c[mask_], 0);
+  });
   return *this;
 }
 

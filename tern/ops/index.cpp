@@ -6,6 +6,7 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index_plan.h"
 #include "tern/ops/pointwise.h"
@@ -220,7 +221,8 @@ Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& 
   return put("scatter", x, access, IndexPutMode::Set, scatter_source("scatter", x, index, src), {});
 }
 Tensor scatter(const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) {
-  return put("scatter", x, gather_access("scatter", x, dim, index), IndexPutMode::Set, {}, param_of(value));
+  return put("scatter", x, gather_access("scatter", x, dim, index), IndexPutMode::Set, {},
+             detail::written_number("scatter", value, x.dtype()));
 }
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   if (autocasts_on_gpu(x)) [[unlikely]]
@@ -235,7 +237,7 @@ Tensor& scatter_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& s
 }
 Tensor& scatter_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   return put_in_place("scatter_", self, gather_access("scatter_", self, dim, index), IndexPutMode::Set, {},
-                      param_of(value));
+                      detail::written_number("scatter_", value, self.dtype()));
 }
 Tensor& scatter_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   const Access access = gather_access("scatter_add_", self, dim, index);
@@ -286,7 +288,7 @@ Tensor index_copy(const Tensor& x, int64_t dim, const Tensor& index, const Tenso
 }
 Tensor index_fill(const Tensor& x, int64_t dim, const Tensor& index, const Scalar& value) {
   return put("index_fill", x, select_access("index_fill", x, dim, index, /*wrap=*/true), IndexPutMode::Set,
-             {}, param_of(value));
+             {}, detail::written_number("index_fill", value, x.dtype()));
 }
 Tensor& index_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                    const Scalar& alpha) {
@@ -302,7 +304,8 @@ Tensor& index_copy_(Tensor& self, int64_t dim, const Tensor& index, const Tensor
 }
 Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
   const Access access = select_access("index_fill_", self, dim, index, /*wrap=*/true);
-  return put_in_place("index_fill_", self, access, IndexPutMode::Set, {}, param_of(value));
+  return put_in_place("index_fill_", self, access, IndexPutMode::Set, {},
+                      detail::written_number("index_fill_", value, self.dtype()));
 }
 
 Tensor index(const Tensor& x, const std::vector<Tensor>& indices) {

@@ -129,12 +129,9 @@ std::vector<Tensor> where(const Tensor& condition) {
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   check_condition("masked_fill", "mask", mask);
   check_same_device("masked_fill", {{"x", x}, {"mask", mask}});
-  // A negative number may wrap around in an unsigned dtype, as in PyTorch.
-  TERN_CHECK(detail::fits(value, x.dtype()) || detail::fits(-value.to_double(), x.dtype()), ValueError,
-             "masked_fill: value {} cannot be converted to type {} without overflow: choose a wider dtype",
-             detail::text_of(value), name(x.dtype()));
+  const Param number = detail::written_number("masked_fill", value, x.dtype());
   Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_fill");
-  Tensor y = select_elements(mask, {}, x, param_of(value), {}, x.dtype(), std::move(shape));
+  Tensor y = select_elements(mask, {}, x, number, {}, x.dtype(), std::move(shape));
   if (tracks_grad(x))
     record("masked_fill", y, {x},
            [mask_ = save(mask), shape_ = x.shape(), dtype = x.dtype()](GradContext& c, const Tensor& g) {

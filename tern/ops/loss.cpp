@@ -33,10 +33,10 @@ void set_tensors(CrossEntropyProblem& p, const Tensor& input, const Tensor& targ
 Tensor gradient_formula(const Frame& f, const Tensor& input, const Tensor& target, const Tensor& weight,
                         const Tensor& saved, const Tensor& g) {
   const CrossEntropyProblem& p = f.problem;
+  const Tensor counts = unsqueeze(ne(target, p.ignore_index), f.class_dim);
   Tensor q, divisor;
   {
     NoGradGuard no_grad;
-    const Tensor counts = unsqueeze(ne(target, p.ignore_index), f.class_dim);
     const Tensor at = where(counts, unsqueeze(target, f.class_dim), 0);
     q = scatter(filled(input.shape(), input.dtype(), input.device(), 0), f.class_dim, at, 1);
     if (p.label_smoothing != 0)
@@ -48,9 +48,10 @@ Tensor gradient_formula(const Frame& f, const Tensor& input, const Tensor& targe
     }
     q = where(counts, q, 0);
     divisor = to(reshape(narrow(saved, 0, saved.numel() - 1, 1), IntArrayRef()), input.dtype());
+    divisor = where(counts, divisor, 1);  // it is 0 when nothing counts
   }
   const Tensor scale = p.reduction == Reduction::None   ? unsqueeze(g, f.class_dim)
-                       : p.reduction == Reduction::Mean ? div(g, divisor)
+                       : p.reduction == Reduction::Mean ? div(where(counts, g, 0), divisor)
                                                         : g;
   const Tensor slope = p.log_probabilities
                            ? neg(q)

@@ -92,7 +92,7 @@ std::array<Tensor, 3> batch_norm_gradients(const GradContext& c, const BatchNorm
                                            const Tensor& weight, const Tensor& mean_used,
                                            const Tensor& invstd, const Tensor& g_given) {
   std::array<Tensor, 3> grads;
-  if (is_grad_enabled()) {
+  if (is_grad_enabled() || x.numel() == 0) {
     const NormFormula f = batch_formula(s, x, weight, mean_used, invstd);
     const Tensor g = to(reshape(g_given, {s.batch, s.channels, s.inner}), compute_dtype(x.dtype()));
     if (c.needs(0)) grads[0] = to(reshape(f.input(g), x.shape()), x.dtype());
@@ -311,7 +311,7 @@ Tensor batch_norm(const Tensor& x_given, const Tensor& running_mean, const Tenso
                to_string(p.tensor.shape()));
   TERN_CHECK(training || (running_mean.defined() && running_var.defined()), ValueError,
              "{}: running_mean and running_var must be defined in evaluation mode", op);
-  TERN_CHECK(!training || s.batch * s.inner > 1, ValueError,
+  TERN_CHECK(!training || s.batch * s.inner != 1, ValueError,
              "{}: Expected more than 1 value per channel when training, got "
              "input size {}",
              op, to_string(x.shape()));
@@ -321,26 +321,28 @@ Tensor batch_norm(const Tensor& x_given, const Tensor& running_mean, const Tenso
   Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
   const Tensor mean_used = empty_vector(s.channels, param_dtype, x.device());
   const Tensor invstd = empty_vector(s.channels, param_dtype, x.device());
-  BatchNormArgs args;
-  args.dtype = x.dtype();
-  args.training = training;
-  args.batch = s.batch;
-  args.channels = s.channels;
-  args.inner = s.inner;
-  args.eps = eps;
-  args.momentum = momentum;
-  args.input = x.data_ptr();
-  args.weight = data_or_null(weight);
-  args.bias = data_or_null(bias);
-  args.running_mean = kept_mean.data();
-  args.running_var = kept_var.data();
-  args.mean = mean_used.data_ptr();
-  args.invstd = invstd.data_ptr();
-  args.output = y.data_ptr();
-  launch(current_stream(x.device()), kernels::batch_norm, args);
-  if (training) {
-    kept_mean.write_back();
-    kept_var.write_back();
+  if (x.numel() != 0) {
+    BatchNormArgs args;
+    args.dtype = x.dtype();
+    args.training = training;
+    args.batch = s.batch;
+    args.channels = s.channels;
+    args.inner = s.inner;
+    args.eps = eps;
+    args.momentum = momentum;
+    args.input = x.data_ptr();
+    args.weight = data_or_null(weight);
+    args.bias = data_or_null(bias);
+    args.running_mean = kept_mean.data();
+    args.running_var = kept_var.data();
+    args.mean = mean_used.data_ptr();
+    args.invstd = invstd.data_ptr();
+    args.output = y.data_ptr();
+    launch(current_stream(x.device()), kernels::batch_norm, args);
+    if (training) {
+      kept_mean.write_back();
+      kept_var.write_back();
+    }
   }
   if (tracks_grad(x, weight, bias))
     record(op, y, {x, weight, bias},
@@ -390,9 +392,14 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
                "channels in input, but got {} of shape {} and input of shape {}",
                op, p.name, p.name, to_string(p.tensor.shape()), to_string(x.shape()));
   const int64_t inner = checked_numel(IntArrayRef(x.shape().data() + 2, x.shape().size() - 2));
-  return normalize_rows(
-      op, {x.size(0) * num_groups, channels / num_groups * inner, num_groups, inner, /*rms=*/false, eps}, x,
-      weight, bias);
+  const int64_t size = channels / num_groups * inner;
+  TERN_CHECK(
+      x.size(0) * size != 1, ValueError,
+      "{}: Expected more than 1 value per channel when training, got input size {} with num_groups={}: "
+      "use fewer groups, or a larger batch",
+      op, to_string(x.shape()), num_groups);
+  return normalize_rows(op, {x.size(0) * num_groups, size, num_groups, inner, /*rms=*/false, eps}, x, weight,
+                        bias);
 }
 
 }  // namespace tern

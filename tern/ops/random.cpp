@@ -251,15 +251,22 @@ Tensor& random_(Tensor& x, const MaybeGenerator& generator) {
 
 Tensor bernoulli(const Tensor& p, const MaybeGenerator& generator) {
   check_floating("bernoulli", p.dtype());
-  NoGradGuard no_grad;
-  if (p.numel() != 0) {
-    double low = item(min(p)).to_double(), high = item(max(p)).to_double();
-    TERN_CHECK(low >= 0 && high <= 1, ValueError,
-               "bernoulli: expects 0 <= p <= 1 in every place, but found values from {} to {}", low, high);
+  Tensor y;
+  {
+    NoGradGuard no_grad;
+    if (p.numel() != 0) {
+      double low = item(min(p)).to_double(), high = item(max(p)).to_double();
+      TERN_CHECK(low >= 0 && high <= 1, ValueError,
+                 "bernoulli: expects 0 <= p <= 1 in every place, but found values from {} to {}", low, high);
+    }
+    DType dtype = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
+    Tensor u = rand(p.shape(), {.dtype = dtype, .device = p.device(), .requires_grad = false}, generator);
+    y = cast(lt(u, p), p.dtype());
   }
-  DType dtype = p.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  Tensor u = rand(p.shape(), {.dtype = dtype, .device = p.device(), .requires_grad = false}, generator);
-  return cast(lt(u, p), p.dtype());
+  if (tracks_grad(p))
+    record("bernoulli", y, {p},
+           [](GradContext&, const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(), 0); });
+  return y;
 }
 
 Tensor get_rng_state(const MaybeGenerator& generator) {

@@ -75,10 +75,10 @@ std::pair<Tensor, Tensor> extreme_with_index(bool largest, const char* op, const
   auto [values, indices] = run_index(largest, x, mask, keepdim, /*with_values=*/true);
   if (tracks_grad(x))
     record(op, values, {x},
-           [shape = x.shape(), mask, index = indices, d = wrap_dim(dim, x.dim(), op)](GradContext&,
-                                                                                      const Tensor& g) {
+           [shape = x.shape(), mask, index_ = save(indices), d = wrap_dim(dim, x.dim(), op)](
+               GradContext& c, const Tensor& g) {
              Tensor zeros = filled(shape, g.dtype(), g.device(), 0);
-             return scatter_add(zeros, d, restore_dims(index, shape, mask), restore_dims(g, shape, mask));
+             return scatter_add(zeros, d, restore_dims(c[index_], shape, mask), restore_dims(g, shape, mask));
            });
   return {values, indices};
 }

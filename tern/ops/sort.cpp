@@ -48,9 +48,10 @@ std::pair<Tensor, Tensor> run_sort(const Tensor& x, int64_t dim, const Part& par
 void record_choice(const char* op, const Tensor& values, const Tensor& indices, const Tensor& x,
                    int64_t dim) {
   if (tracks_grad(x))
-    record(op, values, {x}, [shape = x.shape(), index = indices, dim](GradContext&, const Tensor& g) {
-      return scatter_add(filled(shape, g.dtype(), g.device(), 0), dim, index, g);
-    });
+    record(op, values, {x},
+           [shape = x.shape(), index_ = save(indices), dim](GradContext& c, const Tensor& g) {
+             return scatter_add(filled(shape, g.dtype(), g.device(), 0), dim, c[index_], g);
+           });
 }
 
 }  // namespace

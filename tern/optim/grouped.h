@@ -122,7 +122,6 @@ class GroupedOptimizer : public Optimizer {
       auto& [options, extra] = read->emplace_back(options_[g], StateMap());
       detail::OptionReader reader{saved.param_groups[g].options};
       options.visit(reader);
-      options.check(name());
       for (const StateEntry& entry : reader.map)
         if (std::find(reader.names.begin(), reader.names.end(), entry.name) == reader.names.end())
           extra.set(entry.name, entry.value);

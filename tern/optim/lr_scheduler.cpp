@@ -304,7 +304,9 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Function> lr_lambdas)
 }
 
 double LambdaLR::next_lr(size_t group) { return base(group) * lr_lambdas_.at(group)(last_epoch_); }
-void LambdaLR::save(StateMap&) const {}
+void LambdaLR::save(StateMap& map) const {
+  map.set("lr_lambdas", std::vector<std::monostate>(lr_lambdas_.size()));
+}
 std::function<void()> LambdaLR::load(const StateMap&) {
   return [] {};
 }

@@ -10,8 +10,10 @@ namespace tern::optim {
 namespace {
 
 const char* kind_name(const StateValue& value) {
-  constexpr const char* names[] = {"None",   "bool",          "int",         "float",        "str",
-                                   "Tensor", "list of float", "list of int", "list of dict", "dict"};
+  constexpr const char* names[] = {"None",         "bool",   "int",           "float",
+                                   "str",          "Tensor", "list of float", "list of int",
+                                   "list of dict", "dict",   "list of str",   "list of None"};
+  static_assert(std::size(names) == std::variant_size_v<StateValue>);
   return names[value.index()];
 }
 

@@ -46,10 +46,11 @@ class StateMap {
   std::vector<StateEntry> entries_;
 };
 
-/// None, bool, int, float, str, a tensor, a list of floats (a tuple where the name is "betas"), of ints, of
-/// dicts, or a dict.
+/// None, bool, int, float, str, a tensor, a list of floats (a tuple where the name is "betas"), of ints (a
+/// Counter where it is "milestones"), of dicts, a dict, or a list of strs or of Nones.
 using StateValue = std::variant<std::monostate, bool, int64_t, double, std::string, Tensor,
-                                std::vector<double>, std::vector<int64_t>, std::vector<StateMap>, StateMap>;
+                                std::vector<double>, std::vector<int64_t>, std::vector<StateMap>, StateMap,
+                                std::vector<std::string>, std::vector<std::monostate>>;
 
 struct StateEntry {
   std::string name;

@@ -9,6 +9,35 @@
 namespace tern::train {
 namespace {
 
+constexpr int64_t kMaxMilestones = 1 << 20;
+
+/// collections.Counter: how often each number is in the list.
+Value to_counter(const std::vector<int64_t>& numbers) {
+  ValueDict counts;
+  for (int64_t number : numbers) {
+    const Value* count = counts.find(number);
+    counts.set(number, count ? count->as_int() + 1 : 1);
+  }
+  ValueObject counter;
+  counter.callee = GlobalName{"collections", "Counter"};
+  counter.args = Value::tuple();
+  counter.entries.assign(counts.begin(), counts.end());
+  return counter;
+}
+
+/// Each key as often as its count says.
+std::vector<Value> from_counter(const auto& entries) {
+  std::vector<Value> items;
+  for (const auto& [key, count] : entries) {
+    const int64_t left = kMaxMilestones - static_cast<int64_t>(items.size());
+    TERN_CHECK(count.as_int() >= 0 && count.as_int() <= left, ValueError,
+               "a Counter must have counts of at least 0 and {} in all at most, got {} of {}", kMaxMilestones,
+               count.str(), key.str());
+    items.insert(items.end(), static_cast<size_t>(count.as_int()), key);
+  }
+  return items;
+}
+
 Value to_value(const std::string& name, const optim::StateValue& state) {
   return std::visit(
       [&](const auto& held) -> Value {
@@ -18,6 +47,10 @@ Value to_value(const std::string& name, const optim::StateValue& state) {
         } else if constexpr (std::is_same_v<T, std::vector<double>>) {
           std::vector<Value> items(held.begin(), held.end());
           return name == "betas" ? Value::tuple(std::move(items)) : Value::list(std::move(items));
+        } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
+          return name == "milestones" ? to_counter(held) : Value(held);
+        } else if constexpr (std::is_same_v<T, std::vector<std::monostate>>) {
+          return Value::list(std::vector<Value>(held.size()));
         } else if constexpr (std::is_same_v<T, std::vector<optim::StateMap>>) {
           std::vector<Value> items;
           for (const optim::StateMap& map : held) items.push_back(train::to_value(map));
@@ -31,17 +64,27 @@ Value to_value(const std::string& name, const optim::StateValue& state) {
       state);
 }
 
+/// Of a list with elements.
 bool all_of_kind(const std::vector<Value>& items, ValueKind kind) {
-  return std::all_of(items.begin(), items.end(), [&](const Value& item) { return item.kind() == kind; });
+  return !items.empty() &&
+         std::all_of(items.begin(), items.end(), [&](const Value& item) { return item.kind() == kind; });
 }
 
 optim::StateValue list_to_state(const std::string& name, const std::vector<Value>& items) {
-  if (!items.empty() && all_of_kind(items, ValueKind::Int)) {
+  if (all_of_kind(items, ValueKind::Int)) {
     std::vector<int64_t> integers;
     for (const Value& item : items) integers.push_back(item.as_int());
     return integers;
   }
-  if (!items.empty() && all_of_kind(items, ValueKind::Dict)) {
+  if (all_of_kind(items, ValueKind::Str)) {
+    std::vector<std::string> texts;
+    for (const Value& item : items) texts.push_back(item.as_str());
+    return texts;
+  }
+  // LambdaLR keeps None for a function, and the attributes of an object that is called like one.
+  if (all_of_kind(items, ValueKind::None) || name == "lr_lambdas")
+    return std::vector<std::monostate>(items.size());
+  if (all_of_kind(items, ValueKind::Dict)) {
     std::vector<optim::StateMap> maps;
     for (const Value& item : items) maps.push_back(to_state_map(item));
     return maps;
@@ -71,11 +114,14 @@ optim::StateValue to_state(const std::string& name, const Value& value) {
     case ValueKind::Tuple:
       return list_to_state(name, value.as_sequence());
     case ValueKind::Dict:
+      if (name == "milestones") return list_to_state(name, from_counter(value.as_dict()));
       return to_state_map(value);
     case ValueKind::Global:  // functions of Python, which some schedules keep among their numbers: their
                              // names
       return value.as_global().full();
     case ValueKind::Object:
+      if (value.as_object().class_name() == "collections.Counter")
+        return list_to_state(name, from_counter(value.as_object().entries));
       return value.str(200);
     default:
       TERN_THROW(TypeError, "'{}' is a {}, which the state of an optimizer or a schedule cannot hold", name,

@@ -6,13 +6,14 @@
 
 namespace tern::train {
 
-/// A dict; lists become lists, but 'betas' a tuple, as PyTorch has it.
+/// A dict; lists become lists, but 'betas' a tuple and the ints of 'milestones' a Counter, as PyTorch has it.
 Value to_value(const optim::StateMap& map);
 /// {'state': {index: {...}}, 'param_groups': [{..., 'params': [indices]}]}. Tensors are not copied.
 Value to_value(const optim::OptimizerState& state);
 
 /// The way back, also from what PyTorch saved; of functions in it (OneCycleLR's before torch 2) the text is
-/// kept. Throw TypeError, naming the place, for values that such a state cannot have.
+/// kept, of a Counter its elements. Throw TypeError, naming the place, for values that such a state cannot
+/// have.
 optim::StateMap to_state_map(const Value& value);
 optim::OptimizerState to_optimizer_state(const Value& value);
 

@@ -19,6 +19,7 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tern/ops/sort.h"
 
 namespace tern {
 

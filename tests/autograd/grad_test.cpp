@@ -38,6 +38,15 @@ TEST(Backward, GradientsAreNotShared) {
   EXPECT_EQ(values(given), (Floats{1, 1}));
 }
 
+/// The user's own gradient tensor is changed in place, which an expanded one cannot be.
+TEST(Backward, RefusesToAddToAGradientThatSharesMemory) {
+  const Tensor x = leaf({1, 2, 3});
+  x.set_grad(zeros({1}).expand({3}));
+  EXPECT_THROW((x * 2).sum().backward(), ShapeError);
+  (x * 2).sum().backward({}, /*retain_graph=*/false, /*create_graph=*/true);
+  EXPECT_EQ(grad_of(x), (Floats{2, 2, 2})) << "a recorded sum is a new tensor";
+}
+
 TEST(Backward, WithAGradient) {
   const Tensor x = leaf({1, 2});
   (x * x).backward(tensor({1.0, 10.0}));
@@ -200,6 +209,38 @@ TEST(Grad, ThroughAGivenGradient) {
   const Tensor x = leaf({1, 2}), v = leaf({1, 1});
   const Tensor g = grad({x * x}, {x}, {v}, {.create_graph = true})[0];  // 2 x v
   EXPECT_EQ(values(grad({g.sum()}, {v})[0]), (Floats{2, 4}));
+}
+
+TEST(Grad, KeepsTheGradientsOfRetainedTensors) {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  const Tensor y = x * 3, z = w * 2;
+  y.retain_grad();
+  z.retain_grad();
+  const std::vector<Tensor> g = grad({(y * z).sum()}, {x});
+  EXPECT_EQ(values(g[0]), (Floats{18, 24}));
+  EXPECT_EQ(grad_of(y), (Floats{6, 8}));
+  EXPECT_EQ(grad_of(z), Floats()) << "it does not lead to x";
+  EXPECT_EQ(grad_of(x), Floats());
+}
+
+TEST(CreateGraph, GradientsAreNotShared) {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), given = ones({2});
+  (a + b).sum().backward({}, /*retain_graph=*/false, /*create_graph=*/true);
+  EXPECT_TRUE(a.grad().is_contiguous());
+  (a * tensor({1.0f, 2.0f})).sum().backward();
+  EXPECT_EQ(grad_of(a), (Floats{2, 3}));
+  EXPECT_EQ(grad_of(b), (Floats{1, 1}));
+  const Tensor c = leaf({5, 6});
+  (c * 1).backward(given, /*retain_graph=*/false, /*create_graph=*/true);
+  (c * 2).sum().backward();
+  EXPECT_EQ(grad_of(c), (Floats{3, 3}));
+  EXPECT_EQ(values(given), (Floats{1, 1}));
+}
+
+TEST(CreateGraph, ACopiedGradientIsRecorded) {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4}), g = leaf({5, 6});
+  (a + b).backward(g, /*retain_graph=*/false, /*create_graph=*/true);
+  EXPECT_EQ(values(grad({(a.grad() * b.grad()).sum()}, {g})[0]), (Floats{10, 12}));
 }
 
 TEST(CreateGraph, LeavesARecordedGradient) {

@@ -84,6 +84,31 @@ TEST(Hooks, MayRemoveThemselves) {
   EXPECT_EQ(grad_of(x), (Floats{3}));
 }
 
+/// Hooks stay with the value that they were registered on; their numbers go on with the tensor.
+TEST(Hooks, AreRemovedAfterAChangeInPlaceToo) {
+  const Tensor x = leaf({1, 2});
+  const auto times_10 = [](const Tensor& g) { return g * 10; };
+  Tensor y = x * 2, kept = x * 3;
+  const int64_t hook = y.register_hook(times_10);
+  kept.register_hook(times_10);
+  y.mul_(2);
+  kept.mul_(2);
+  y.remove_hook(hook);
+  y.sum().backward();
+  EXPECT_EQ(grad_of(x), (Floats{4, 4}));
+  x.set_grad({});
+  kept.sum().backward();
+  EXPECT_EQ(grad_of(x), (Floats{60, 60}));
+
+  const Tensor view = kept.slice(0, 0, 1), before = view.sum();
+  const int64_t of_view = view.register_hook(times_10);
+  kept.mul_(2);
+  view.remove_hook(of_view);
+  x.set_grad({});
+  before.backward();
+  EXPECT_EQ(grad_of(x), (Floats{60, 0})) << "only the hook of `kept`";
+}
+
 TEST(Hooks, ExceptionsComeThrough) {
   const Tensor x = leaf({1});
   x.register_hook([](const Tensor&) -> Tensor { throw std::runtime_error("from the hook"); });
@@ -155,6 +180,21 @@ TEST(RetainGrad, OnALeafChangesNothing) {
   EXPECT_EQ(grad_of(x), (Floats{2}));
 }
 
+TEST(RetainGrad, KeepsACopy) {
+  const Tensor x = leaf({1, 2});
+  const Tensor a = x * 2, b = x * 3, given = ones({2});
+  a.retain_grad();
+  b.retain_grad();
+  (a + b).backward(given);
+  a.grad().mul_(10);
+  EXPECT_EQ(grad_of(b), (Floats{1, 1}));
+  EXPECT_EQ(values(given), (Floats{1, 1}));
+  const Tensor c = x * 2;
+  c.retain_grad();
+  c.expand({3, 2}).sum().backward();
+  EXPECT_TRUE(c.grad().is_contiguous());
+}
+
 /// As in PyTorch: the gradient of the tensor as it is after the change.
 TEST(RetainGrad, FollowsAChangeInPlace) {
   const Tensor x = leaf({1, 2});
@@ -164,6 +204,64 @@ TEST(RetainGrad, FollowsAChangeInPlace) {
   y.sum().backward();
   EXPECT_EQ(grad_of(y), (Floats{1, 1}));
   EXPECT_EQ(grad_of(x), (Floats{10, 10}));
+}
+
+TEST(RetainGrad, FollowsChangesOfViewsAndBases) {
+  const Tensor x = leaf({1, 1});
+  const Tensor base = x * 2;
+  base.retain_grad();
+  base.slice(0, 0, 1).mul_(3);
+  (base * base).sum().backward();
+  EXPECT_EQ(grad_of(base), (Floats{12, 4}));
+  EXPECT_EQ(grad_of(x), (Floats{72, 8}));
+
+  const Tensor y = x * 2;
+  Tensor view = y.slice(0, 0, 1);
+  view.retain_grad();
+  view.mul_(3);
+  (view * view).sum().backward();
+  EXPECT_EQ(grad_of(view), (Floats{12}));
+
+  const Tensor z = x * 2;
+  const Tensor shown = z.slice(0, 0, 1);
+  shown.retain_grad();
+  const Tensor before = shown.sum();
+  Tensor(z).add_(1);
+  EXPECT_TRUE(shown.requires_grad());
+  before.backward();
+  EXPECT_EQ(grad_of(shown), Floats()) << "it shows another value now";
+}
+
+/// The graph outlives the tensors that keep gradients, whatever was changed in place.
+TEST(RetainGrad, OfTensorsThatAreGone) {
+  const Tensor x = leaf({1, 1});
+  Tensor z;
+  {
+    const Tensor y = x * 2;
+    y.retain_grad();
+    y.slice(0, 0, 1).mul_(3);
+    z = y.sum();
+  }
+  z.backward();
+  EXPECT_EQ(grad_of(x), (Floats{6, 2}));
+  {
+    Tensor y = x * 2;
+    const Tensor v = y.slice(0, 0, 1);
+    v.retain_grad();
+    z = v.sum();
+    y.add_(1);
+    EXPECT_TRUE(v.requires_grad());
+  }
+  z.backward();
+  EXPECT_EQ(grad_of(x), (Floats{8, 2}));
+  {
+    Tensor y = x * 2;
+    y.retain_grad();
+    z = y.sum();
+    y.detach_();
+  }
+  z.backward();
+  EXPECT_EQ(grad_of(x), (Floats{10, 4}));
 }
 
 }  // namespace

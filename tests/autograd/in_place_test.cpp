@@ -48,6 +48,33 @@ TEST(Versions, AnErrorNamesTheOperator) {
   }
 }
 
+/// Masks and indices too, those among an operator's results as well.
+TEST(Versions, OfMasksAndIndices) {
+  using Both = std::pair<Tensor, Tensor>;  // a result with a gradient, and what its gradient needs
+  struct Row {
+    const char* name;
+    std::function<Both(Tensor)> use;
+  };
+  const Row rows[] = {
+      {"masked_fill_",
+       [](Tensor y) {
+         const Tensor mask = gt(y, 2);
+         return Both(y.masked_fill_(mask, 0), mask);
+       }},
+      {"max", [](Tensor y) { return y.max(1); }},
+      {"min", [](Tensor y) { return y.min(1); }},
+      {"sort", [](Tensor y) { return sort(y, 1); }},
+      {"topk", [](Tensor y) { return topk(y, 1); }},
+      {"median", [](Tensor y) { return median(y, 1); }},
+  };
+  for (const Row& row : rows) {
+    auto [values, needed] = row.use(leaf(kFour).view({2, 2}) * 1);
+    needed.zero_();
+    EXPECT_THAT(autograd_error([&] { values.sum().backward(); }),
+                HasSubstr(std::string(row.name) + ": one of the variables needed for gradient computation"));
+  }
+}
+
 TEST(Versions, WhatIsNotNeededMayChange) {
   const Tensor x = leaf({1, 2});
   Tensor y = x * 2;

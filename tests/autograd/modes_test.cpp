@@ -95,6 +95,45 @@ TEST(Detach, StopsGradients) {
   EXPECT_EQ(grad_of(x), (Floats{3}));
 }
 
+/// What was recorded before goes on without the leaf; its gradient and its hooks stay.
+TEST(Detach, InPlaceOfALeafKeepsItsGradient) {
+  const Tensor w = leaf({5, 6});
+  Tensor x = leaf({3, 4});
+  int calls = 0;
+  const int64_t hook = x.register_hook([&](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
+  (x * 2).sum().backward();
+  const Tensor recorded = (x * w).sum();
+  x.detach_();
+  EXPECT_FALSE(x.requires_grad());
+  recorded.backward();
+  EXPECT_EQ(grad_of(w), (Floats{3, 4}));
+  EXPECT_EQ(grad_of(x), (Floats{2, 2}));
+  EXPECT_EQ(calls, 2);
+  x.remove_hook(hook);
+  x.requires_grad_();
+  (x * 3).sum().backward();
+  EXPECT_EQ(grad_of(x), (Floats{5, 5}));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Detach, InPlaceOfARetainedTensor) {
+  const Tensor x = leaf({1, 2});
+  Tensor y = x * 2;
+  y.retain_grad();
+  const int64_t hook = y.register_hook([](const Tensor& g) { return g * 10; });
+  const Tensor z = (y * y).sum();
+  z.backward({}, /*retain_graph=*/true);
+  y.detach_();
+  EXPECT_EQ(grad_of(y), (Floats{40, 80}));
+  y.remove_hook(hook);
+  z.backward();
+  EXPECT_EQ(grad_of(y), (Floats{44, 88})) << "what was computed before goes on keeping its gradient";
+  EXPECT_EQ(grad_of(x), (Floats{88, 176}));
+}
+
 TEST(Detach, InPlaceMakesALeaf) {
   const Tensor x = leaf({3});
   Tensor y = x * 2;
@@ -122,7 +161,24 @@ TEST(RequiresGrad, Rules) {
   x.requires_grad_(false);
   EXPECT_FALSE((x * 2).requires_grad());
   y.sum().backward();
-  EXPECT_EQ(grad_of(x), (Floats{2, 2})) << "recorded while it required one";
+  EXPECT_EQ(grad_of(x), Floats()) << "it is asked when the gradient arrives";
+}
+
+TEST(RequiresGrad, FrozenBetweenForwardAndBackward) {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  const Tensor y = (x * w).sum();
+  x.requires_grad_(false);
+  y.backward();
+  EXPECT_EQ(grad_of(x), Floats());
+  EXPECT_EQ(grad_of(w), (Floats{1, 2}));
+}
+
+TEST(RequiresGrad, ALeafThatBecameAResultHasNoPlaceForIts) {
+  Tensor x = leaf({1, 2});
+  const Tensor w = leaf({3, 4}), y = (x + w).sum();
+  x.requires_grad_(false);
+  x.add_(w);
+  EXPECT_THAT(autograd_error([&] { y.backward(); }), ::testing::HasSubstr("moved into the graph interior"));
 }
 
 TEST(RequiresGrad, DoesNotPassThroughWhatHasNoGradient) {

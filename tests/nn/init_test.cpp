@@ -97,6 +97,14 @@ TEST(Init, TruncatedNormal) {
   m = moments(init::trunc_normal_(empty({300, 100}), 1, 0.5, 1.5, 4));
   EXPECT_GE(m.low, 1.5);
   EXPECT_NEAR(m.mean, 1 + 0.5 * 1.52514, 0.01);  // beyond one standard deviation
+  // The mean is 8 standard deviations away, and 30.
+  m = moments(init::trunc_normal_(empty({300, 100}), 0, 1, -20, -8));
+  EXPECT_LE(m.high, -8);
+  EXPECT_NEAR(m.mean, -8.121368, 0.003);
+  EXPECT_NEAR(m.std, 0.119687, 0.003);
+  m = moments(init::trunc_normal_(empty({300, 100}), 0, 1, 30, 50));
+  EXPECT_GE(m.low, 30);
+  EXPECT_NEAR(m.mean, 30.033260, 0.001);
   EXPECT_THROW(init::trunc_normal_(empty({2}), 0, 0), ValueError);
 }
 

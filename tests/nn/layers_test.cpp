@@ -152,6 +152,13 @@ TEST(Layers, DropoutFollowsTheMode) {
   EXPECT_EQ(drop(x).sum().item<double>(), 1000);
 }
 
+TEST(Layers, BatchNormCountsAnEmptyBatch) {
+  BatchNorm2d bn(2);
+  EXPECT_EQ(bn(zeros({0, 2, 4, 4})).shape(), (Shape{0, 2, 4, 4}));
+  EXPECT_EQ(bn.num_batches_tracked.item<int64_t>(), 1);
+  EXPECT_EQ(bn.running_var.to_vector<float>(), (std::vector<float>{1, 1}));
+}
+
 TEST(Layers, BatchNormKeepsRunningStatistics) {
   manual_seed(0);
   BatchNorm2d bn(2);

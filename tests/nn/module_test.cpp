@@ -182,6 +182,28 @@ TEST(Module, HooksSeeAndReplace) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST(Module, CopiesHaveHooksOfTheirOwn) {
+  Block block;
+  std::string log;
+  const auto writes = [&log](char letter) {
+    return [&log, letter](const Module&, const Tensor&, const Tensor&) {
+      log += letter;
+      return Tensor();
+    };
+  };
+  HookHandle first = block.first.register_forward_hook(writes('a'));
+  Block copy(block), cloned = clone(block);
+  copy.first.register_forward_hook(writes('b'));
+  cloned.first.register_forward_hook(writes('c'));
+  first.remove();
+  const Tensor x = ones({1, 2});
+  for (Block* each : {&block, &copy, &cloned}) {
+    (*each)(x);
+    log += '|';
+  }
+  EXPECT_EQ(log, "|ab|ac|");
+}
+
 struct Pair : Module {
   TERN_MODULE()
   std::pair<Tensor, Tensor> forward(int factor, const Tensor& a, const Tensor& b) { return {a * factor, b}; }

@@ -174,6 +174,24 @@ TEST(ConvTranspose2d, IsTheGradient) {
   EXPECT_TRUE(allclose(conv_transpose2d(g, w, b, o), add(y, reshape(b, {3, 1, 1}))));
 }
 
+/// Values are PyTorch's.
+TEST(ConvTranspose2d, OutputPaddingOfAStrideAndMore) {
+  const ConvTranspose2dOptions o{
+      .stride = {1, 2}, .padding = {1, 1}, .output_padding = {2, 3}, .dilation = {3, 4}};
+  const Tensor x = reshape(tensor({1.0, 2.0, 3.0, 4.0}), {1, 1, 2, 2});
+  const Tensor w = reshape(tensor({1.0, 2.0, 3.0, 4.0}), {1, 1, 2, 2}), b = tensor({0.5});
+  const Tensor y = conv_transpose2d(x, w, b, o);
+  ASSERT_EQ(y.shape(), (Shape{1, 1, 5, 8}));
+  EXPECT_EQ(y.to_vector<double>(), (std::vector<double>{0.5, 4.5,  0.5, 6.5,  0.5, 8.5,  0.5, 0.5,  //
+                                                        0.5, 0.5,  0.5, 0.5,  0.5, 0.5,  0.5, 0.5,  //
+                                                        0.5, 6.5,  0.5, 4.5,  0.5, 8.5,  0.5, 0.5,  //
+                                                        0.5, 12.5, 0.5, 12.5, 0.5, 16.5, 0.5, 0.5,  //
+                                                        0.5, 0.5,  0.5, 0.5,  0.5, 0.5,  0.5, 0.5}));
+  auto f = [&](const In& in) { return conv_transpose2d(in[0], in[1], in[2], o); };
+  gradcheck(f, {leaf({2, 2, 2, 2}), leaf({2, 1, 2, 2}), leaf({1})});
+  gradgradcheck(f, {leaf({1, 2, 2, 2}), leaf({2, 1, 2, 2}), leaf({1})});
+}
+
 TEST(Conv, Gradients) {
   const Conv2dOptions odd{.stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}, .groups = 2};
   auto plain_conv = [](const In& in) { return conv2d(in[0], in[1], in[2]); };

@@ -186,7 +186,7 @@ TEST(Creation, Errors) {
   expect_error<ValueError>([] { full({1}, 1e10, as(float16)); },
                            "full: value 10000000000 cannot be converted to type float16 without overflow");
   expect_error<ValueError>([] { full({1}, kInfinity, as(int32)); }, "full: value inf");
-  expect_error<ValueError>([] { full({1}, -1, as(uint8)); }, "full: value -1");
+  expect_error<ValueError>([] { full({1}, -256, as(uint8)); }, "full: value -256");
   expect_error<ValueError>(
       [] { arange(5, 0); },
       "arange: upper bound and lower bound inconsistent with step sign: start 5, end 0, step 1");

@@ -106,8 +106,11 @@ TEST(CrossEntropy, SpecialValues) {
   Tensor ignored = zeros({2, 3}, {.requires_grad = true});
   const Tensor y = cross_entropy(ignored, full({2}, -100, {.dtype = int64}));
   EXPECT_TRUE(std::isnan(y.item<float>()));
-  y.backward();
+  y.backward({}, /*retain_graph=*/true);
   EXPECT_THAT(ignored.grad().to_vector<float>(), ElementsAre(0, 0, 0, 0, 0, 0));
+  const Tensor recorded = grad({y}, {ignored}, {}, {.create_graph = true})[0];
+  EXPECT_THAT(recorded.to_vector<float>(), ElementsAre(0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(grad({recorded.sum()}, {ignored})[0].to_vector<float>(), ElementsAre(0, 0, 0, 0, 0, 0));
 }
 
 TEST(CrossEntropy, Probabilities) {

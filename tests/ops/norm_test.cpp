@@ -55,6 +55,29 @@ TEST(BatchNorm, Evaluation) {
   EXPECT_EQ(m.version(), 0u);
 }
 
+TEST(BatchNorm, OfNothing) {
+  for (const Shape& shape : {Shape{0, 3, 4, 4}, Shape{2, 3, 0, 4}, Shape{0, 3}}) {
+    for (DType dtype : {float32, bfloat16}) {
+      for (bool training : {true, false}) {
+        for (bool create_graph : {false, true}) {
+          const Tensor x = zeros(shape, {.dtype = dtype, .requires_grad = true});
+          const Tensor weight = ones({3}, {.dtype = dtype, .requires_grad = true});
+          const Tensor bias = zeros({3}, {.dtype = dtype, .requires_grad = true});
+          const Tensor m = tensor({1.0, 2.0, 3.0}), v = tensor({4.0, 5.0, 6.0});
+          const Tensor y = batch_norm(x, m, v, weight, bias, training);
+          EXPECT_EQ(y.shape(), shape);
+          EXPECT_EQ(m.to_vector<float>(), (std::vector<float>{1, 2, 3}));
+          EXPECT_EQ(v.to_vector<float>(), (std::vector<float>{4, 5, 6}));
+          const auto g = grad({y.sum()}, {x, weight, bias}, {}, {.create_graph = create_graph});
+          EXPECT_EQ(g[0].shape(), shape);
+          EXPECT_EQ(g[1].to_vector<float>(), (std::vector<float>{0, 0, 0}));
+          EXPECT_EQ(g[2].to_vector<float>(), (std::vector<float>{0, 0, 0}));
+        }
+      }
+    }
+  }
+}
+
 TEST(BatchNorm, SixteenBitInputs) {
   const Tensor x = ragged({6, 3, 8}), weight = tensor({1.5, -2.0, 0.5});
   const Tensor wanted = batch_norm(x, {}, {}, weight, {}, /*training=*/true);
@@ -198,6 +221,13 @@ TEST(NormErrors, ShapesTypesAndOptions) {
   expect_error<ShapeError>([&] { layer_norm(x, IntArrayRef()); }, "at least 1-dimensional");
   expect_error<ShapeError>([&] { group_norm(ones({2, 3, 4}), 2); }, "divisible by num_groups");
   expect_error<ValueError>([&] { group_norm(ones({2, 3, 4}), 0); }, "greater than 0");
+  expect_error<ValueError>(
+      [&] {
+        group_norm(ones({1, 4, 1}), 4);
+      },
+      "Expected more than 1 value per channel when training, got input size [1, 4, 1]");
+  EXPECT_NO_THROW(group_norm(ones({2, 4}), 4)) << "two rows of one value, as in PyTorch";
+  EXPECT_NO_THROW(group_norm(ones({0, 4}), 4));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tests/ops/reduce_testing.h"
 #include "tests/support/expect_error.h"
@@ -57,6 +58,31 @@ TEST(Numbers, SixteenBitFloatsAreComparedWithWhatTheirDtypeHas) {
   };
   for (const auto& [what, result] : rows) EXPECT_TRUE(result.item<bool>()) << what;
   EXPECT_NEAR(remainder(tensor({3.0}).to(float16), 0.1).item<float>(), 0.00073, 1e-5);
+}
+
+TEST(Numbers, WhatDoesNotFitIsNotWritten) {
+  const auto refused = [](DType dtype, const Scalar& value) {
+    Tensor x = zeros({2}, {.dtype = dtype});
+    const Tensor index = tensor({0}), mask = tensor({true, false});
+    const std::function<void()> uses[] = {
+        [&] { x.fill_(value); },
+        [&] { full({2}, value, {.dtype = dtype}); },
+        [&] { scatter(x, 0, index, value); },
+        [&] { scatter_(x, 0, index, value); },
+        [&] { index_fill(x, 0, index, value); },
+        [&] { index_fill_(x, 0, index, value); },
+        [&] { masked_fill(x, mask, value); },
+    };
+    for (const auto& use : uses) expect_error<ValueError>(use, "without overflow");
+    EXPECT_TRUE(equal(x, zeros_like(x)));
+  };
+  refused(int8, 300);
+  refused(int8, 128);
+  refused(int64, kNan);
+  refused(int32, 1e10);
+  refused(float16, 1e6);
+  refused(float32, 1e300);
+  EXPECT_EQ(full({}, -1, {.dtype = uint8}).item<int>(), 255) << "wraps around, as in PyTorch";
 }
 
 }  // namespace

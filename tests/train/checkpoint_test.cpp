@@ -142,6 +142,9 @@ TEST(StateValue, ListsKeepTheirKind) {
   map.set("maps", std::vector<optim::StateMap>{inner, inner});
   map.set("map", inner);
   map.set("text", std::string("cos"));
+  map.set("milestones", std::vector<int64_t>{3, 6, 6});
+  map.set("param_names", std::vector<std::string>{"weight", "bias"});
+  map.set("lr_lambdas", std::vector<std::monostate>(2));
   const optim::StateMap back = to_state_map(to_value(map));
   ASSERT_EQ(back.size(), map.size());
   auto other = back.begin();
@@ -150,6 +153,45 @@ TEST(StateValue, ListsKeepTheirKind) {
     EXPECT_EQ(entry.value.index(), other->value.index()) << entry.name;
     ++other;
   }
+}
+
+TEST(StateValue, SchedulesHavePyTorchsKinds) {
+  optim::StateMap map;
+  map.set("milestones", std::vector<int64_t>{6, 3, 6});
+  map.set("lr_lambdas", std::vector<std::monostate>(2));
+  const Value value = to_value(map);
+  const ValueObject& counter = value["milestones"].as_object();
+  EXPECT_EQ(counter.class_name(), "collections.Counter");
+  ASSERT_EQ(counter.entries.size(), 2u);
+  EXPECT_EQ(counter.entries[0].key.as_int(), 6);
+  EXPECT_EQ(counter.entries[0].value.as_int(), 2);
+  EXPECT_EQ(value["lr_lambdas"].str(), "[None, None]");
+}
+
+TEST(StateValue, MilestonesOfAnyKind) {
+  const std::pair<const char*, Value> rows[] = {
+      {"a list, as Tern wrote it before", Value::list({3, 6, 6})},
+      {"a dict", Value{{3, 1}, {6, 2}}},
+      {"a Counter", to_value([] {
+         optim::StateMap map;
+         map.set("milestones", std::vector<int64_t>{3, 6, 6});
+         return map;
+       }())["milestones"]},
+      {"a Counter of floats", Value{{3.0, 1}, {6, 2}}},
+  };
+  for (const auto& [what, value] : rows)
+    EXPECT_EQ(to_state_map(Value{{"milestones", value}}).integers("milestones"),
+              (std::vector<int64_t>{3, 6, 6}))
+        << what;
+  EXPECT_THROW(to_state_map(Value{{"milestones", Value{{3, int64_t{1} << 40}}}}), ValueError);
+  EXPECT_THROW(to_state_map(Value{{"milestones", Value{{3, -1}}}}), ValueError);
+}
+
+/// LambdaLR's objects that are called like functions come with their attributes.
+TEST(StateValue, LambdasOfAnyKind) {
+  const Value lambdas = Value::list({nullptr, Value{{"warmup", Value::bytes("b")}}});
+  const optim::StateMap map = to_state_map(Value{{"lr_lambdas", lambdas}});
+  EXPECT_EQ(std::get<std::vector<std::monostate>>(map.find("lr_lambdas")->value).size(), 2u);
 }
 
 TEST(StateValue, StrangeValuesAreRefused) {

@@ -34,6 +34,9 @@ OPTIMIZERS = {
 MAKE_SCHEDULE = {
     "StepLR": lambda o: SCHEDULES.StepLR(o, 4, gamma=0.5),
     "CosineAnnealingLR": lambda o: SCHEDULES.CosineAnnealingLR(o, 20, eta_min=1e-4),
+    "LambdaLR": lambda o: SCHEDULES.LambdaLR(o, lambda epoch: 1 / (1 + 0.1 * epoch)),
+    "SequentialLR": lambda o: SCHEDULES.SequentialLR(
+        o, [SCHEDULES.LinearLR(o, 0.5, total_iters=3), SCHEDULES.MultiStepLR(o, [2, 5, 5, 9], gamma=0.5)], [4]),
     "OneCycleLR": lambda o: SCHEDULES.OneCycleLR(o, 0.1, total_steps=40),
 }
 

@@ -41,6 +41,17 @@ std::unique_ptr<optim::LRScheduler> make_schedule(const std::string& name, optim
   if (name == "OneCycleLR")
     return std::make_unique<optim::OneCycleLR>(optimizer,
                                                optim::OneCycleLROptions{.max_lr = 1, .total_steps = 50});
+  if (name == "LambdaLR")
+    return std::make_unique<optim::LambdaLR>(optimizer, optim::LambdaLR::Function([](int64_t epoch) {
+                                               return 1 / (1 + 0.1 * static_cast<double>(epoch));
+                                             }));
+  if (name == "SequentialLR")
+    return std::make_unique<optim::SequentialLR>(
+        optimizer,
+        std::vector<std::shared_ptr<optim::LRScheduler>>{
+            std::make_shared<optim::LinearLR>(optimizer),
+            std::make_shared<optim::MultiStepLR>(optimizer, optim::MultiStepLROptions{{9}})},
+        optim::SequentialLROptions{{1}});
   throw ValueError("unknown schedule " + name);
 }
 

@@ -101,12 +101,12 @@ class CudaBackend final : public Backend {
     const Task task{.name = "query", .stream = stream};
     const TaskScope scope(task);
     const cudaError_t error = cudaStreamQuery(found->handle());
+    found->tell_observers();
     if (error == cudaErrorNotReady) {
       cudaGetLastError();
       return false;
     }
     TERN_CUDA_CALL(error);
-    found->tell_observers();
     return true;
   }
   void synchronize(Stream stream) override {
