@@ -39,7 +39,36 @@ Tensor filled(const Shape& shape, DType dtype, Device device, double value) {
   return y;
 }
 
+namespace {
+
+/// x[i], without history.
+Tensor part_of(const Tensor& x, int64_t i) {
+  return Tensor::view_of(x.storage(), x.dtype(), Shape(x.shape().begin() + 1, x.shape().end()),
+                         Strides(x.strides().begin() + 1, x.strides().end()),
+                         x.storage_offset() + i * x.strides()[0]);
+}
+
+/// Dimensions that are left where neighbours that both tensors walk alike are merged.
+size_t merged_dims(const Tensor& a, const Tensor& b) {
+  size_t left = 0, before = 0;
+  for (size_t d = 0; d < a.shape().size(); ++d) {
+    const int64_t size = a.shape()[d];
+    if (size == 1) continue;
+    const bool merges = left > 0 && a.strides()[before] == a.strides()[d] * size &&
+                        b.strides()[before] == b.strides()[d] * size;
+    left += merges ? 0 : 1;
+    before = d;
+  }
+  return left;
+}
+
+}  // namespace
+
 void copy_elements(const Tensor& out, const Tensor& x) {
+  if (out.shape().size() > kMaxDims && merged_dims(out, x) > kMaxDims) [[unlikely]] {
+    for (int64_t i = 0; i < out.shape()[0]; ++i) copy_elements(part_of(out, i), part_of(x, i));
+    return;
+  }
   CopyArgs args;
   args.out_dtype = out.dtype();
   args.in_dtype = x.dtype();

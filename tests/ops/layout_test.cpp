@@ -137,5 +137,14 @@ TEST(Layout, PermutationsAreTheOrderOfTheirKeys) {
   }
 }
 
+TEST(Layout, CopiesOfMoreDimensionsThanKernelsWalk) {
+  const Tensor x = arange(1024).view({2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
+  const Tensor mixed = permute(x, {9, 0, 8, 1, 7, 2, 6, 3, 5, 4});
+  EXPECT_EQ(contiguous(mixed).view({-1}).to_vector<int64_t>()[1], 32) << "dimension 4 of x comes last";
+  EXPECT_TRUE(equal(contiguous(permute(contiguous(mixed), {1, 3, 5, 7, 9, 8, 6, 4, 2, 0})), x));
+  EXPECT_EQ(
+      contiguous(permute(zeros({0, 2, 2, 2, 2, 2, 2, 2, 2, 2}), {9, 0, 8, 1, 7, 2, 6, 3, 5, 4})).numel(), 0);
+}
+
 }  // namespace
 }  // namespace tern
