@@ -68,9 +68,9 @@ TEST(Versions, OfMasksAndIndices) {
       {"median", [](Tensor y) { return median(y, 1); }},
   };
   for (const Row& row : rows) {
-    auto [values, needed] = row.use(leaf(kFour).view({2, 2}) * 1);
-    needed.zero_();
-    EXPECT_THAT(autograd_error([&] { values.sum().backward(); }),
+    Both both = row.use(leaf(kFour).view({2, 2}) * 1);
+    both.second.zero_();
+    EXPECT_THAT(autograd_error([&] { both.first.sum().backward(); }),
                 HasSubstr(std::string(row.name) + ": one of the variables needed for gradient computation"));
   }
 }

@@ -23,12 +23,12 @@ TEST(Numbers, DivisorsThatTheDtypeTakesForZero) {
     DType dtype;
     int64_t divisor;
   };
-  for (const auto& [dtype, divisor] :
+  for (const Row& row :
        {Row{int8, 256}, Row{int16, 65536}, Row{int32, int64_t{1} << 32}, Row{uint8, -256}, Row{int64, 0}}) {
-    const Tensor x = tensor({1, 44}).to(dtype);
-    const std::function<Tensor()> uses[] = {[&] { return floor_divide(x, divisor); },
-                                            [&] { return remainder(x, divisor); },
-                                            [&] { return fmod(x, divisor); }};
+    const Tensor x = tensor({1, 44}).to(row.dtype);
+    const std::function<Tensor()> uses[] = {[&] { return floor_divide(x, row.divisor); },
+                                            [&] { return remainder(x, row.divisor); },
+                                            [&] { return fmod(x, row.divisor); }};
     for (const auto& use : uses)
       if (x.is_cpu()) expect_error<ValueError>([&] { use(); }, "ZeroDivisionError");
   }
