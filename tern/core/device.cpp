@@ -15,7 +15,7 @@ Device::Device(std::string_view text) {
   auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   bool canonical = digits == "0" || (!digits.empty() && digits[0] >= '1' && digits[0] <= '9');
   bool good_number = !numbered || (error == std::errc() && end == digits.data() + digits.size() &&
-                                   canonical && number < 32768);
+                                   canonical && number <= INT16_MAX);
   bool is_cpu_kind = kind == "cpu";
   TERN_CHECK((is_cpu_kind || kind == "cuda") && good_number && !(is_cpu_kind && numbered && number != 0),
              DeviceError,
@@ -25,9 +25,12 @@ Device::Device(std::string_view text) {
   index = static_cast<int16_t>(is_cpu_kind ? 0 : number);
 }
 
-Device::Device(int number) : type(DeviceType::CUDA), index(static_cast<int16_t>(number)) {
-  TERN_CHECK(number >= 0 && number < 32768, DeviceError, "Device index must be from 0 to 32767, got {}",
-             number);
+Device::Device(int number) : Device(DeviceType::CUDA, number) {
+  if (number < 0) throw_bad_index(number);
+}
+
+void Device::throw_bad_index(int index) {
+  TERN_THROW(DeviceError, "Device index must be from 0 to {}, got {}", INT16_MAX, index);
 }
 
 std::string Device::str() const {

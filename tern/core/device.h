@@ -17,7 +17,10 @@ struct Device {
   int16_t index = 0;
 
   constexpr Device() = default;
-  constexpr Device(DeviceType type_, int index_) : type(type_), index(static_cast<int16_t>(index_)) {}
+  /// Throws DeviceError above 32767 or below -1.
+  constexpr Device(DeviceType type_, int index_) : type(type_), index(static_cast<int16_t>(index_)) {
+    if (index_ < -1 || index_ > INT16_MAX) throw_bad_index(index_);
+  }
   /// From "cpu", "cuda" or "cuda:1". Throws DeviceError with the valid forms.
   Device(std::string_view text);
   Device(const char* text) : Device(std::string_view(text)) {}
@@ -30,6 +33,9 @@ struct Device {
   constexpr bool operator==(const Device&) const noexcept = default;
   /// "cpu", "cuda:1".
   std::string str() const;
+
+ private:
+  [[noreturn]] static void throw_bad_index(int index);
 };
 
 inline constexpr Device kCPU{DeviceType::CPU, 0};

@@ -173,7 +173,10 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
     count = static_cast<int64_t>(distance / stride + (distance % stride != 0));
   }
   const bool integers = is_integral(dtype);
-  TERN_CHECK(!integers || (detail::fits(a, DType::Int64) && detail::fits(s, DType::Int64)), ValueError,
+  const auto fits = [](const Scalar& x) {
+    return !x.is_floating_point() || detail::fits(x.to_double(), DType::Int64);
+  };
+  TERN_CHECK(!integers || (fits(start) && fits(step)), ValueError,
              "arange: out of bounds for {}: {}", name(dtype), text());
   Tensor x = detail::make("arange", {count}, dtype, options.device);
   launch_range(x, {.dtype = dtype,
@@ -216,8 +219,11 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
                 const TensorOptions& options) {
   DType dtype = options.dtype.value_or(get_default_dtype());
-  Tensor exponents =
-      linspace(start, end, steps, {.dtype = float64, .device = options.device, .requires_grad = false});
+  const auto exponent = [&](const Scalar& x) {  // integers have their ends cut first, as in PyTorch
+    return is_integral(dtype) ? std::trunc(x.to_double()) : x.to_double();
+  };
+  Tensor exponents = linspace(exponent(start), exponent(end), steps,
+                              {.dtype = float64, .device = options.device, .requires_grad = false});
   return detail::finish(cast(binary(BinaryOp::Pow, Scalar(base), exponents), dtype), options);
 }
 
