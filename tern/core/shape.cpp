@@ -43,7 +43,8 @@ Strides contiguous_strides(IntArrayRef shape) {
   int64_t step = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     strides[i] = step;
-    step *= std::max<int64_t>(shape[i], 1);
+    TERN_CHECK(!__builtin_mul_overflow(step, std::max<int64_t>(shape[i], 1), &step) || i == 0, ShapeError,
+               "Stride calculation overflowed for shape {}", to_string(shape));
   }
   return strides;
 }

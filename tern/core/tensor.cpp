@@ -25,6 +25,7 @@ void TensorImpl::refresh() noexcept {
 
 Tensor Tensor::from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides,
                             int64_t offset) {
+  TERN_CHECK(storage, ValueError, "from_storage: there is no storage");
   int64_t numel = checked_numel(shape);
   TERN_CHECK(shape.size() == strides.size(), ShapeError,
              "from_storage: shape {} and strides {} have different lengths", to_string(shape),

@@ -366,22 +366,21 @@ struct CachingAllocator::State {
   }
 
   void release_free_segments() noexcept {
-    for (auto slab = slabs.begin(); slab != slabs.end();) {
-      if (slab->block->live_in_slab != 0 || slab->block->pool->step) {
-        ++slab;
-        continue;
-      }
-      const Block& first = slab->pieces[0];
-      Block** link = &first.pool->small[static_cast<size_t>(first.small_class)];
-      while (*link) {
-        if ((*link)->slab == slab->block)
-          *link = (*link)->next;
-        else
-          link = &(*link)->next;
-      }
-      free_large_block(slab->block);
-      slab = slabs.erase(slab);
+    for (auto& pool : pools) {
+      if (!pool) continue;
+      for (Block*& head : pool->small)
+        for (Block** link = &head; *link;) {
+          if ((*link)->slab->live_in_slab == 0)
+            *link = (*link)->next;
+          else
+            link = &(*link)->next;
+        }
     }
+    std::erase_if(slabs, [&](Slab& slab) {
+      if (slab.block->live_in_slab != 0 || slab.block->pool->step) return false;
+      free_large_block(slab.block);
+      return true;
+    });
     for (auto& pool : pools) {
       if (!pool) continue;
       pool->large.for_each([&](Block* block) {
@@ -444,8 +443,8 @@ size_t CachingAllocator::private_bytes(const Recorder* step) const {
 
 void CachingAllocator::record_stream(const StorageImpl& storage, Stream stream) {
   auto* block = static_cast<State::Block*>(storage.context());
-  if (!state_->pinned && stream == Stream{state_->device, block->pool->stream}) return;
   std::lock_guard lock(state_->mutex);
+  if (!state_->pinned && stream == Stream{state_->device, block->pool->stream}) return;
   if (!block->uses) block->uses = std::make_unique<std::vector<Stream>>();
   if (std::find(block->uses->begin(), block->uses->end(), stream) == block->uses->end())
     block->uses->push_back(stream);
@@ -456,6 +455,9 @@ void CachingAllocator::empty_cache() {
   state_->wait_for_pending();
   state_->release_free_segments();
 }
+
+void CachingAllocator::before_fork() { state_->mutex.lock(); }
+void CachingAllocator::after_fork() { state_->mutex.unlock(); }
 
 void CachingAllocator::set_limit(size_t nbytes) {
   std::lock_guard lock(state_->mutex);

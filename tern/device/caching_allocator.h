@@ -45,6 +45,9 @@ class CachingAllocator {
   void record_stream(const StorageImpl& storage, Stream stream);
   /// Gives all segments without live blocks back.
   void empty_cache();
+  /// For pthread_atfork(): between the two no other thread is inside, so that the child finds it whole.
+  void before_fork();
+  void after_fork();
   /// No more than this is taken from the source; 0: no limit but the source's.
   void set_limit(size_t nbytes);
   MemoryStats stats() const;

@@ -70,8 +70,9 @@ DeviceGuard::DeviceGuard(Device device) : previous_(detail::current_gpu) {
 
 DeviceGuard::~DeviceGuard() { detail::current_gpu = previous_; }
 
-StreamGuard::StreamGuard(Stream stream) : device_(stream.device), previous_(current_stream(stream.device)) {
-  if (!stream.device.is_cpu()) detail::current_streams[stream.device.index] = stream.id;
+StreamGuard::StreamGuard(Stream stream)
+    : device_(stream.device), previous_(current_stream(resolve_device(stream.device))) {
+  if (!stream.device.is_cpu()) detail::current_streams[previous_.device.index] = stream.id;
 }
 
 StreamGuard::~StreamGuard() {

@@ -30,6 +30,7 @@ TEST(Shape, ContiguousStrides) {
   EXPECT_EQ(contiguous_strides({}), Strides{});
   EXPECT_EQ(contiguous_strides({5}), (Strides{1}));
   EXPECT_EQ(contiguous_strides({2, 0, 3}), (Strides{3, 3, 1})) << "as PyTorch: a size of 0 counts as 1";
+  EXPECT_THROW(contiguous_strides({0, int64_t{1} << 62, 4}), ShapeError);
 }
 
 TEST(Shape, IsContiguous) {

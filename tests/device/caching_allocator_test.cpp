@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <random>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "tern/base/error.h"
+#include "tern/device/registry.h"
 
 namespace tern {
 namespace {
@@ -94,6 +98,42 @@ TEST(CachingAllocator, Counters) {
   EXPECT_EQ(source.held, 0u);
   EXPECT_EQ(allocator.stats().allocated, 0u);
   EXPECT_EQ(allocator.stats().max_reserved, 6 * kMiB);
+}
+
+TEST(CachingAllocator, SlabsWithoutLiveBlocksGoBack) {
+  LimitedSource source(256 * kMiB);
+  CachingAllocator allocator(source, kCPU);
+  std::vector<Storage> blocks;
+  for (int i = 0; i < 64 * 1024; ++i) blocks.push_back(allocator.allocate(1000));
+  EXPECT_EQ(source.held, 64 * kMiB);
+  const Storage kept = blocks[40000];
+  std::shuffle(blocks.begin(), blocks.end(), std::mt19937(1));
+  blocks.clear();
+  allocator.empty_cache();
+  EXPECT_EQ(source.held, 2 * kMiB) << "the segment of the live block";
+  for (int i = 0; i < 1023; ++i) blocks.push_back(allocator.allocate(1000));
+  EXPECT_EQ(source.held, 2 * kMiB) << "the free blocks beside it are still known";
+}
+
+TEST(CachingAllocator, AForkedProcessAllocatesWhateverOtherThreadsDid) {
+  Backend& cpu = backend_of(DeviceType::CPU);
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    while (!stop) cpu.allocate(1000, kCPU);
+  });
+  int status = 0;
+  for (int i = 0; i < 50 && status == 0; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::alarm(10);
+      cpu.allocate(1000, kCPU);
+      ::_exit(0);
+    }
+    ::waitpid(child, &status, 0);
+  }
+  stop = true;
+  other.join();
+  EXPECT_EQ(status, 0);
 }
 
 TEST(CachingAllocator, NeighboursAreMerged) {

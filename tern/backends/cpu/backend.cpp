@@ -1,6 +1,7 @@
 // The CPU backend: memory from the system, kernels run at once on the calling thread and its helpers. The
 // kernels are in kernels/, compiled once for each instruction set; the best one that the processor has is
 // chosen here.
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -116,6 +117,7 @@ class CpuBackend final : public Backend {
     std::memcpy(to, from, nbytes);
   }
   Storage allocate_pinned(size_t nbytes) override { return allocate(nbytes, kCPU); }
+  CachingAllocator& allocator() noexcept { return allocator_; }
 
  private:
   void check_variant() const {
@@ -167,6 +169,8 @@ void register_cpu_backend() {
   // Never destroyed: tensors of static duration outlive it.
   static auto* backend = new cpu::CpuBackend(*choice.table, std::move(choice.complaint));
   register_backend(backend);
+  ::pthread_atfork([] { backend->allocator().before_fork(); }, [] { backend->allocator().after_fork(); },
+                   [] { backend->allocator().after_fork(); });
 }
 
 }  // namespace tern::detail

@@ -40,6 +40,10 @@ Storage SimDevice::allocate(size_t nbytes, uint16_t stream) {
 SimStream& SimDevice::stream(uint16_t id) {
   if (SimStream* there = find_stream(id)) return *there;
   const std::lock_guard lock(streams_mutex_);
+  TERN_CHECK(!owned_streams_[id] || owned_streams_[id]->has_thread(), DeviceError,
+             "cuda:{} can not be used in a process that was forked after its first use: start the process "
+             "before, or use the cpu there",
+             index_);
   if (!owned_streams_[id]) {
     std::optional<Jitter> jitter;
     if (options_.jitter)

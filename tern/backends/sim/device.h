@@ -29,10 +29,14 @@ class SimDevice final : MemorySource {
   DeviceMemory& memory() noexcept { return memory_; }
   int threads() const noexcept { return threads_; }
 
-  /// The stream of this number; its thread starts with the first call.
+  /// The stream of this number; its thread starts with the first call. Throws DeviceError where the thread
+  /// was left behind by fork().
   SimStream& stream(uint16_t id);
-  /// The same, or null when it has not been used yet.
-  SimStream* find_stream(uint16_t id) noexcept { return streams_[id].load(std::memory_order_acquire); }
+  /// The same, or null when this process has not used it yet.
+  SimStream* find_stream(uint16_t id) noexcept {
+    SimStream* there = streams_[id].load(std::memory_order_acquire);
+    return there && there->has_thread() ? there : nullptr;
+  }
   /// Blocks until all streams have done or skipped their work; throws nothing.
   void drain();
   /// Ends the threads of all streams.

@@ -1,6 +1,8 @@
 // The queue, the thread, and the failures of a simulated stream.
 #include "tern/backends/sim/stream.h"
 
+#include <pthread.h>
+
 #include <chrono>
 #include <utility>
 
@@ -11,6 +13,14 @@ namespace {
 
 /// Tasks that may be queued before the host has to wait, as on a GPU.
 constexpr uint32_t kMostQueued = 4096;
+
+std::atomic<uint32_t> forks{0};
+
+uint32_t count_forks() {
+  [[maybe_unused]] static const int watching =
+      ::pthread_atfork(nullptr, nullptr, [] { forks.fetch_add(1, std::memory_order_relaxed); });
+  return forks.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -41,12 +51,18 @@ struct SimStream::Wait final : Task {
 };
 
 SimStream::SimStream(int threads, std::optional<Jitter> jitter)
-    : threads_(threads), jitter_(jitter), newest_(new Node), oldest_(newest_.load()) {
+    : threads_(threads), jitter_(jitter), newest_(new Node), oldest_(newest_.load()), forks_(count_forks()) {
   sem_init(&available_, /*pshared=*/0, /*value=*/0);
   thread_ = std::thread([this] { work(); });
 }
 
+bool SimStream::has_thread() const noexcept { return forks_ == forks.load(std::memory_order_relaxed); }
+
 SimStream::~SimStream() {
+  if (!has_thread()) {  // and the queue may be halfway through a change
+    thread_.detach();
+    return;
+  }
   stopping_.store(true, std::memory_order_release);
   sem_post(&available_);
   thread_.join();

@@ -43,6 +43,8 @@ class SimStream {
   void drain() { record()->wait(); }
   /// True when nothing but records is queued or running.
   bool idle() const noexcept { return outstanding_.load(std::memory_order_acquire) == 0; }
+  /// False in a process that was forked since: fork() copies no threads.
+  bool has_thread() const noexcept;
 
  private:
   struct Record;
@@ -69,6 +71,7 @@ class SimStream {
   sem_t available_;
   std::atomic<uint32_t> outstanding_{0};
   std::atomic<bool> stopping_{false};
+  const uint32_t forks_;  ///< that made the process it was made in
   std::thread thread_;
 };
 

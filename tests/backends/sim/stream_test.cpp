@@ -1,4 +1,7 @@
 // Streams and events of simulated GPUs: what runs when, and what waits for what.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 
@@ -39,6 +42,29 @@ TEST(SimStream, DevicesRunAtTheSameTime) {
             0.38);
 }
 
+TEST(SimStream, AForkedProcessIsToldThatItHasNone) {
+  const SimulatedGpus gpus({.gpus = 1});
+  Tensor x = ones({4}, {.device = kGpu0});
+  cuda::synchronize();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(10);
+    int refused = 0;
+    for (const auto& use : {std::function<void()>([&] { x.add_(1); }), std::function<void()>([&] { x.cpu(); })}) try {
+        use();
+      } catch (const DeviceError& error) {
+        refused += std::string(error.what()).find("forked") != std::string::npos;
+      }
+    synchronize(kGpu0);
+    ::_exit(refused);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 2);
+  EXPECT_EQ(x.sum().item<float>(), 4);
+}
+
 TEST(SimStream, GuardsAndTheirEnds) {
   const SimulatedGpus gpus;
   const Stream first = current_stream(kGpu1), side = new_stream(kGpu1);
@@ -56,6 +82,11 @@ TEST(SimStream, GuardsAndTheirEnds) {
   }
   EXPECT_EQ(current_stream(kGpu1), first);
   EXPECT_EQ(cuda::current_device(), 0);
+  {
+    const StreamGuard guard(Stream{Device("cuda"), 3});
+    EXPECT_EQ(current_stream(kGpu0), (Stream{kGpu0, 3}));
+  }
+  EXPECT_EQ(current_stream(kGpu0), cuda::default_stream(0));
   expect_error<DeviceError>([] { Stream{kGpu0, 1000}.wait_stream({kGpu0, 0}); }, "stream 1000 of cuda:0");
   expect_error<DeviceError>([] { new_stream("cuda:7"); }, "device cuda:7 is not available");
 }
