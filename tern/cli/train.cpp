@@ -17,7 +17,7 @@ namespace tern::cli {
 namespace {
 
 constexpr const char* kFooter = R"(Files in DIR:
-  checkpoint.pt          everything needed to go on; replaced after every epoch, and when stopped
+  checkpoint.pt          everything needed to go on; replaced every epoch, and when stopped
   checkpoint-STEP.pt     with --keep: the last checkpoints
   best.pt                with --keep: the checkpoint with the lowest test loss
   metrics.jsonl          one JSON object for every 50 steps and for every epoch

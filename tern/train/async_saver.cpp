@@ -53,24 +53,29 @@ class Snapshots {
   };
 
   Storage copy_storage(const Storage& storage) {
+    const bool on_cpu = storage->device().is_cpu();
+    const uint32_t version = storage->version();
+    const size_t nbytes = storage->nbytes();
     Known& known = known_[storage.get()];
     if (known.seen) return known.copy;
-    known.seen = true;
-    const uint32_t version = storage->version();
-    if (known.copy && known.version == version) return known.copy;
-    const size_t nbytes = storage->nbytes();
-    if (!known.copy)
-      known.copy = storage->device().is_cpu() ? allocate_storage(nbytes, kCPU)
-                                              : backend_of(storage->device().type).allocate_pinned(nbytes);
-    known.original = storage;
-    known.version = version;
-    if (storage->device().is_cpu())
+    // The CPU's memory is written to through pointers as well, which no version counts.
+    if (known.original && !on_cpu && known.version == version) {
+      known.seen = true;
+      return known.copy;
+    }
+    // Until the copy is made, and if that fails, nothing is known.
+    Storage copy = std::exchange(known, {}).copy;
+    if (!copy || copy->nbytes() != nbytes)
+      copy = on_cpu ? allocate_storage(nbytes, kCPU)
+                    : backend_of(storage->device().type).allocate_pinned(nbytes);
+    if (on_cpu)
       parallel_for(static_cast<int64_t>(nbytes), int64_t{1} << 20, [&](int64_t begin, int64_t end) {
-        std::memcpy(static_cast<std::byte*>(known.copy->data()) + begin,
+        std::memcpy(static_cast<std::byte*>(copy->data()) + begin,
                     static_cast<const std::byte*>(storage->data()) + begin, static_cast<size_t>(end - begin));
       });
     else
-      copy_to_host(known.copy->data(), *storage, 0, nbytes);
+      copy_to_host(copy->data(), *storage, 0, nbytes);
+    known = {storage, std::move(copy), version, true};
     return known.copy;
   }
 
@@ -298,6 +303,8 @@ AsyncSaver::~AsyncSaver() {
     std::rethrow_exception(state_->error);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "AsyncSaver: a checkpoint is not there: %s\n", error.what());
+  } catch (...) {  // what a callback threw
+    std::fprintf(stderr, "AsyncSaver: a checkpoint is not there: an unknown error\n");
   }
 }
 

@@ -32,10 +32,11 @@ struct AsyncSaverOptions {
 };
 
 /// Saves states in the background, one after the other. `save` copies the numbers and returns: from GPUs to
-/// pinned memory, on the CPU to memory that is used again for the next state; what had the same version at
-/// the save before (a frozen part of the model) is not copied again. So the memory for one state is needed
-/// beside the state, and storages of the last state live on until the next save. Only changes by operators
-/// count versions: call `forget` after writing through raw pointers. One thread may use a saver at a time.
+/// pinned memory, on the CPU to memory that is used again for the next state; what is on a GPU and had the
+/// same version at the save before (a frozen part of the model) is not copied again. So the memory for one
+/// state is needed beside the state, and storages of the last state live on until the next save. Only changes
+/// by operators count versions: call `forget` after writing to a GPU's memory in another way. One thread may
+/// use a saver at a time.
 class AsyncSaver {
  public:
   explicit AsyncSaver(AsyncSaverOptions options = {});

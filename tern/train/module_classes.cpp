@@ -208,6 +208,7 @@ Attributes settings(const nn::Embedding& layer) {
 nn::AnyModule make(const Reader& in, const nn::Embedding*) {
   in.only("max_norm", Value());
   in.only("scale_grad_by_freq", false);
+  in.only("sparse", false);
   nn::EmbeddingOptions options;
   if (in.has("padding_idx")) options.padding_idx = in.integer("padding_idx");
   return nn::Embedding(in.integer("num_embeddings"), in.integer("embedding_dim"), options);
@@ -314,6 +315,8 @@ requires std::same_as<M, nn::Softmax> || std::same_as<M, nn::LogSoftmax> Attribu
 template <class M>
 requires std::same_as<M, nn::Softmax> || std::same_as<M, nn::LogSoftmax> nn::AnyModule make(const Reader& in,
                                                                                             const M*) {
+  TERN_CHECK(in.has("dim"), CheckpointError,
+             "dim = None is not supported: the dimension then depends on how many the input has");
   return M(in.integer("dim"));
 }
 

@@ -5,6 +5,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tern/base/check.h"
 #include "tern/nn/containers.h"
@@ -15,6 +16,9 @@ namespace tern {
 namespace {
 
 constexpr int kMaxDepth = 200;
+/// A module that stands in several places of a file is one in each of them here: without a limit a small file
+/// would make 2^depth modules.
+constexpr int kMaxRepeated = 1 << 16;
 
 struct Registered {
   std::string python_name;
@@ -154,31 +158,46 @@ class ModuleWriter {
 
 class ModuleReader {
  public:
-  nn::AnyModule read(const Value& value, const std::string& path, int depth = 0) {
+  nn::AnyModule read(const Value& value) {
+    nn::AnyModule module = read(value, "", 0);
+    with_context(shown(""), [&] { set_mode(*module, value.as_object()); });
+    return module;
+  }
+
+ private:
+  /// A module, and whether the modules below it have their tensors already.
+  struct Made {
+    nn::AnyModule module;
+    bool filled_below = false;
+  };
+
+  nn::AnyModule read(const Value& value, const std::string& path, int depth) {
     const std::string context = shown(path);
     TERN_CHECK(depth < kMaxDepth, CheckpointError, "{}: modules are nested deeper than {}", context,
                kMaxDepth);
     TERN_CHECK(value.is_object(), CheckpointError, "{} is {}, not a module{}", context, value.str(60),
                value.is_dict() ? ": load() reads it, and load_state_dict() takes it" : "");
+    if (!read_.insert(value.identity()).second)
+      TERN_CHECK(++repeated_ <= kMaxRepeated, CheckpointError,
+                 "{}: more than {} modules of the file are modules that stand elsewhere in it too", context,
+                 kMaxRepeated);
     const ValueObject& object = value.as_object();
-    nn::AnyModule module = make(object, path, depth);
-    with_context(context, [&] { fill(*module, object, path, depth); });
-    set_mode(*module, object);
-    return module;
+    Made made = make(object, path, depth);
+    with_context(context, [&] { fill(*made.module, object, made.filled_below, depth); });
+    return std::move(made.module);
   }
 
- private:
-  nn::AnyModule make(const ValueObject& object, const std::string& path, int depth) {
+  Made make(const ValueObject& object, const std::string& path, int depth) {
     const std::string name = object.class_name();
     if (auto entry = find_registered([&](const Registered& e) { return e.python_name == name; }))
-      return with_context(shown(path), [&] { return entry->make(object); });
+      return {with_context(shown(path), [&] { return entry->make(object); })};
     const size_t dot = name.rfind('.');
     const std::string module = dot == std::string::npos ? "" : name.substr(0, dot),
                       last = name.substr(dot + 1);
     if (module == "torch.nn.modules.container") {
-      if (last == "Sequential") return container<nn::Sequential>(object, path, depth);
-      if (last == "ModuleList") return container<nn::ModuleList<>>(object, path, depth);
-      if (last == "ModuleDict") return container<nn::ModuleDict<>>(object, path, depth);
+      if (last == "Sequential") return {container<nn::Sequential>(object, path, depth), true};
+      if (last == "ModuleList") return {container<nn::ModuleList<>>(object, path, depth), true};
+      if (last == "ModuleDict") return {container<nn::ModuleDict<>>(object, path, depth), true};
     }
     const train::ModuleClass* known = train::find_module_class(module, last);
     TERN_CHECK(known, CheckpointError,
@@ -186,7 +205,7 @@ class ModuleReader {
                "TERN_REGISTER_MODULE(\"{}\", "
                "...), or take the tensors alone, state_dict_of(load(path, {{.weights_only = false}}))",
                shown(path), name, name);
-    return with_context(shown(path), [&] { return known->make(object); });
+    return {with_context(shown(path), [&] { return known->make(object); })};
   }
 
   template <class Container>
@@ -218,16 +237,15 @@ class ModuleReader {
                to_string(other.shape()), to_string(own.shape()));
   }
 
-  /// Puts the object's tensors in the place of the module's own, and those of the modules below likewise.
-  void fill(nn::Module& module, const ValueObject& object, const std::string& path, int depth) {
+  /// Puts the object's tensors in the place of the module's own, and those of the modules below likewise
+  /// unless they are filled.
+  void fill(nn::Module& module, const ValueObject& object, bool filled_below, int depth) {
     TERN_CHECK(depth < kMaxDepth, CheckpointError, "modules are nested deeper than {}", kMaxDepth);
     const nn::Fields fields = module.fields();
     const ValueDict& parameters = entries(object, "_parameters");
-    size_t used = 0;
     for (const auto& [name, field] : fields.parameters) {
       const Value* value = parameters.find(Value(name));
       TERN_CHECK(value, CheckpointError, "the file has no parameter '{}'", name);
-      ++used;
       if (value->is_none()) {
         *field = nn::Parameter();
         continue;
@@ -238,12 +256,7 @@ class ModuleReader {
       if (added) found->second = nn::Parameter(tensor, tensor.requires_grad());
       *field = found->second;
     }
-    for (const auto& [name, value] : parameters)
-      TERN_CHECK(value.is_none() || std::any_of(fields.parameters.begin(), fields.parameters.end(),
-                                                [&wanted = name](const auto& field) {
-                                                  return field.first == wanted.as_str();
-                                                }),
-                 CheckpointError, "the file has a parameter '{}', which the module lacks", name.str(60));
+    check_known("parameter", parameters, fields.parameters);
     const ValueDict& buffers = entries(object, "_buffers");
     for (const auto& [name, field] : fields.buffers) {
       const Value* value = buffers.find(Value(name));
@@ -254,22 +267,72 @@ class ModuleReader {
         *field = Tensor();
         continue;
       }
-      const Tensor tensor = value->as_tensor().detach();
+      const Tensor tensor = value->as_tensor();
       check_same(*field, tensor, name);
-      *field = tensor;
+      auto [found, added] = tied_buffers_.try_emplace(&tensor.impl());
+      if (added) found->second = tensor.detach();
+      *field = found->second;
     }
+    check_known("buffer", buffers, fields.buffers);
+    if (filled_below) return;
     const Value* modules = object.attribute("_modules");
     for (const auto& [name, child] : fields.modules) {
-      if (modules && is_own_container(module)) break;  // its modules are filled already
       const ValueObject& child_object = find_child(modules, name);
       with_context(fmt::format("'{}'", name),
-                   [&, &inner = child] { fill(*inner, child_object, path, depth + 1); });
+                   [&, &inner = child] { fill(*inner, child_object, false, depth + 1); });
     }
+    if (modules)
+      check_known_modules(modules->as_dict(), fields.modules, "",
+                          /*may_lack_functions=*/!object.class_name().starts_with("torch."));
   }
 
-  static bool is_own_container(const nn::Module& module) {
-    return typeid(module) == typeid(nn::Sequential) || typeid(module) == typeid(nn::ModuleList<>) ||
-           typeid(module) == typeid(nn::ModuleDict<>);
+  template <class Named>
+  static bool has_name(const Named& fields, const std::string& name) {
+    return std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.first == name; });
+  }
+
+  /// What no field takes would be lost without a word.
+  template <class Named>
+  static void check_known(const char* what, const ValueDict& entries, const Named& fields) {
+    for (const auto& [name, value] : entries)
+      TERN_CHECK(value.is_none() || has_name(fields, name.as_str()), CheckpointError,
+                 "the file has a {} {}, which the module lacks", what, name.str(60));
+  }
+
+  /// False for a relu or a dropout, in whose place a registered class may call a function.
+  static bool holds_tensors(const Value& value) {
+    std::vector<const Value*> open{&value};
+    for (std::unordered_set<const void*> seen; !open.empty();) {
+      const Value& module = *open.back();
+      open.pop_back();
+      if (module.is_none()) continue;
+      if (!module.is_object()) return true;
+      if (!seen.insert(module.identity()).second) continue;
+      for (const char* kind : {"_parameters", "_buffers"})
+        for (const auto& [name, tensor] : entries(module.as_object(), kind))
+          if (!tensor.is_none()) return true;
+      for (const auto& [name, child] : entries(module.as_object(), "_modules")) open.push_back(&child);
+    }
+    return false;
+  }
+
+  template <class Named>
+  static void check_known_modules(const ValueDict& modules, const Named& fields, const std::string& prefix,
+                                  bool may_lack_functions) {
+    for (const auto& [key, value] : modules) {
+      const std::string name = prefix + key.as_str();
+      if (value.is_none() || has_name(fields, name)) continue;
+      if (may_lack_functions && !holds_tensors(value)) continue;
+      // A list whose elements are the fields "blocks.0", "blocks.1", or an empty one.
+      const bool has_elements = std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
+        return field.first.starts_with(name + ".");
+      });
+      TERN_CHECK(has_elements, CheckpointError, "the file has a module '{}', which the module lacks", name);
+      const ValueObject& list = value.as_object();
+      check_known("parameter", entries(list, "_parameters"), nn::Fields().parameters);
+      check_known("buffer", entries(list, "_buffers"), nn::Fields().buffers);
+      check_known_modules(entries(list, "_modules"), fields, name + ".", /*may_lack_functions=*/false);
+    }
   }
 
   /// "blocks.0" is the entry "0" of the object "blocks".
@@ -284,12 +347,15 @@ class ModuleReader {
   /// The mode of each module, from the top down since train() sets all below.
   static void set_mode(nn::Module& module, const ValueObject& object) {
     const Value* training = object.attribute("training");
-    if (training) module.train(training->as_bool());
+    if (training && training->as_bool() != module.is_training()) module.train(training->as_bool());
     const Value* modules = object.attribute("_modules");
     for (const auto& [name, child] : module.fields().modules) set_mode(*child, find_child(modules, name));
   }
 
   std::unordered_map<const TensorImpl*, nn::Parameter> tied_;
+  std::unordered_map<const TensorImpl*, Tensor> tied_buffers_;
+  std::unordered_set<const void*> read_;
+  int repeated_ = 0;
 };
 
 }  // namespace
@@ -307,7 +373,7 @@ void register_module(const std::string& python_name, std::type_index type, Modul
 
 Value module_to_value(const nn::Module& module) { return ModuleWriter().write(module, ""); }
 
-nn::AnyModule module_from_value(const Value& value) { return ModuleReader().read(value, ""); }
+nn::AnyModule module_from_value(const Value& value) { return ModuleReader().read(value); }
 
 void save_module(const nn::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
   save(module_to_value(module), path, options);

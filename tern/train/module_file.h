@@ -21,8 +21,12 @@ void save_module(const nn::Module& module, const std::filesystem::path& path,
 
 /// Reads a whole model that PyTorch or save_module wrote, and makes real modules of it. Nothing from the file
 /// is run: classes are looked up by name among those of torch.nn that Tern has and those that are registered.
-/// Throws CheckpointError, naming the module's path, for any other class and for settings that Tern's layers
-/// lack (state_dict_of takes the tensors from such a file). `options.weights_only` is not looked at.
+/// Throws CheckpointError, naming the module's path, for any other class, for settings that Tern's layers
+/// lack, and for parameters, buffers and modules of the file that have no field in the class (state_dict_of
+/// takes the tensors from such a file); only modules without tensors may be missing in a registered class,
+/// whose forward() may call relu() itself. A module that stands in several places becomes one in each of
+/// them, which share their tensors; at most 65536 such repetitions are read. `options.weights_only` is not
+/// looked at.
 nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options = {});
 
 /// The same with the tree of values between.

@@ -32,6 +32,11 @@ std::string bar_text(double fraction, int width, bool unicode) {
   return unicode ? "▕" + bar + "▏" : "[" + bar + "]";
 }
 
+/// A speed that no sample count reaches is shortened, and fits an integer.
+std::string speed_text(double speed) {
+  return speed < 1e12 ? with_commas(static_cast<long long>(speed + 0.5)) : fmt::format("{:.3g}", speed);
+}
+
 }  // namespace
 
 std::string ProgressBar::line(std::string_view title, double fraction, double samples_per_second,
@@ -40,8 +45,7 @@ std::string ProgressBar::line(std::string_view title, double fraction, double sa
   const std::string head = fmt::format("{} {:3}%", title, static_cast<int>(fraction * 100));
   std::string rest;
   if (samples_per_second > 0 && std::isfinite(samples_per_second))
-    rest = fmt::format("{} samples/s  ETA {}", with_commas(static_cast<long long>(samples_per_second + 0.5)),
-                       duration_text(eta_seconds));
+    rest = fmt::format("{} samples/s  ETA {}", speed_text(samples_per_second), duration_text(eta_seconds));
   if (!tail.empty()) rest += fmt::format("{}{}", rest.empty() ? "" : "  ", tail);
   // Two for the ends of the bar, two spaces around it.
   const int free = columns - width_of(head) - width_of(rest) - 4;

@@ -11,6 +11,7 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/device/capture.h"
+#include "tern/io/file.h"
 #include "tern/nn/functional.h"
 #include "tern/ops/autocast.h"
 #include "tern/ops/copy.h"
@@ -59,6 +60,30 @@ class MaybeAutocast {
   std::optional<AutocastGuard> guard_;
 };
 
+/// Which modules are in training mode, in the order of modules().
+std::vector<bool> modes_of(const nn::Module& root) {
+  std::vector<bool> training;
+  for (const nn::Module* module : root.modules()) training.push_back(module->is_training());
+  return training;
+}
+
+/// Puts the mode of each module back at its end.
+class KeepModes {
+ public:
+  explicit KeepModes(const nn::Module& root) : modules_(root.modules()), training_(modes_of(root)) {}
+  KeepModes(const KeepModes&) = delete;
+  KeepModes& operator=(const KeepModes&) = delete;
+  ~KeepModes() {
+    // From the top down, since train() sets all below.
+    for (size_t i = 0; i < modules_.size(); ++i)
+      if (modules_[i]->is_training() != training_[i]) modules_[i]->train(training_[i]);
+  }
+
+ private:
+  std::vector<nn::Module*> modules_;
+  std::vector<bool> training_;
+};
+
 /// "seed is 2, was 1; ...", empty when there is no difference.
 std::string differences(const ValueDict& now, const ValueDict& before) {
   std::string text;
@@ -71,6 +96,12 @@ std::string differences(const ValueDict& now, const ValueDict& before) {
   for (const auto& [key, value] : before)
     if (!now.contains(key)) add(key, nullptr, &value);
   return text;
+}
+
+void remove_file(const std::filesystem::path& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  TERN_CHECK(!error, IoError, "remove '{}': {}", path.string(), error.message());
 }
 
 /// One call of fit().
@@ -112,18 +143,27 @@ class Run {
   bool finish_epoch();
   void step_schedule(const EpochReport& report);
   void open_saver();
-  void adopt_checkpoints();
+  using StepCheckpoints = std::map<int64_t, std::filesystem::path>;
+  StepCheckpoints step_checkpoints() const;
+  void restore_best(StepCheckpoints& found) const;
+  void adopt_checkpoints(const StepCheckpoints& found);
+  Checkpoint checkpoint();
+  void write(const Checkpoint& checkpoint, std::optional<double> metric = {});
   void save(std::optional<double> metric = {});
 
   double metric_of(const EpochReport& report) const { return loaders_.test ? report.test_loss : report.loss; }
+  optim::ReduceLROnPlateau* plateau() const {
+    return dynamic_cast<optim::ReduceLROnPlateau*>(options_.scheduler);
+  }
+  bool steps_after_epochs() const { return options_.schedule_unit == ScheduleUnit::Epoch || plateau(); }
   bool stop_asked() const { return options_.stop && options_.stop(); }
   bool writes() const { return !options_.out_dir.empty(); }
   std::filesystem::path checkpoint_path() const { return options_.out_dir / kCheckpointName; }
   void notice(const std::string& text) const {
     if (options_.on_notice) options_.on_notice(text);
   }
-  std::filesystem::path step_path() const {
-    return options_.out_dir / fmt::format("{}{:08}{}", kStepBegin, result_.step, kStepEnd);
+  std::filesystem::path step_path(int64_t step) const {
+    return options_.out_dir / fmt::format("{}{:08}{}", kStepBegin, step, kStepEnd);
   }
   FitResult stopped() {
     result_.stopped = true;
@@ -151,6 +191,7 @@ class Run {
   struct Recorded {
     Tensor input, target;  ///< where it reads
     Outcome outcome;       ///< where it writes
+    std::vector<bool> modes;
     std::optional<CapturedStep> step = {};
 
     bool fits(const Tensor& other_input, const Tensor& other_target) const {
@@ -166,6 +207,7 @@ class Run {
 
   FitResult result_;
   bool awaits_test_ = false;
+  std::vector<uint8_t> random_before_test_;  ///< while a test is awaited: it begins anew when a run goes on
   Averages epoch_;
   Averages interval_;
   Clock::time_point epoch_start_{};
@@ -208,10 +250,17 @@ void Run::open() {
 
 void Run::start_anew() {
   if (!writes()) return;
+  StepCheckpoints earlier = step_checkpoints();
+  if (!options_.overwrite && options_.keep > 0) adopt_checkpoints(earlier);
+  // What cannot be written is known before the first step. Only then is the earlier run forgotten: a process
+  // that is killed meanwhile leaves one of the two runs, and no mixture.
+  write(checkpoint());
+  saver_->wait();
   log_.start();
-  if (options_.keep > 0) adopt_checkpoints();
-  save();
-  saver_->wait();  // what cannot be written is known before the first step
+  if (!options_.overwrite) return;
+  if (options_.keep > 0) earlier.erase(result_.step);
+  for (const auto& [step, path] : earlier) remove_file(path);
+  remove_file(options_.out_dir / kBestName);
 }
 
 void Run::open_saver() {
@@ -224,8 +273,8 @@ void Run::open_saver() {
 }
 
 /// Those that are in the folder already, by their steps.
-void Run::adopt_checkpoints() {
-  std::map<int64_t, std::filesystem::path> found;
+Run::StepCheckpoints Run::step_checkpoints() const {
+  StepCheckpoints found;
   std::error_code failed;
   for (const auto& entry : std::filesystem::directory_iterator(options_.out_dir, failed)) {
     const std::string name = entry.path().filename().string();
@@ -237,6 +286,33 @@ void Run::adopt_checkpoints() {
     if (error == std::errc() && stop == end && end - begin >= 8) found.emplace(step, entry.path());
   }
   TERN_CHECK(!failed, IoError, "list folder '{}': {}", options_.out_dir.string(), failed.message());
+  return found;
+}
+
+/// Where best.pt is the only name left of the best checkpoint, it gets the other one again.
+void Run::restore_best(StepCheckpoints& found) const {
+  const std::filesystem::path path = options_.out_dir / kBestName;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return;
+  for (const auto& [step, other] : found)
+    if (std::filesystem::equivalent(path, other, ignored)) return;
+  std::optional<Checkpoint> best;
+  try {
+    best = Checkpoint::load(path);
+  } catch (const Error& error) {
+    return notice(error.what());
+  }
+  if (best->history.empty() || found.contains(best->step)) return;
+  const EpochReport& tested = best->history.back();
+  for (const EpochReport& report : result_.history) {
+    if (report.step != best->step || tested.step != best->step) continue;
+    if (metric_of(report) != metric_of(tested)) continue;  // of another run
+    io::link_atomically(path, step_path(best->step));
+    found.emplace(best->step, step_path(best->step));
+  }
+}
+
+void Run::adopt_checkpoints(const StepCheckpoints& found) {
   for (const auto& [step, path] : found) {
     std::optional<double> metric;
     for (const EpochReport& report : result_.history)
@@ -267,11 +343,20 @@ void Run::resume() {
     loaders_.train.load_state(saved.data);
   });
   default_generator().set_bytes(saved.random);
+  random_before_test_ = saved.random;
   result_.epoch = saved.epoch;
   result_.step = result_.resumed_step = saved.step;
   result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
   result_.history = saved.history;
-  if (options_.keep > 0) adopt_checkpoints();
+  if (options_.keep > 0) {
+    StepCheckpoints found = step_checkpoints();
+    restore_best(found);
+    adopt_checkpoints(found);
+    const std::filesystem::path best = saver_->best_path();
+    std::error_code absent;
+    if (!best.empty() && !std::filesystem::equivalent(best, options_.out_dir / kBestName, absent))
+      io::link_atomically(best, options_.out_dir / kBestName);
+  }
   awaits_test_ = saved.awaits_test;
   epoch_ = Averages(saved.epoch_sums);
   interval_ = Averages(saved.interval_sums);
@@ -279,29 +364,41 @@ void Run::resume() {
     notice("metrics.jsonl is shorter than it was at the checkpoint: what is missing stays missing");
 }
 
+Checkpoint Run::checkpoint() {
+  Checkpoint saved;
+  saved.model = net_.module.state_dict();
+  saved.optimizer = optimizer_.state_dict();
+  if (options_.scheduler) saved.scheduler = options_.scheduler->state_dict();
+  if (options_.grad_scaler) saved.grad_scaler = options_.grad_scaler->state_dict();
+  saved.epoch = result_.epoch;
+  saved.step = result_.step;
+  saved.awaits_test = awaits_test_;
+  saved.data = loaders_.train.state();
+  saved.random = awaits_test_ ? random_before_test_ : default_generator().bytes();
+  saved.settings = options_.settings;
+  saved.info = options_.info;
+  saved.epoch_sums = epoch_.sums();
+  saved.interval_sums = interval_.sums();
+  saved.history = result_.history;
+  return saved;
+}
+
+void Run::write(const Checkpoint& checkpoint, std::optional<double> metric) {
+  saver_->save(checkpoint.to_value(), options_.keep > 0 ? step_path(result_.step) : checkpoint_path(),
+               metric);
+}
+
 void Run::save(std::optional<double> metric) {
   if (!writes()) return;
-  Checkpoint checkpoint;
-  checkpoint.model = net_.module.state_dict();
-  checkpoint.optimizer = optimizer_.state_dict();
-  if (options_.scheduler) checkpoint.scheduler = options_.scheduler->state_dict();
-  if (options_.grad_scaler) checkpoint.grad_scaler = options_.grad_scaler->state_dict();
-  checkpoint.epoch = result_.epoch;
-  checkpoint.step = result_.step;
-  checkpoint.awaits_test = awaits_test_;
-  checkpoint.data = loaders_.train.state();
-  checkpoint.random = default_generator().bytes();
-  checkpoint.settings = options_.settings;
-  checkpoint.info = options_.info;
-  checkpoint.epoch_sums = epoch_.sums();
-  checkpoint.interval_sums = interval_.sums();
-  checkpoint.history = result_.history;
-  checkpoint.log_size = log_.sync();
-  saver_->save(checkpoint.to_value(), options_.keep > 0 ? step_path() : checkpoint_path(), metric);
+  Checkpoint saved = checkpoint();
+  saved.log_size = log_.sync();
+  write(saved, metric);
 }
 
 bool Run::train_epoch() {
-  net_.module.train();
+  // What is in evaluation mode below a network in training mode, such as frozen statistics, stays there.
+  if (!net_.module.is_training()) net_.module.train();
+  if (recorded_ && recorded_->modes != modes_of(net_.module)) recorded_.reset();
   const int64_t batches = loaders_.train.size();
   auto batch = loaders_.train.begin();
   while (batch != loaders_.train.end()) {
@@ -316,6 +413,8 @@ bool Run::train_epoch() {
     ++batch;
   }
   awaits_test_ = true;
+  random_before_test_ = default_generator().bytes();
+  if (loaders_.test) save();  // a process that is killed in a long test has not trained for nothing
   return true;
 }
 
@@ -349,7 +448,7 @@ Run::Outcome Run::replay_on(const Tensor& input, const Tensor& target) {
     const auto place_for = [&](const Tensor& given) {
       return given.defined() ? empty_like(moved(given, device_)) : given;
     };
-    recorded_.emplace(Recorded{place_for(input), place_for(target), {}});
+    recorded_.emplace(Recorded{place_for(input), place_for(target), {}, modes_of(net_.module)});
     return step_on(input, target);
   }
   Recorded& r = *recorded_;
@@ -368,7 +467,7 @@ void Run::train_step(const data::Batch& batch) {
   const double lr = optimizer_.lr();
   const auto [loss, correct] =
       options_.capture ? replay_on(batch.data, batch.target) : step_on(batch.data, batch.target);
-  if (options_.scheduler && options_.schedule_unit == ScheduleUnit::Step) options_.scheduler->step();
+  if (options_.scheduler && !steps_after_epochs()) options_.scheduler->step();
   const int64_t count = batch.data.dim() > 0 ? batch.data.size(0) : 1;
   epoch_.add(loss, correct, count);
   interval_.add(loss, correct, count);
@@ -431,7 +530,7 @@ bool Run::finish_epoch() {
     interval_start_ += Clock::now() - test_start;  // the test is not part of the training's speed
   }
   report.seconds = seconds_since(epoch_start_);
-  if (options_.scheduler && options_.schedule_unit == ScheduleUnit::Epoch) step_schedule(report);
+  if (options_.scheduler && steps_after_epochs()) step_schedule(report);
   ++result_.epoch;
   result_.batch = 0;
   awaits_test_ = false;
@@ -444,8 +543,8 @@ bool Run::finish_epoch() {
 }
 
 void Run::step_schedule(const EpochReport& report) {
-  if (auto* plateau = dynamic_cast<optim::ReduceLROnPlateau*>(options_.scheduler))
-    plateau->step(loaders_.test ? report.test_loss : report.loss);
+  if (auto* schedule = plateau())
+    schedule->step(metric_of(report));
   else
     options_.scheduler->step();
 }
@@ -458,13 +557,8 @@ FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const F
 
 Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions& options) {
   const LossFunction loss = loss_or_default(options.loss);
-  const bool was_training = net.module.is_training();
+  const KeepModes keep_modes(net.module);
   net.module.eval();
-  struct PutBack {
-    nn::Module& module;
-    bool training;
-    ~PutBack() { module.train(training); }
-  } put_back{net.module, was_training};
   NoGradGuard no_grad;
   const std::optional<Device> device = device_of(net.module);
   Evaluation result;

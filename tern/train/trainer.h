@@ -74,14 +74,15 @@ struct FitOptions {
   optim::GradScaler* grad_scaler = nullptr;
   /// Records the second step of a batch's shape (the first after one that a gradient scaler did not skip) and
   /// replays it from then on (device/capture.h), with the same numbers. Other batches, such as the last one
-  /// of an epoch, go the usual way. A network whose step cannot be recorded throws CaptureError.
+  /// of an epoch, go the usual way. Between epochs, modules whose mode has changed make it record anew. A
+  /// network whose step cannot be recorded throws CaptureError.
   bool capture = false;
 
   /// The folder for metrics.jsonl, event files and checkpoint.pt; made if it is not there. Empty: nothing is
   /// written.
   std::filesystem::path out_dir = {};
   bool resume = false;      ///< go on from out_dir/checkpoint.pt
-  bool overwrite = false;   ///< start anew even if there is one
+  bool overwrite = false;   ///< start anew even if there is one, and remove the earlier run's files
   ValueDict settings = {};  ///< saved with the checkpoint; resuming with others is an error
   ValueDict info = {};      ///< saved with the checkpoint, and free to change
   int64_t log_every = 50;   ///< steps between two step reports
@@ -122,12 +123,15 @@ inline constexpr const char* kBestName = "best.pt";
 ///     &test}, {.epochs = 5, .out_dir = "run"});
 ///
 /// A batch is [input, target]: the input is moved to the device of the module's first parameter, the target
-/// to that of the output. A checkpoint is written before the first step, after every epoch, every
-/// `save_every` steps and when `stop` says so. Training goes on meanwhile (AsyncSaver), which takes memory
-/// for a copy of the state; when fit() returns or throws, all are on the disk. A process that is killed at
-/// any moment leaves the last good one. With `resume` the run goes on from it, with the same module,
-/// optimizer, loaders and schedule made anew, and gives the same numbers to the bit as a run that was never
-/// stopped (on the same machine, with the same number of threads).
+/// to that of the output. A checkpoint is written before the first step, before the test of every
+/// epoch and after it, every `save_every` steps and when `stop` says so. Training goes on meanwhile
+/// (AsyncSaver), which takes memory for a copy of the state; when fit() returns or throws, all are on the
+/// disk. A process that is killed at any moment leaves the last good one. With `resume` the run goes on from
+/// it, with the same module, optimizer, loaders and schedule made anew, and gives the same numbers to the bit
+/// as a run that was never stopped (on the same machine, with the same number of threads).
+///
+/// A network in evaluation mode is put in training mode before an epoch; of one in training mode, the modules
+/// below keep their modes (a BatchNorm that is to keep its statistics). Modes are not in checkpoints.
 ///
 /// Throws ValueError for options out of range; CheckpointError when there is nothing to resume, when settings
 /// differ or when out_dir has a checkpoint and neither `resume` nor `overwrite` is set; IoError when
@@ -153,7 +157,7 @@ struct Evaluation {
   Confusion confusion;
 };
 
-/// Tests `net` on a loader, in evaluation mode and without gradients; the module's mode is put back
+/// Tests `net` on a loader, in evaluation mode and without gradients; each module's mode is put back
 /// afterwards. Batches are moved as by fit().
 Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions& options = {});
 

@@ -38,6 +38,10 @@ TEST(Progress, UnknownSpeedIsLeftOut) {
   EXPECT_EQ(ProgressBar::line("test", 0, 0, -1, "", 40, false), "test   0% [" + std::string(27, '.') + "]");
 }
 
+TEST(Progress, SpeedsBeyondIntegersAreShort) {
+  EXPECT_EQ(ProgressBar::line("test", 0, 1e300, 0, "", 40, false), "test   0% 1e+300 samples/s  ETA 0:00");
+}
+
 TEST(Progress, NothingIsDrawnOffATerminal) {
   ProgressBar bar{Terminal{}};
   bar.start("epoch", 10);

@@ -50,7 +50,9 @@ TEST(SimStream, AForkedProcessIsToldThatItHasNone) {
   if (child == 0) {
     ::alarm(10);
     int refused = 0;
-    for (const auto& use : {std::function<void()>([&] { x.add_(1); }), std::function<void()>([&] { x.cpu(); })}) try {
+    for (const auto& use :
+         {std::function<void()>([&] { x.add_(1); }), std::function<void()>([&] { x.cpu(); })})
+      try {
         use();
       } catch (const DeviceError& error) {
         refused += std::string(error.what()).find("forked") != std::string::npos;

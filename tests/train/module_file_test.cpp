@@ -1,0 +1,167 @@
+// Trees of inert objects to modules: classes that are registered, what has no field, modules that stand in
+// several places. Files of PyTorch are in module_roundtrip.py.
+#include "tern/train/module_file.h"
+
+#include <gtest/gtest.h>
+
+#include "tern/tern.h"
+#include "tests/support/expect_error.h"
+
+namespace tern {
+namespace {
+
+Value in_file(const Value& value) { return load_from_buffer(save_to_buffer(value), {.weights_only = false}); }
+Value file_of(const nn::Module& module) { return in_file(module_to_value(module)); }
+
+/// What save_module writes for a `Source`, under a name that means a `Target` from then on.
+template <class Target, class Source>
+Value written_for(const Source& source) {
+  register_module("__main__.Net", typeid(Source), nullptr);
+  Value value = file_of(source);
+  register_module("__main__.Net", typeid(Target), [](const ValueObject&) { return nn::AnyModule(Target()); });
+  return value;
+}
+
+Value& set_attribute(Value& object, const std::string& name, Value value) {
+  object.as_object().state.as_dict().set(name, std::move(value));
+  return object;
+}
+/// Adds to "_buffers" or "_modules" of an object.
+Value with_entry(Value object, const char* dict, const std::string& name, Value entry) {
+  Value entries = *object.as_object().attribute(dict);
+  entries.as_dict().set(name, std::move(entry));
+  return object;
+}
+
+struct EveryContainer : nn::Module {
+  nn::Sequential sequential{nn::Linear(2, 3), nn::ReLU(), nn::Sequential(nn::Linear(3, 2))};
+  nn::ModuleList<> list{nn::Linear(2, 2), nn::BatchNorm1d(2)};
+  nn::ModuleDict<> dict{{"a", nn::Linear(2, 1)}};
+  nn::AnyModule any = nn::Sequential(nn::Linear(2, 2), nn::BatchNorm1d(2));
+  std::vector<nn::AnyModule> more{nn::Sequential(nn::Linear(1, 1)), nn::Linear(1, 2)};
+  TERN_MODULE(sequential, list, dict, any, more)
+  Tensor forward(const Tensor& x) { return x; }
+};
+
+TEST(LoadModule, FillsContainersOfRegisteredClasses) {
+  EveryContainer net;
+  net.sequential.eval();
+  net.any->eval();
+  const nn::AnyModule loaded = module_from_value(written_for<EveryContainer>(net));
+  const StateDict wanted = net.state_dict(), found = loaded->state_dict();
+  ASSERT_EQ(found.size(), wanted.size());
+  for (const auto& [name, tensor] : wanted) EXPECT_TRUE(equal(found.at(name), tensor)) << name;
+  const auto modules = net.named_modules(), copies = loaded->named_modules();
+  ASSERT_EQ(copies.size(), modules.size());
+  for (size_t i = 0; i < modules.size(); ++i)
+    EXPECT_EQ(copies[i].second->is_training(), modules[i].second->is_training()) << modules[i].first;
+}
+
+struct Head : nn::Module {
+  nn::Linear head{1, 1};
+  TERN_MODULE(head)
+};
+struct Extra : nn::Module {
+  nn::Linear head{1, 1}, extra{2, 2};
+  TERN_MODULE(head, extra)
+};
+struct Activated : nn::Module {
+  nn::Linear head{1, 1};
+  nn::Sequential act{nn::ReLU(), nn::Dropout()};
+  TERN_MODULE(head, act)
+};
+struct Mask : nn::Module {
+  nn::Linear head{1, 1};
+  nn::Buffer mask{ones({3}), {.persistent = false}};
+  TERN_MODULE(head, mask)
+};
+template <int n>
+struct Body : nn::Module {
+  nn::Sequential body;
+  TERN_MODULE(body)
+  Body() {
+    for (int i = 0; i < n; ++i) body.push_back(nn::ReLU());
+  }
+};
+template <int n>
+struct List : nn::Module {
+  nn::ModuleList<> blocks{std::vector<nn::AnyModule>(n, nn::Linear(1, 1))};
+  TERN_MODULE(blocks)
+};
+template <int n>
+struct Vector : nn::Module {
+  std::vector<nn::Linear> blocks{n, nn::Linear(1, 1)};
+  TERN_MODULE(blocks)
+};
+
+TEST(LoadModule, RefusesWhatHasNoField) {
+  const Value buffer = ones({1});
+  struct Row {
+    std::function<Value()> file;
+    std::string error;
+  };
+  const std::vector<Row> rows{
+      {[] { return written_for<Head>(Extra()); }, "the file has a module 'extra', which the module lacks"},
+      {[] { return written_for<Head>(Mask()); }, "the file has a buffer 'mask', which the module lacks"},
+      {[] { return written_for<Body<1>>(Body<2>()); }, "'body': the file has a module '1'"},
+      {[] { return written_for<List<0>>(List<1>()); }, "'blocks': the file has a module '0'"},
+      {[] { return written_for<Vector<1>>(List<2>()); }, "the file has a module 'blocks.1'"},
+      {[] { return written_for<Vector<0>>(List<1>()); }, "the file has a module 'blocks'"},
+      {[&] { return with_entry(file_of(nn::Linear(1, 1)), "_buffers", "mask", buffer); },
+       "the file has a buffer 'mask'"},
+      {[] { return with_entry(file_of(nn::Linear(1, 1)), "_modules", "act", file_of(nn::ReLU())); },
+       "the file has a module 'act'"},
+      {[&] { return with_entry(file_of(nn::Sequential()), "_buffers", "mask", buffer); },
+       "the file has a buffer 'mask'"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.error);
+    const Value file = row.file();
+    expect_error<CheckpointError>([&] { module_from_value(file); }, row.error);
+  }
+}
+
+TEST(LoadModule, NothingIsMissingWhereNothingIs) {
+  EXPECT_EQ(module_from_value(written_for<Vector<0>>(List<0>()))->children().size(), 0u);
+  EXPECT_EQ(module_from_value(written_for<Vector<2>>(List<2>()))->children().size(), 2u);
+  const Value none = with_entry(file_of(nn::Linear(1, 1)), "_modules", "gone", Value());
+  EXPECT_EQ(module_from_value(none)->children().size(), 0u);
+  EXPECT_EQ(module_from_value(written_for<Head>(Activated()))->children().size(), 1u)
+      << "what has no tensors may be a function here";
+}
+
+/// A Sequential that has the same module twice.
+Value twice(const Value& module) {
+  return with_entry(with_entry(file_of(nn::Sequential()), "_modules", "0", module), "_modules", "1", module);
+}
+
+TEST(LoadModule, ModulesThatStandInTwoPlacesShareTensors) {
+  nn::AnyModule net = module_from_value(twice(file_of(nn::BatchNorm1d(2))));
+  EXPECT_EQ(net->parameters().size(), 2u);
+  EXPECT_EQ(net->buffers().size(), 3u);
+  EXPECT_EQ(net->children().size(), 2u);
+}
+
+TEST(LoadModule, SharingEndsSomewhere) {
+  Value net = file_of(nn::Linear(1, 1));
+  for (int depth = 0; depth < 60; ++depth) net = twice(net);
+  expect_error<CheckpointError>([&] { module_from_value(net); },
+                                "more than 65536 modules of the file are modules that stand elsewhere");
+  Value itself = file_of(nn::Sequential());
+  expect_error<CheckpointError>([&] { module_from_value(with_entry(itself, "_modules", "0", itself)); },
+                                "nested deeper than 200");
+}
+
+TEST(LoadModule, RefusesSettingsThatLayersLack) {
+  for (const char* setting : {"sparse", "scale_grad_by_freq"}) {
+    Value embedding = file_of(nn::Embedding(3, 2));
+    expect_error<CheckpointError>([&] { module_from_value(set_attribute(embedding, setting, true)); },
+                                  std::string(setting) + " = True is not supported");
+  }
+  Value softmax = file_of(nn::Softmax(1));
+  expect_error<CheckpointError>([&] { module_from_value(set_attribute(softmax, "dim", Value())); },
+                                "the model: dim = None is not supported");
+}
+
+}  // namespace
+}  // namespace tern
