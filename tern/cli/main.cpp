@@ -138,6 +138,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (!tern::cli::open_standard_streams()) return tern::cli::kFailure;
+  tern::cli::survive_file_size_limit();
   try {
     const int code = tern::cli::run(argc, argv);
     if (code != tern::cli::kWrongUse) tern::cli::check_output();

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -33,6 +34,8 @@ bool open_standard_streams() noexcept {
     if (::fcntl(descriptor, F_GETFD) < 0 && ::open("/dev/null", O_RDWR) != descriptor) return false;
   return true;
 }
+
+void survive_file_size_limit() noexcept { std::signal(SIGXFSZ, SIG_IGN); }
 
 std::string shown(std::string_view text) {
   std::string result;

@@ -12,6 +12,10 @@ namespace tern::cli {
 /// is opened would get their number, and with it the program's text. False when that fails.
 bool open_standard_streams() noexcept;
 
+/// Makes a write beyond the limit of the file size (ulimit -f) an error with its cause, as Python does; by
+/// default the system ends the program.
+void survive_file_size_limit() noexcept;
+
 /// Text that may come from a file made fit for a terminal: control characters and what is not UTF-8 are
 /// escaped.
 std::string shown(std::string_view text);

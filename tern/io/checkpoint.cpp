@@ -1,5 +1,6 @@
 // The choice of the reader: a file by its first bytes, an index of shards, a folder.
 #include <algorithm>
+#include <system_error>
 
 #include "tern/base/check.h"
 #include "tern/io/distributed_reader.h"
@@ -56,8 +57,11 @@ auto guarded(Body&& body) {
 /// The one file in `folder` that a folder stands for.
 std::filesystem::path index_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().filename().string().ends_with(kIndexSuffix)) found.push_back(entry.path());
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().ends_with(kIndexSuffix)) found.push_back(entry->path());
+  TERN_CHECK(!error, IoError, "cannot read the folder '{}': {}", folder.string(), error.message());
   std::sort(found.begin(), found.end());
   TERN_CHECK(!found.empty(), CheckpointError,
              "the folder has neither an index of shards (*{}) nor the .metadata of a distributed checkpoint: "
@@ -106,6 +110,11 @@ Checkpoint read_checkpoint(std::shared_ptr<const ByteSource> source, const LoadO
              "the file is named .safetensors, but is {}", describe(format));
   if (options.mmap) {
     map_for_tensors(*source);
+    TERN_CHECK(
+        format != FileFormat::Npy, CheckpointError,
+        "mmap is for PyTorch's zip format and safetensors, and the file is {}: load it without mmap, or "
+        "save() it as one of them",
+        describe(format));
     if (format != FileFormat::Safetensors && format != FileFormat::Zip) fail_not_mappable();
   }
   return guarded([&] {

@@ -12,6 +12,7 @@
 
 #include "tern/base/check.h"
 #include "tern/io/mapped_file.h"
+#include "tern/io/tensor_bytes.h"
 
 namespace tern::io {
 
@@ -119,13 +120,19 @@ void ByteSource::check_range(uint64_t offset, uint64_t count) const {
 
 std::vector<std::byte> ByteSource::read(uint64_t offset, uint64_t count) const {
   check_range(offset, count);
-  std::vector<std::byte> bytes(count);
+  std::vector<std::byte> bytes = host_bytes(count);
   read_at(offset, bytes);
   return bytes;
 }
 
+void check_path(const std::filesystem::path& path) {
+  TERN_CHECK(path.native().find('\0') == std::string::npos, IoError, "the path '{}...' has a NUL byte",
+             path.c_str());
+}
+
 std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {
   std::string name = fmt::format("'{}'", path.string());
+  check_path(path);
   int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   TERN_CHECK(descriptor >= 0, IoError, "cannot open {}: {}", name, std::generic_category().message(errno));
   struct stat status {};

@@ -44,6 +44,9 @@ class ByteSource {
   void check_range(uint64_t offset, uint64_t count) const;
 };
 
+/// Throws IoError for a path with a NUL byte: the system would take it for the name before that.
+void check_path(const std::filesystem::path& path);
+
 /// Opens a regular file for reading. Throws IoError naming the path and the cause.
 std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path);
 
@@ -96,7 +99,8 @@ class FileSystem {
   virtual void name_file(OutputFile& file, const std::filesystem::path& path) = 0;
   /// A new file; it is an error when the name exists.
   virtual std::unique_ptr<OutputFile> create(const std::filesystem::path& path) = 0;
-  /// Tells that `file` shall take the place of `path`. If that exists, `file` gets its permissions.
+  /// Tells that `file` shall take the place of `path`. If that exists, `file` gets its permissions,
+  /// and its owner where this is allowed.
   virtual void prepare_to_replace(OutputFile& file, const std::filesystem::path& path) = 0;
   /// Replaces `to` in one step.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
@@ -125,11 +129,15 @@ class AtomicFile final : public ByteSink {
 
   using ByteSink::write;
   void write(std::span<const std::byte> bytes) override;
+  /// Writes the whole content by `write`, with `sync` to the disk: only the name is left to commit. Errors
+  /// get the path, whoever throws them.
+  void fill(bool sync, const std::function<void(ByteSink& sink)>& write);
   /// Blocks until file and folder are on the disk; with `sync` false only until the system has the bytes.
   void commit(bool sync = true);
 
  private:
   void flush();
+  void complete(bool sync);
   void discard() noexcept;
   template <class Body>
   void guarded(Body&& body);
@@ -141,6 +149,7 @@ class AtomicFile final : public ByteSink {
   std::unique_ptr<OutputFile> file_;
   bool named_ = false;
   bool committed_ = false;
+  bool complete_ = false;
   std::vector<std::byte> buffer_;
 };
 
@@ -149,7 +158,7 @@ void write_atomically(const std::filesystem::path& path, bool sync,
                       const std::function<void(ByteSink& sink)>& write);
 
 /// Makes `to` another name of the file `from` in one step, replacing what had that name; a copy where the
-/// file system has no hard links. Throws IoError.
+/// file system has no hard links. Symbolic links of both are followed. Throws IoError.
 void link_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool sync = true);
 
 }  // namespace tern::io

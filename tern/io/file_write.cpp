@@ -40,8 +40,32 @@ std::string temporary_name() {
   return fmt::format("{}{:08x}{:08x}{}", kTemporaryBegin, device(), device(), kTemporaryEnd);
 }
 
+/// Whether temporary_name() gave this name: others' files that look similar are not Tern's to remove.
+bool is_temporary_name(std::string_view name) {
+  if (name.size() != kTemporaryBegin.size() + 16 + kTemporaryEnd.size()) return false;
+  const std::string_view digits = name.substr(kTemporaryBegin.size(), 16);
+  return name.starts_with(kTemporaryBegin) && name.ends_with(kTemporaryEnd) &&
+         digits.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 [[noreturn]] void throw_system(const char* operation, int cause) {
   TERN_THROW(IoError, "{} failed: {}", operation, std::generic_category().message(cause));
+}
+
+/// The file behind symbolic links, which need not exist.
+std::filesystem::path followed(std::filesystem::path path) {
+  std::error_code error;
+  for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(path, error)); ++links) {
+    TERN_CHECK(links < 40, IoError, "there are too many symbolic links");
+    std::filesystem::path next = std::filesystem::read_symlink(path, error);
+    if (error) throw_system("following the symbolic link", error.value());
+    path = next.is_absolute() ? next : path.parent_path() / next;
+  }
+  return path;
+}
+
+std::filesystem::path folder_of(const std::filesystem::path& file) {
+  return file.parent_path().empty() ? "." : file.parent_path();
 }
 
 double thread_seconds() noexcept {
@@ -111,8 +135,11 @@ class NativeFileSystem final : public FileSystem {
 #if defined(O_TMPFILE)
     int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
     if (descriptor >= 0) {
+      auto file = std::make_unique<NativeFile>(descriptor);
+      // Without /proc (a bare chroot) it could never get a name.
+      if (::access(own_name(*file).c_str(), F_OK) != 0) return nullptr;
       mark_alive(descriptor);
-      return std::make_unique<NativeFile>(descriptor);
+      return file;
     }
     if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)
       throw_system("creating a temporary file", errno);
@@ -121,8 +148,8 @@ class NativeFileSystem final : public FileSystem {
   }
 
   void name_file(OutputFile& file, const std::filesystem::path& path) override {
-    std::string self = fmt::format("/proc/self/fd/{}", static_cast<NativeFile&>(file).descriptor());
-    if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    const std::string own = own_name(static_cast<NativeFile&>(file));
+    if (::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
       throw_system("naming the temporary file", errno);
   }
 
@@ -142,7 +169,12 @@ class NativeFileSystem final : public FileSystem {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0) return;
     auto& native = static_cast<NativeFile&>(file);
-    if (::fchmod(native.descriptor(), status.st_mode & 07777) != 0)
+    // Only root may give a file away, others to groups of their own: where it is not possible the saver owns
+    // the file. The bits setuid and setgid are for the old content only.
+    [[maybe_unused]] const bool kept =
+        ::fchown(native.descriptor(), status.st_uid, status.st_gid) == 0 ||
+        ::fchown(native.descriptor(), static_cast<uid_t>(-1), status.st_gid) == 0;
+    if (::fchmod(native.descriptor(), status.st_mode & 0777) != 0)
       throw_system("setting the file's permissions", errno);
     native.replaces(path);
   }
@@ -160,8 +192,7 @@ class NativeFileSystem final : public FileSystem {
     DIR* entries = ::opendir(folder.c_str());
     if (!entries) return;
     while (const dirent* entry = ::readdir(entries)) {
-      std::string_view name = entry->d_name;
-      if (!name.starts_with(kTemporaryBegin) || !name.ends_with(kTemporaryEnd)) continue;
+      if (!is_temporary_name(entry->d_name)) continue;
       int descriptor =
           ::openat(::dirfd(entries), entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
       if (descriptor < 0) continue;
@@ -176,6 +207,9 @@ class NativeFileSystem final : public FileSystem {
 
   void sync_folder(const std::filesystem::path& folder) override {
     int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // Who may not read a folder may still write into it; its names reach the disk with the system's next
+    // sync.
+    if (descriptor < 0 && errno == EACCES) return;
     if (descriptor < 0) throw_system("syncing the folder", errno);
     int failed = ::fsync(descriptor);
     int cause = errno;
@@ -185,6 +219,9 @@ class NativeFileSystem final : public FileSystem {
   }
 
  private:
+  static std::string own_name(const NativeFile& file) {
+    return fmt::format("/proc/self/fd/{}", file.descriptor());
+  }
   /// Where files cannot be locked they are never taken for abandoned either.
   static void mark_alive(int descriptor) noexcept { ::flock(descriptor, LOCK_EX | LOCK_NB); }
 };
@@ -213,16 +250,11 @@ void AtomicFile::guarded(Body&& body) {
 
 AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
     : shown_path_(path), target_(path), system_(system) {
+  check_path(path);
   guarded([&] {
     TERN_CHECK(path.has_filename(), IoError, "the path names no file");
+    target_ = followed(path);
     std::error_code error;
-    for (int links = 0; std::filesystem::is_symlink(std::filesystem::symlink_status(target_, error));
-         ++links) {
-      TERN_CHECK(links < 40, IoError, "there are too many symbolic links");
-      std::filesystem::path next = std::filesystem::read_symlink(target_, error);
-      if (error) throw_system("following the symbolic link", error.value());
-      target_ = next.is_absolute() ? next : target_.parent_path() / next;
-    }
     auto status = std::filesystem::status(target_, error);
     if (!std::filesystem::status_known(status)) throw_system("inspecting the file", error.value());
     if (std::filesystem::exists(status)) {
@@ -230,7 +262,7 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
       TERN_CHECK(std::filesystem::is_regular_file(status), IoError, "it is not a regular file");
       if (::access(target_.c_str(), W_OK) != 0) throw_system("opening for writing", errno);
     }
-    std::filesystem::path folder = target_.parent_path().empty() ? "." : target_.parent_path();
+    const std::filesystem::path folder = folder_of(target_);
     status = std::filesystem::status(folder, error);
     TERN_CHECK(std::filesystem::exists(status), IoError, "the folder '{}' does not exist", folder.string());
     TERN_CHECK(std::filesystem::is_directory(status), IoError, "'{}' is not a folder", folder.string());
@@ -251,6 +283,7 @@ AtomicFile::~AtomicFile() { discard(); }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   TERN_CHECK(file_, IoError, "saving '{}': the file is no longer open", shown_path_.string());
+  complete_ = false;
   if (buffer_.size() + bytes.size() <= kBufferBytes) {
     buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
     return;
@@ -270,12 +303,32 @@ void AtomicFile::flush() {
   buffer_.clear();
 }
 
-void AtomicFile::commit(bool sync) {
+void AtomicFile::complete(bool sync) {
   TERN_CHECK(file_, IoError, "saving '{}': the file is no longer open", shown_path_.string());
+  if (std::exchange(complete_, true)) return;
   flush();
-  std::filesystem::path folder = temporary_.parent_path();
   guarded([&] {
     if (sync) file_->sync();
+  });
+}
+
+void AtomicFile::fill(bool sync, const std::function<void(ByteSink& sink)>& write) {
+  try {
+    write(*this);
+  } catch (const IoError&) {
+    throw;  // of the file, which has given its path
+  } catch (Error& error) {
+    error.add_context(fmt::format("saving '{}'", shown_path_.string()));
+    throw;
+  }
+  complete(sync);
+  buffer_ = {};
+}
+
+void AtomicFile::commit(bool sync) {
+  complete(sync);
+  std::filesystem::path folder = temporary_.parent_path();
+  guarded([&] {
     if (!named_) {
       system_.name_file(*file_, temporary_);
       named_ = true;
@@ -304,22 +357,20 @@ void AtomicFile::discard() noexcept {
 void write_atomically(const std::filesystem::path& path, bool sync,
                       const std::function<void(ByteSink& sink)>& write) {
   AtomicFile file(path);
-  try {
-    write(file);
-  } catch (const IoError&) {
-    throw;  // of the file, which has given its path
-  } catch (Error& error) {
-    error.add_context(fmt::format("saving '{}'", path.string()));
-    throw;
-  }
+  file.fill(sync, write);
   file.commit(sync);
 }
 
 void link_atomically(const std::filesystem::path& from, const std::filesystem::path& to, bool sync) {
-  const std::filesystem::path folder = to.parent_path().empty() ? "." : to.parent_path();
+  check_path(from);
+  check_path(to);
+  const std::filesystem::path target =
+      with_context(fmt::format("naming '{}'", to.string()), [&] { return followed(to); });
+  const std::filesystem::path folder = folder_of(target);
   const std::filesystem::path temporary = folder / temporary_name();
-  if (::link(from.c_str(), temporary.c_str()) == 0) {
-    const int failed = ::rename(temporary.c_str(), to.c_str());
+  // A link to the symbolic link `from` would be another name of whatever that is pointed at next.
+  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, temporary.c_str(), AT_SYMLINK_FOLLOW) == 0) {
+    const int failed = ::rename(temporary.c_str(), target.c_str());
     const int cause = errno;
     ::unlink(temporary.c_str());  // still there also when both were names of one file already
     if (failed == 0) {

@@ -112,12 +112,14 @@ std::string encode_latin1(const Value& callee, const Value& text, const Value& e
   return bytes;
 }
 
-Value call_encode(PickleHost&, const Value& callee, const CallArgs& args) {
+Value call_encode(PickleHost& host, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 2, 2);
-  return Value::bytes(encode_latin1(callee, args[0], args[1]));
+  std::string bytes = encode_latin1(callee, args[0], args[1]);
+  host.count_copy(bytes.size());  // one text can be encoded any number of times
+  return Value::bytes(std::move(bytes));
 }
 
-Value call_bytes(PickleHost&, const Value& callee, const CallArgs& args) {
+Value call_bytes(PickleHost& host, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 0, 2);
   bool is_array = callee.as_global().name == "bytearray";
   std::string data;
@@ -135,15 +137,17 @@ Value call_bytes(PickleHost&, const Value& callee, const CallArgs& args) {
   } else if (args.size() == 1) {
     wrong_argument(callee, args[0], "bytes");
   }
+  host.count_copy(data.size());
   return is_array ? Value::byte_array(std::move(data)) : Value::bytes(std::move(data));
 }
 
 /// collections.Counter(dict): an object with the dict's entries.
-Value call_counter(PickleHost&, const Value& callee, const CallArgs& args) {
+Value call_counter(PickleHost& host, const Value& callee, const CallArgs& args) {
   check_count(callee, args, 0, 1);
   Value counter = make_object(callee, {});
   if (args.empty()) return counter;
   if (!args[0].is_dict()) wrong_argument(callee, args[0], "a dict");
+  host.count_copy(args[0].length() * sizeof(ValueDict::Entry));
   for (const auto& entry : args[0].as_dict()) counter.as_object().entries.push_back(entry);
   return counter;
 }

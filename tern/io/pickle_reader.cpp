@@ -97,7 +97,8 @@ class Machine {
   // --------------------------------------------------------------------------------------------------------------
 
   void charge(size_t bytes) {
-    if (bytes > memory_left_) fail("the pickle describes more values than a file of its size may hold");
+    if (bytes > memory_left_)
+      fail("the pickle describes more values than a file of its size may hold (limits.value_bytes)");
     memory_left_ -= bytes;
   }
   void push(Value value) {
@@ -175,16 +176,10 @@ class Machine {
   static constexpr size_t kNodeBytes = 96;
 
   void push_text(std::string_view utf8) {
-    if (utf8.size() > options_.max_string_bytes)
-      fail(fmt::format("a string has {} bytes; at most {} are accepted", utf8.size(),
-                       options_.max_string_bytes));
     if (!is_utf8(utf8, /*surrogates=*/true)) fail("a string is not UTF-8");
     push_node(Value(utf8), kNodeBytes + utf8.size());
   }
   void push_bytes(std::string_view bytes) {
-    if (bytes.size() > options_.max_string_bytes)
-      fail(fmt::format("a bytes value has {} bytes; at most {} are accepted", bytes.size(),
-                       options_.max_string_bytes));
     push_node(Value::bytes(std::string(bytes)), kNodeBytes + bytes.size());
   }
   /// A str of Python 2: text where it is UTF-8, else bytes.
@@ -195,15 +190,15 @@ class Machine {
       push_bytes(bytes);
   }
   void push_integer(std::string_view twos_complement) {
-    if (twos_complement.size() > options_.max_integer_bytes)
-      fail(fmt::format("an int has {} bytes; at most {} are accepted", twos_complement.size(),
-                       options_.max_integer_bytes));
     push_node(Value::integer(twos_complement), twos_complement.size());
   }
   void push_decimal(std::string_view digits) {
-    if (digits.size() > 2 * options_.max_integer_bytes)
-      fail(fmt::format("an int has {} digits", digits.size()));
-    push(Value::integer_from_decimal(digits));
+    if (digits.size() > options_.max_decimal_digits)
+      fail(fmt::format(
+          "an int has {} decimal digits; at most {} are accepted (pickles of protocol 2 and later "
+          "have ints of any size)",
+          digits.size(), options_.max_decimal_digits));
+    push_node(Value::integer_from_decimal(digits), digits.size());
   }
 
   void push_text_int(std::string_view text) {

@@ -27,8 +27,8 @@ struct PickleOptions {
   /// Accept classes and functions at all.
   bool names_allowed = true;
   size_t max_depth = 1000;
-  size_t max_string_bytes = size_t{64} << 20;
-  size_t max_integer_bytes = 1024;
+  /// Of an int in decimal digits, for which the time grows with the square of their number.
+  size_t max_decimal_digits = 10000;
   /// Memory for values: a fixed part and so much for each byte of the pickle.
   size_t memory_base = size_t{128} << 20;
   size_t memory_per_byte = 48;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tern/base/check.h"
+
 namespace tern::io {
 
 namespace {
@@ -27,8 +29,10 @@ PickleResult read_pickle_at(const ByteSource& source, uint64_t& position, uint64
       PickleResult result = read_pickle(bytes, host, options);
       position += result.consumed;
       return result;
-    } catch (const PickleCutShort&) {
-      if (count == left || window == most) throw;
+    } catch (const PickleCutShort& error) {
+      if (count == left) throw;
+      TERN_CHECK(window < most, CheckpointError,
+                 "{} (of a pickle at most {} bytes are read: limits.pickle_bytes)", error.message(), most);
     }
   }
 }

@@ -148,7 +148,14 @@ class Writer {
 
   [[noreturn]] void fail(const std::string& what) const {
     std::string place = "the value";
-    for (const Value* key : path_) place += fmt::format("[{}]", key ? key->str(80) : "...");
+    constexpr size_t kShownEnd = 10;  // keys at both ends of a long path
+    for (size_t i = 0; i < path_.size(); ++i) {
+      if (i == kShownEnd && path_.size() > 2 * kShownEnd) {
+        place += fmt::format("[... {} more ...]", path_.size() - 2 * kShownEnd);
+        i = path_.size() - kShownEnd;
+      }
+      place += fmt::format("[{}]", path_[i] ? path_[i]->str(80) : "...");
+    }
     TERN_THROW(ValueError, "{} cannot be saved: {}", place, what);
   }
 
@@ -171,6 +178,7 @@ class Writer {
   void write(const Value& value) {
     switch (value.kind()) {
       case ValueKind::None:
+        detail::check_alive(value);
         return op('N');
       case ValueKind::Bool:
         return boolean(value.as_bool());
@@ -425,8 +433,7 @@ class Writer {
     append_le(out_, static_cast<uint32_t>(reference.key.size()));
     out_ += reference.key;
     text(reference.location);
-    size_t width = class_name.empty() ? itemsize(dtype) : 1;
-    integer((reference.part.end - reference.part.begin) * static_cast<int64_t>(width));
+    integer(class_name.empty() ? reference.nbytes : reference.part.end - reference.part.begin);
     if (stream_) op('N');  // the storage is no view of another
     op('t');
     op('Q');

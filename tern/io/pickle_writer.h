@@ -19,7 +19,8 @@ struct ElementRange {
 struct StorageReference {
   std::string key;
   std::string location;
-  ElementRange part;  ///< what of the storage is written under this key
+  ElementRange part;   ///< what of the storage is written under this key
+  int64_t nbytes = 0;  ///< of that, which may be more than whole elements
 };
 
 /// Gives a storage its key, the same each time; called when a tensor or storage is met that uses the elements

@@ -102,6 +102,11 @@ void LoadReport::note(const MapLocation& map, const std::string& location, Devic
   group->nbytes += nbytes;
 }
 
+MapLocation::MapLocation(std::function<std::optional<Device>(const std::string&)> function)
+    : target_(std::move(function)) {
+  TERN_CHECK(std::get<4>(target_), ValueError, "map_location is an empty function");
+}
+
 MapLocation::MapLocation(const std::string& device) {
   if (device == "auto")
     target_ = Auto{};
@@ -130,6 +135,7 @@ Device MapLocation::operator()(const std::string& location) const {
 }
 
 Value load(const std::filesystem::path& path, const LoadOptions& options) {
+  io::check_path(path);
   return with_context(fmt::format("loading '{}'", path.string()),
                       [&] { return io::read_checkpoint(path, options).root; });
 }

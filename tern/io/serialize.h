@@ -30,9 +30,8 @@ class MapLocation {
   MapLocation(const std::string& device);
   /// From location to location; those that are not named stay.
   MapLocation(std::map<std::string, std::string> locations) : target_(std::move(locations)) {}
-  /// Called with the location; no value means: where it was.
-  MapLocation(std::function<std::optional<Device>(const std::string&)> function)
-      : target_(std::move(function)) {}
+  /// Called with the location; no value means: where it was. Throws ValueError for an empty function.
+  MapLocation(std::function<std::optional<Device>(const std::string&)> function);
 
   /// The device for a location. Throws DeviceError, in PyTorch's words, when that device is not there, and
   /// CheckpointError for a location of an unknown kind.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
@@ -11,10 +12,24 @@ namespace tern::io {
 
 namespace {
 constexpr size_t kStagingBytes = size_t{4} << 20;
+}  // namespace
+
+std::vector<std::byte> host_bytes(size_t count) {
+  try {
+    return std::vector<std::byte>(count);
+  } catch (const std::bad_alloc&) {
+    TERN_THROW(OutOfMemoryError, "the host has no memory for {} bytes", count);
+  }
+}
+
+void check_has_data(const StorageImpl& storage) {
+  TERN_CHECK(storage.data() || storage.nbytes() == 0, ValueError,
+             "the tensor was loaded with skip_data: its numbers are still in the file");
 }
 
 void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
                  const std::function<void(std::span<const std::byte>)>& visit) {
+  check_has_data(storage);
   if (storage.device().is_cpu()) {
     visit({static_cast<const std::byte*>(storage.data()) + offset, nbytes});
     return;
@@ -32,8 +47,9 @@ void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
 std::vector<std::byte> element_bytes(const Tensor& tensor) {
   const TensorImpl& impl = tensor.impl();
   size_t width = itemsize(impl.dtype);
-  std::vector<std::byte> result(tensor.nbytes());
+  std::vector<std::byte> result = host_bytes(tensor.nbytes());
   if (result.empty()) return result;
+  check_has_data(*impl.storage);
   size_t first = static_cast<size_t>(impl.offset) * width;
   if (impl.contiguous) {
     copy_to_host(result.data(), *impl.storage, first, result.size());
@@ -44,7 +60,7 @@ std::vector<std::byte> element_bytes(const Tensor& tensor) {
   std::vector<std::byte> copy;
   const std::byte* source = static_cast<const std::byte*>(impl.storage->data()) + first;
   if (!impl.storage->device().is_cpu()) {
-    copy.resize((static_cast<size_t>(last) + 1) * width);
+    copy = host_bytes((static_cast<size_t>(last) + 1) * width);
     copy_to_host(copy.data(), *impl.storage, first, copy.size());
     source = copy.data();
   }

@@ -11,12 +11,18 @@
 
 namespace tern::io {
 
+/// So many zero bytes. Throws OutOfMemoryError.
+std::vector<std::byte> host_bytes(size_t count);
+
+/// Throws ValueError for a storage whose numbers were left in the file (LoadOptions::skip_data).
+void check_has_data(const StorageImpl& storage);
+
 /// Calls `visit` with the bytes [offset, offset + nbytes) of a storage in pieces, in order. Host memory is
 /// shown where it is; that of a device is copied piece by piece.
 void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
                  const std::function<void(std::span<const std::byte>)>& visit);
 
-/// The elements in row-major order.
+/// The elements in row-major order. Throws OutOfMemoryError.
 std::vector<std::byte> element_bytes(const Tensor& tensor);
 
 /// A tensor that holds a copy of `bytes` on `device`.

@@ -96,10 +96,16 @@ Value TorchHost::storage_for(const StorageId& id, const std::function<Storage()>
         {id.key, id.type, &*locations_.insert(id.location).first, std::move(storage), id.numel});
   }
   const Known& known = storages_[found];
-  TERN_CHECK(id.type == known.type && id.numel <= known.numel, CheckpointError,
+  // PyTorch writes bytes, and numbers of the types that have no storage class, as one class or another of one
+  // byte per element; an empty storage is of every class. Other bytes than 0 and 1 are no bools.
+  const DType dtype = id.type->dtype;
+  const size_t width = itemsize(dtype), known_bytes = known.storage->nbytes();
+  const bool same_bytes = id.type == known.type || known_bytes == 0 ||
+                          (width == 1 && itemsize(known.type->dtype) == 1 && dtype != DType::Bool);
+  TERN_CHECK(same_bytes && id.nbytes <= known_bytes, CheckpointError,
              "storage '{}' is referred to twice, as {} elements of {} and as {} of {}", id.key, known.numel,
-             name(known.type->dtype), id.numel, name(id.type->dtype));
-  return StorageValue{known.storage, known.type->dtype, known.numel};
+             name(known.type->dtype), id.numel, name(dtype));
+  return StorageValue{known.storage, dtype, static_cast<int64_t>(known_bytes / width)};
 }
 
 Value TorchHost::storage_part(const Value& root, const Value& first, const Value& count) {

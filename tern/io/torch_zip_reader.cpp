@@ -32,6 +32,9 @@ class ZipHost final : public TorchHost, private ScriptStorages {
       : TorchHost(options, depth),
         zip_(std::move(source), options.limits.entries),
         budget_(options.limits, zip_.source().size()) {
+    // NumPy writes an archive without arrays too; nobody else's checkpoint has no entries.
+    TERN_CHECK(!zip_.entries().empty() || zip_.source().name().ends_with(".npz'"), CheckpointError,
+               "the zip archive is empty");
     npz_ = is_npz(zip_);
     if (npz_) return;
     find_folder();
@@ -66,6 +69,8 @@ class ZipHost final : public TorchHost, private ScriptStorages {
                "a persistent id is {}, not ('storage', class, key, location, size)",
                id.is_tuple() ? fmt::format("a tuple of {} items", id.length()) : describe(id));
     StorageId storage = storage_id(id.as_tuple());
+    TERN_CHECK(!(big_endian_ && storage.type->name.ends_with("UntypedStorage")), CheckpointError,
+               "storage '{}' is untyped and big-endian: which bytes to swap is not known", storage.key);
     std::string entry = folder_ + records_ + storage.key;
     if (records_ != kDataFolder) storage.key = records_ + storage.key;
     return storage_for(storage, [&] { return add_storage(storage, entry); });
@@ -92,7 +97,8 @@ class ZipHost final : public TorchHost, private ScriptStorages {
   PickleResult read_tree(std::string_view name, std::string_view records) {
     const ZipEntry* pickle = zip_.find(folder_ + std::string(name));
     take_unpacked(*pickle);
-    std::vector<std::byte> bytes = zip_.read(*pickle, options_.limits.pickle_bytes);
+    std::vector<std::byte> bytes =
+        zip_.read(*pickle, options_.limits.pickle_bytes, /*verify_crc=*/true, "limits.pickle_bytes");
     records_ = records;
     expect_storages(zip_.entries().size());
     pending_.reserve(zip_.entries().size());
@@ -210,8 +216,6 @@ class ZipHost final : public TorchHost, private ScriptStorages {
     TERN_CHECK(id.nbytes <= entry->size, CheckpointError,
                "storage '{}' has {} elements of {}, but its data has only {} bytes", id.key, id.numel,
                name(id.type->dtype), entry->size);
-    TERN_CHECK(!(big_endian_ && id.type->name.ends_with("UntypedStorage")), CheckpointError,
-               "storage '{}' is untyped and big-endian: which bytes to swap is not known", id.key);
     take_unpacked(*entry);
     budget_.take_tensor(id.nbytes);
     if (Storage mapped = map_storage(id, *entry)) return mapped;
@@ -227,8 +231,8 @@ class ZipHost final : public TorchHost, private ScriptStorages {
       return {};
     if (!mapping_) mapping_ = map_for_tensors(zip_.source());
     const bool as_stored = entry.stored() && (!big_endian_ || itemsize(id.type->dtype) == 1);
-    // Untyped storages hold numbers of any type.
-    const size_t alignment = id.type->name.ends_with("UntypedStorage") ? 16 : 1;
+    // Bytes may be numbers of any type, as those of untyped storages are.
+    const size_t alignment = itemsize(id.type->dtype) == 1 ? 16 : 1;
     Storage mapped;
     if (as_stored)
       mapped = mapped_storage(mapping_, zip_.data_offset(entry), id.nbytes, id.type->dtype, alignment);

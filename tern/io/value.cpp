@@ -62,6 +62,16 @@ int64_t small_integer(std::string_view bytes) {
   return static_cast<int64_t>(value);
 }
 
+/// Turns a two's-complement number into its opposite.
+void negate(std::string& bytes) {
+  unsigned carry = 1;
+  for (char& byte : bytes) {
+    carry += static_cast<uint8_t>(~static_cast<uint8_t>(byte));
+    byte = static_cast<char>(carry & 0xff);
+    carry >>= 8;
+  }
+}
+
 std::string key_text(const Value& key) { return key.str(80); }
 
 }  // namespace
@@ -106,6 +116,36 @@ std::string describe(const Value& value) {
   std::string_view text = name(kind);
   return fmt::format("{} {}", std::string_view("aeio").find(text[0]) == std::string_view::npos ? "a" : "an",
                      text);
+}
+
+double nearest_float(std::string_view twos_complement) {
+  std::string magnitude(trimmed(twos_complement));
+  const bool negative = !magnitude.empty() && static_cast<uint8_t>(magnitude.back()) >= 0x80;
+  if (negative) negate(magnitude);
+  while (!magnitude.empty() && magnitude.back() == '\0') magnitude.pop_back();
+  // The first 64 bits and whether more are set behind them say how to round 53 of them.
+  uint64_t bits = 0;
+  size_t rest = magnitude.size();
+  while (rest > 0 && bits >> 56 == 0) bits = bits << 8 | static_cast<uint8_t>(magnitude[--rest]);
+  if (magnitude.find_first_not_of('\0') < rest) bits |= 1;
+  constexpr size_t kBeyondAll = 1024;
+  const double value =
+      std::ldexp(static_cast<double>(bits), static_cast<int>(8 * std::min(rest, kBeyondAll)));
+  return negative ? -value : value;
+}
+
+Value whole_number(double value) {
+  if (value >= -0x1p63 && value < 0x1p63) return static_cast<int64_t>(value);
+  int exponent = 0;
+  // Beyond 2^63 the last of the 53 bits stands for 2^11 or more.
+  auto mantissa = static_cast<uint64_t>(std::ldexp(std::frexp(std::fabs(value), &exponent), 53));
+  const auto shift = static_cast<size_t>(exponent - 53);
+  std::string bytes(shift / 8, '\0');
+  for (mantissa <<= shift % 8; mantissa != 0; mantissa >>= 8)
+    bytes.push_back(static_cast<char>(mantissa & 0xff));
+  bytes.push_back('\0');
+  if (value < 0) negate(bytes);
+  return Value::integer(bytes);
 }
 
 }  // namespace detail
@@ -185,25 +225,24 @@ Value Value::integer_from_decimal(std::string_view digits) {
   if (!rest.empty() && (rest[0] == '-' || rest[0] == '+')) rest.remove_prefix(1);
   TERN_CHECK(!rest.empty() && rest.find_first_not_of("0123456789") == std::string_view::npos, ValueError,
              "{} is not a whole number in decimal digits", Value(digits.substr(0, 50)).str());
-  std::string bytes;  // the magnitude, little end first
-  for (char digit : rest) {
-    unsigned carry = static_cast<unsigned>(digit - '0');
-    for (char& byte : bytes) {
-      carry += static_cast<uint8_t>(byte) * 10u;
-      byte = static_cast<char>(carry & 0xff);
-      carry >>= 8;
+  std::vector<uint32_t> words;  // the magnitude, little end first
+  while (!rest.empty()) {       // nine digits at a time, which fit a word
+    const std::string_view group = rest.substr(0, rest.size() % 9 == 0 ? 9 : rest.size() % 9);
+    rest.remove_prefix(group.size());
+    uint64_t carry = 0;
+    for (char digit : group) carry = carry * 10 + static_cast<uint64_t>(digit - '0');
+    for (uint32_t& word : words) {
+      carry += uint64_t{word} * 1'000'000'000;
+      word = static_cast<uint32_t>(carry);
+      carry >>= 32;
     }
-    if (carry != 0) bytes.push_back(static_cast<char>(carry));
+    if (carry != 0) words.push_back(static_cast<uint32_t>(carry));
   }
+  std::string bytes;
+  for (uint32_t word : words)
+    for (int shift = 0; shift < 32; shift += 8) bytes.push_back(static_cast<char>(word >> shift & 0xff));
   bytes.push_back('\0');
-  if (negative) {
-    unsigned carry = 1;
-    for (char& byte : bytes) {
-      carry += static_cast<uint8_t>(~static_cast<uint8_t>(byte));
-      byte = static_cast<char>(carry & 0xff);
-      carry >>= 8;
-    }
-  }
+  if (negative) negate(bytes);
   return integer(bytes);
 }
 

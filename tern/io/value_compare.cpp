@@ -64,6 +64,8 @@ uint64_t hash_float(double value) {
   }
   if (value >= -0x1p63 && value < 0x1p63 && value == std::floor(value))
     return hash_integer(static_cast<int64_t>(value));
+  if (std::isfinite(value) && value == std::floor(value))
+    return hash_bytes(whole_number(value).node<BigIntNode>()->bytes);
   return mix(std::bit_cast<uint64_t>(value) ^ secrets()[2], secrets()[0]);
 }
 
@@ -76,6 +78,7 @@ uint64_t hash_value(const Value& value, size_t depth) {
   uint64_t kind_seed = mix(secrets()[2], static_cast<uint64_t>(value.kind()) + 1);
   switch (value.kind()) {
     case ValueKind::None:
+      check_alive(value);
       return kind_seed;
     case ValueKind::Bool:
     case ValueKind::Int:
@@ -109,12 +112,12 @@ uint64_t hash_value(const Value& value, size_t depth) {
     case ValueKind::Size:
     case ValueKind::Slice: {
       auto* sequence = value.node<SequenceNode>();
-      if (sequence->hash != 0) return sequence->hash;
+      if (size_t known = sequence->hash.load(std::memory_order_relaxed)) return known;
       uint64_t state = secrets()[0];
       for (const Value& item : sequence->items)
         state = mix(state ^ hash_value(item, depth + 1), secrets()[1]) + 1;
-      sequence->hash = state | 1;
-      return sequence->hash;
+      sequence->hash.store(state | 1, std::memory_order_relaxed);
+      return state | 1;
     }
     case ValueKind::FrozenSet: {
       uint64_t sum = kind_seed;
@@ -151,6 +154,8 @@ class Comparison {
                  (kind == ValueKind::Size && b.is_tuple());
     bool sets = (kind == ValueKind::Set && b.kind() == ValueKind::FrozenSet) ||
                 (kind == ValueKind::FrozenSet && b.kind() == ValueKind::Set);
+    if (kind == ValueKind::None) check_alive(a);
+    if (b.is_none()) check_alive(b);
     bool texts = BytesNode::holds(kind) && BytesNode::holds(b.kind());
     if (kind != b.kind() && !sizes && !sets && !texts) return false;
     switch (kind) {
@@ -205,10 +210,8 @@ class Comparison {
       const Value& whole = whole_a ? a : b;
       std::complex<double> number = (whole_a ? b : a).as_complex();
       if (number.imag() != 0) return false;
-      if (whole.kind() == ValueKind::BigInt) return whole.as_float() == number.real();
-      double value = number.real();
-      return value >= -0x1p63 && value < 0x1p63 && value == std::floor(value) &&
-             static_cast<int64_t>(value) == whole.as_int();
+      const double value = number.real();
+      return std::isfinite(value) && value == std::floor(value) && equal_numbers(whole, whole_number(value));
     }
     return a.as_complex() == b.as_complex();
   }

@@ -1,6 +1,8 @@
 // What a Value refers to, kind by kind. For value*.cpp and the readers and writers of formats only.
 #pragma once
 
+#include <atomic>
+
 #include "tern/io/value.h"
 
 namespace tern::detail {
@@ -60,7 +62,8 @@ struct SequenceNode final : ValueNode {
            kind == ValueKind::Slice;
   }
   std::vector<Value> items;
-  size_t hash = 0;  ///< of a tuple, once computed; 0 before
+  /// Of a tuple, once computed; 0 before. Threads that look a key up may compute it at the same time.
+  std::atomic<size_t> hash{0};
 };
 
 /// dict, OrderedDict; the members of set and frozenset are keys.
@@ -113,6 +116,15 @@ void each_child(ValueNode& node, Visit&& visit) {
 
 /// A short description for messages: "a str", "an int", "None".
 std::string describe(const Value& value);
+
+/// Throws ValueError for a reference that closed a cycle whose tree is gone: its kind is None.
+inline void check_alive(const Value& value) { static_cast<void>(value.node<StrNode>()); }
+
+/// The nearest float to a two's-complement whole number, to even where two are as near; infinite beyond all.
+double nearest_float(std::string_view twos_complement);
+
+/// A finite float without fraction as a whole number.
+Value whole_number(double value);
 
 /// Decimal text of a two's-complement whole number, little end first.
 std::string decimal_text(std::string_view twos_complement);

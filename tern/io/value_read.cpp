@@ -3,6 +3,7 @@
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/io/tensor_bytes.h"
 #include "tern/io/value.h"
 #include "tern/io/value_nodes.h"
 
@@ -12,6 +13,7 @@ namespace {
 
 /// The element of a one-element tensor of a computable dtype.
 double element_of(const Tensor& tensor) {
+  io::check_has_data(*tensor.storage());
   return visit_dtype(tensor.dtype(), [&]<class T>() {
     alignas(8) std::byte raw[sizeof(T)];
     copy_to_host(raw, *tensor.storage(), static_cast<size_t>(tensor.storage_offset()) * sizeof(T), sizeof(T));
@@ -71,15 +73,7 @@ double ValueReader<Self>::as_float() const {
     TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one number", self().where(),
                tensor.numel(), name(tensor.dtype()));
   }
-  if (auto* big = value.template node<BigIntNode>()) {
-    double result = 0;
-    for (size_t i = big->bytes.size(); i-- > 0;) {
-      bool top = i + 1 == big->bytes.size();
-      result = result * 256 + (top ? static_cast<double>(static_cast<int8_t>(big->bytes[i]))
-                                   : static_cast<double>(static_cast<uint8_t>(big->bytes[i])));
-    }
-    return result;
-  }
+  if (auto* big = value.template node<BigIntNode>()) return nearest_float(big->bytes);
   TERN_WRONG_KIND("a number");
 }
 

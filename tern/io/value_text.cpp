@@ -13,6 +13,8 @@ using namespace detail;
 namespace {
 
 constexpr size_t kMaxTextDepth = 50;
+/// The time for decimal digits grows with the square of their number.
+constexpr size_t kMaxDecimalBytes = 4096;
 
 /// The shortest text that reads back as the same number, in Python's form: 0.1, 1e-05, 1e+16, inf.
 std::string float_text(double value) {
@@ -67,6 +69,7 @@ class Printer {
     }
     switch (value.kind()) {
       case ValueKind::None:
+        check_alive(value);
         out_ += "None";
         break;
       case ValueKind::Bool:
@@ -76,7 +79,7 @@ class Printer {
         out_ += std::to_string(value.as_int());
         break;
       case ValueKind::BigInt:
-        out_ += decimal_text(value.integer_bytes());
+        print_long_integer(value.node<BigIntNode>()->bytes);
         break;
       case ValueKind::Float:
         out_ += float_text(value.as_float());
@@ -160,6 +163,10 @@ class Printer {
   }
 
  private:
+  void print_long_integer(const std::string& bytes) {
+    out_ += bytes.size() <= kMaxDecimalBytes ? decimal_text(bytes)
+                                             : fmt::format("<int of {} bytes>", bytes.size());
+  }
   void print_tensor(const Tensor& tensor) {
     if (!tensor.defined())
       out_ += "tensor(undefined)";
@@ -235,18 +242,22 @@ std::string decimal_text(std::string_view twos_complement) {
       carry >>= 8;
     }
   }
+  std::vector<uint32_t> words((magnitude.size() + 3) / 4);
+  for (size_t i = 0; i < magnitude.size(); ++i)
+    words[i / 4] |= uint32_t{static_cast<uint8_t>(magnitude[i])} << (8 * (i % 4));
   std::string digits;
   while (true) {
-    while (!magnitude.empty() && magnitude.back() == '\0') magnitude.pop_back();
-    if (magnitude.empty()) break;
-    unsigned rest = 0;
-    for (size_t i = magnitude.size(); i-- > 0;) {
-      rest = rest << 8 | static_cast<uint8_t>(magnitude[i]);
-      magnitude[i] = static_cast<char>(rest / 10);
-      rest %= 10;
+    while (!words.empty() && words.back() == 0) words.pop_back();
+    if (words.empty()) break;
+    uint64_t rest = 0;
+    for (size_t i = words.size(); i-- > 0;) {
+      rest = rest << 32 | words[i];
+      words[i] = static_cast<uint32_t>(rest / 1'000'000'000);
+      rest %= 1'000'000'000;
     }
-    digits.push_back(static_cast<char>('0' + rest));
+    for (int i = 0; i < 9; ++i, rest /= 10) digits.push_back(static_cast<char>('0' + rest % 10));
   }
+  while (digits.ends_with('0')) digits.pop_back();
   if (digits.empty()) return "0";
   if (negative) digits.push_back('-');
   return std::string(digits.rbegin(), digits.rend());

@@ -10,6 +10,7 @@
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
 #include "tern/io/checksum.h"
+#include "tern/io/tensor_bytes.h"
 #include "tern/io/utf8.h"
 
 namespace tern::io {
@@ -112,7 +113,6 @@ ZipReader::Directory ZipReader::parse_end_record(uint64_t position, std::span<co
                      result.size));
   if (result.count > result.size / kDirectoryEntrySize)
     fail(fmt::format("the zip directory of {} bytes cannot hold {} entries", result.size, result.count));
-  if (result.count == 0) fail("the zip archive is empty");
   return result;
 }
 
@@ -319,11 +319,12 @@ void ZipReader::fail_damaged(const ZipEntry& entry, uint32_t crc) const {
                    crc, entry.crc));
 }
 
-std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size, bool verify_crc) const {
+std::vector<std::byte> ZipReader::read(const ZipEntry& entry, uint64_t max_size, bool verify_crc,
+                                       std::string_view limit) const {
   if (entry.size > max_size)
-    fail(fmt::format("entry '{}' has {} bytes; at most {} are accepted", entry.name.substr(0, 200),
-                     entry.size, max_size));
-  std::vector<std::byte> bytes(entry.size);
+    fail(fmt::format("entry '{}' has {} bytes; at most {} are accepted{}", entry.name.substr(0, 200),
+                     entry.size, max_size, limit.empty() ? "" : fmt::format(" ({})", limit)));
+  std::vector<std::byte> bytes = host_bytes(entry.size);
   read(entry, bytes, verify_crc);
   return bytes;
 }

@@ -47,8 +47,9 @@ class ZipReader {
   /// Throws CheckpointError.
   void read(const ZipEntry& entry, std::span<std::byte> out, bool verify_crc = true) const;
   /// The content as a new vector. Throws CheckpointError when it is larger than `max_size`, before anything
-  /// is allocated.
-  std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size, bool verify_crc = true) const;
+  /// is allocated; `limit` names the option that this is.
+  std::vector<std::byte> read(const ZipEntry& entry, uint64_t max_size, bool verify_crc = true,
+                              std::string_view limit = "") const;
   /// Reads a stored entry piece by piece and checks its CRC. Throws CheckpointError.
   void check_crc(const ZipEntry& entry) const;
   const ByteSource& source() const noexcept { return *source_; }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <future>
+#include <system_error>
 
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
@@ -35,6 +36,16 @@ std::string zip64_field(uint64_t size, uint64_t compressed_size, uint64_t offset
   append_le<uint16_t>(field, 1);
   append_le(field, static_cast<uint16_t>(numbers.size()));
   return field + numbers;
+}
+
+/// What `sum` gives, in a thread of its own, or in this one where no more threads can be had.
+template <class Sum>
+std::future<uint32_t> started(const Sum& sum) {
+  try {
+    return std::async(std::launch::async, sum);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, sum);
+  }
 }
 
 uint32_t clamped(uint64_t number) { return static_cast<uint32_t>(std::min(number, kLarge)); }
@@ -79,7 +90,7 @@ void ZipWriter::write(std::span<const std::byte> bytes) {
   position_ += bytes.size();
   uint32_t& crc = entries_.back().crc;
   if (bytes.size() >= kLargeBytes) {
-    std::future<uint32_t> sum = std::async(std::launch::async, [&] { return crc32(crc, bytes); });
+    std::future<uint32_t> sum = started([&] { return crc32(crc, bytes); });
     sink_.write(bytes);
     crc = sum.get();
     return;

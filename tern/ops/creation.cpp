@@ -176,8 +176,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   const auto fits = [](const Scalar& x) {
     return !x.is_floating_point() || detail::fits(x.to_double(), DType::Int64);
   };
-  TERN_CHECK(!integers || (fits(start) && fits(step)), ValueError,
-             "arange: out of bounds for {}: {}", name(dtype), text());
+  TERN_CHECK(!integers || (fits(start) && fits(step)), ValueError, "arange: out of bounds for {}: {}",
+             name(dtype), text());
   Tensor x = detail::make("arange", {count}, dtype, options.device);
   launch_range(x, {.dtype = dtype,
                    .integers = integers,

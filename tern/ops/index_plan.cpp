@@ -76,8 +76,8 @@ IndexPlan plan_gather(const char* op, const Tensor& x, int64_t dim, const Tensor
 IndexPlan plan_select(const char* op, const Tensor& x, int64_t dim, const Tensor& index, bool wrap) {
   TERN_CHECK(index.dim() <= 1, ShapeError, "{}: Index is supposed to be a vector, got shape {}: flatten it",
              op, to_string(index.shape()));
-  TERN_CHECK(x.dim() > 0 || index.numel() == 1, IndexError, "{}: Index to scalar can have only 1 value, got {}",
-             op, index.numel());
+  TERN_CHECK(x.dim() > 0 || index.numel() == 1, IndexError,
+             "{}: Index to scalar can have only 1 value, got {}", op, index.numel());
   IndexPlan plan(op, wrap);
   plan.shape = at_least_1d(x.shape());
   plan.strides = strides_at_least_1d(x);

@@ -29,7 +29,7 @@ void save_module(const nn::Module& module, const std::filesystem::path& path,
 /// looked at.
 nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options = {});
 
-/// The same with the tree of values between.
+/// The same with the tree of values between: what save() takes, and what load() gives.
 Value module_to_value(const nn::Module& module);
 nn::AnyModule module_from_value(const Value& value);
 

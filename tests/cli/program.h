@@ -83,7 +83,6 @@ inline Outcome run_program(const std::vector<std::string>& arguments, const RunO
       const rlimit limit{static_cast<rlim_t>(options.file_size_limit),
                          static_cast<rlim_t>(options.file_size_limit)};
       ::setrlimit(RLIMIT_FSIZE, &limit);
-      std::signal(SIGXFSZ, SIG_IGN);
     }
     ::execv(program.c_str(), argv.data());
     ::_exit(127);

@@ -232,7 +232,11 @@ std::vector<WrongUse> name_rows() {
          [text = text] { Device{text}; },
          {"Invalid device string: '" + std::string(text) + "'", "cpu, cuda, or cuda:N", "cuda:1"}});
   rows.push_back({"negative_number", device, [] { Device{-2}; }, {"Device index", "0 to 32767", "-2"}});
-  rows.push_back({"large_number_of_type", device, [] { Device{DeviceType::CUDA, 65536}; },
+  rows.push_back({"large_number_of_type",
+                  device,
+                  [] {
+                    Device{DeviceType::CUDA, 65536};
+                  },
                   {"Device index", "0 to 32767", "65536"}});
   rows.push_back({"large_number", device, [] { Device{70000}; }, {"Device index", "0 to 32767", "70000"}});
   return rows;

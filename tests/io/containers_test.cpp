@@ -8,6 +8,7 @@
 #include "tern/io/module_tree.h"
 #include "tern/io/npy.h"
 #include "tern/io/pickle_writer.h"
+#include "tern/io/shards_writer.h"
 #include "tern/io/zip_writer.h"
 
 namespace tern {
@@ -119,6 +120,12 @@ TEST(Npy, ArchivesKeepNamesAndOrder) {
               }),
               HasSubstr("limits.tensor_bytes"));
   EXPECT_THROW(save_npz({}, folder.path() / "b.npz"), ValueError);
+  const std::string no_entries = "PK\5\6" + std::string(18, '\0');  // as numpy.savez without arrays writes
+  write_text(folder / "empty.npz", no_entries);
+  write_text(folder / "empty.pt", no_entries);
+  EXPECT_EQ(load(folder / "empty.npz"), Value::dict());
+  EXPECT_TRUE(load_npz(folder / "empty.npz").empty());
+  EXPECT_THAT(error_of<CheckpointError>([&] { load(folder / "empty.pt"); }), HasSubstr("archive is empty"));
 }
 
 // ---- tar
@@ -350,6 +357,50 @@ TEST(Shards, IndexesAreChecked) {
   EXPECT_THAT(error_of<CheckpointError>([&] { load(folder.path()); }), HasSubstr("neither an index"));
 }
 
+TEST(Shards, TheOldModelStaysUntilTheNewIsWhole) {
+  TemporaryFolder folder;
+  const fs::path path = folder / "m.safetensors";
+  const StateDict three{{"a", floats({1})}, {"b", floats({2})}, {"c", floats({3})}};
+  const StateDict two{{"a", floats({4})}, {"b", floats({5})}};
+  const StateDict wrong{{"a", floats({6})},
+                        {"b", floats({7})},
+                        {"c", Tensor::from_storage(allocate_storage(16, kCPU), DType::Complex128, {1})}};
+  const auto sum = [&] {
+    float total = 0;
+    for (const auto& [name, tensor] : load(folder.path()).as_state_dict())
+      total += elements<float>(tensor)[0];
+    return total;
+  };
+  io::save_safetensors_shards(three, path, 4);
+  EXPECT_EQ(folder.entries(), 4u);
+  EXPECT_EQ(sum(), 6);
+  EXPECT_THAT(error_of<DTypeError>([&] { io::save_safetensors_shards(wrong, path, 4); }),
+              HasSubstr("m-00003-of-00003.safetensors': save_safetensors: tensor 'c' has dtype complex128"));
+  EXPECT_EQ(folder.entries(), 4u);
+  EXPECT_EQ(sum(), 6);
+  write_text(folder / "m-00001-of-00009.safetensors", "no index names this");
+  EXPECT_EQ(io::save_safetensors_shards(two, path, 4),
+            (std::vector<std::string>{"m-00001-of-00002.safetensors", "m-00002-of-00002.safetensors",
+                                      "m.safetensors.index.json"}));
+  EXPECT_EQ(folder.entries(), 4u);
+  EXPECT_EQ(sum(), 9);
+  io::save_safetensors_shards(two, path, 100);
+  EXPECT_EQ(folder.entries(), 2u);
+  EXPECT_EQ(elements<float>(load(path)["b"].as_tensor()), std::vector<float>{5});
+  write_text(folder / "m.safetensors.index.json", R"({"weight_map": {"a": "other.safetensors"}})");
+  io::save_safetensors_shards(two, path, 100);
+  EXPECT_EQ(folder.entries(), 3u) << "an index of another program was removed";
+}
+
+TEST(Shards, NamesAreCheckedBeforeAnythingIsWritten) {
+  TemporaryFolder folder;
+  const StateDict tensors{{"a", floats({1})}, {"b", floats({2})}};
+  EXPECT_THAT(
+      error_of<ValueError>([&] { io::save_safetensors_shards(tensors, folder / "m\xff.safetensors", 4); }),
+      HasSubstr("not UTF-8"));
+  EXPECT_EQ(folder.entries(), 0u);
+}
+
 /// An object of a class of the distributed metadata.
 Value meta_object(const char* name, Value state) {
   Value object = object_of(name, std::move(state));
@@ -451,7 +502,7 @@ TEST(LoadLimits, EachIsKept) {
   };
   EXPECT_THAT(error({.tensor_bytes = 20}), HasSubstr("limits.tensor_bytes"));
   EXPECT_THAT(error({.entries = 3}), HasSubstr("limits.entries"));
-  EXPECT_THAT(error({.pickle_bytes = 30}), HasSubstr("at most 30"));
+  EXPECT_THAT(error({.pickle_bytes = 30}), HasSubstr("at most 30 are accepted (limits.pickle_bytes)"));
   EXPECT_THAT(error({.nesting = 0}), HasSubstr("nested deeper than 0"));
   load_from_buffer(buffer, {.map_location = {}, .limits = {.nesting = 2, .entries = 50, .tensor_bytes = 24}});
 }

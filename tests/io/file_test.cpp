@@ -171,6 +171,61 @@ TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "dangling.bin"));
 }
 
+TEST(AtomicFile, KeepsTheOwnerButNotTheBitsOfPrograms) {
+  TemporaryFolder folder;
+  const auto path = folder / "a.bin";
+  write_text(path, "old");
+  const bool given = ::chown(path.c_str(), 65534, 65533) == 0;  // only root may
+  ASSERT_EQ(::chmod(path.c_str(), 06755), 0);
+  write_atomically(path, /*sync=*/true, [](ByteSink& sink) { sink.write("new"); });
+  struct stat status {};
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777u, 0755u);
+  EXPECT_EQ(status.st_uid, given ? 65534u : ::getuid());
+  EXPECT_EQ(status.st_gid, given ? 65533u : ::getgid());
+}
+
+TEST(AtomicFile, TemporaryFilesOfOthersStay) {
+  TemporaryFolder folder;
+  const std::string ours = ".tern-0123456789abcdef.tmp";
+  const std::vector<std::string> others = {".tern-notes.tmp", ".tern-0123456789abcde.tmp",
+                                           ".tern-0123456789abcdef0.tmp", ".tern-0123456789ABCDEF.tmp",
+                                           ".tern-.tmp"};
+  write_text(folder / ours, "");
+  for (const std::string& name : others) write_text(folder / name, "");
+  write_atomically(folder / "a.bin", /*sync=*/false, [](ByteSink&) {});
+  EXPECT_FALSE(std::filesystem::exists(folder / ours));
+  for (const std::string& name : others) EXPECT_TRUE(std::filesystem::exists(folder / name)) << name;
+}
+
+TEST(AtomicFile, LinksAreMadeToFilesNotToSymbolicLinks) {
+  TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "out");
+  write_text(folder / "real.bin", "first");
+  std::filesystem::create_symlink("real.bin", folder / "last.bin");
+  std::filesystem::create_symlink("../latest.bin", folder / "out/latest.bin");
+  link_atomically(folder / "last.bin", folder / "best.bin");
+  link_atomically(folder / "last.bin", folder / "out/latest.bin");
+  write_atomically(folder / "last.bin", /*sync=*/true, [](ByteSink& sink) { sink.write("second"); });
+  EXPECT_EQ(read_text(folder / "last.bin"), "second");
+  EXPECT_FALSE(std::filesystem::is_symlink(folder / "best.bin"));
+  EXPECT_EQ(read_text(folder / "best.bin"), "first");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "out/latest.bin"));
+  EXPECT_EQ(read_text(folder / "latest.bin"), "first");
+}
+
+TEST(AtomicFile, PathsWithANulAreRefused) {
+  TemporaryFolder folder;
+  write_text(folder / "a", "old");
+  const std::filesystem::path path = folder / std::string("a\0b", 3);
+  const std::function<void()> uses[] = {[&] { save(1, path); }, [&] { load(path); }, [&] { open_file(path); },
+                                        [&] { AtomicFile file(path); },
+                                        [&] { link_atomically(folder / "a", path); }};
+  for (const auto& use : uses)
+    EXPECT_EQ(error_of<IoError>(use), "the path '" + (folder / "a").string() + "...' has a NUL byte");
+  EXPECT_EQ(read_text(folder / "a"), "old");
+}
+
 TEST(ByteSource, ReadsRangesAndRefusesMore) {
   TemporaryFolder folder;
   write_text(folder / "a.bin", "0123456789");

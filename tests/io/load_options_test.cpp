@@ -12,6 +12,7 @@
 #include "tern/io/bulk_read.h"
 #include "tern/io/checksum.h"
 #include "tern/io/file.h"
+#include "tern/io/npy.h"
 #include "tern/io/tensor_numbers.h"
 #include "tern/io/zip_writer.h"
 
@@ -151,6 +152,9 @@ TEST(Mmap, WhatCannotBeMapped) {
              "aK\x01s.");
   EXPECT_THAT(error_of<CheckpointError>([&] { load(folder / "a.pkl", {.mmap = true}); }),
               HasSubstr("mmap can only be used with files saved with `torch.save("));
+  save_npy(floats({1}), folder / "a.npy");
+  EXPECT_THAT(error_of<CheckpointError>([&] { load(folder / "a.npy", {.mmap = true}); }),
+              HasSubstr("mmap is for PyTorch's zip format and safetensors, and the file is"));
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)

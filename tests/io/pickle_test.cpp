@@ -183,10 +183,23 @@ TEST(PickleReader, Limits) {
   EXPECT_THAT(error(std::string(5000, ']') + std::string(4999, 'a') + "."),
               HasSubstr("nested deeper than 1000"));
   EXPECT_THAT(error("]" + std::string(5000, '\x85') + "."), HasSubstr("nested deeper than 1000"));
-  EXPECT_THAT(error("I" + std::string(5000, '9') + "\n."), HasSubstr("5000 digits"));
+  EXPECT_THAT(error("I" + std::string(20000, '9') + "\n."), HasSubstr("20000 decimal digits"));
   std::string dicts(8 << 20, '}');
   EXPECT_THAT(error(dicts += '.'), HasSubstr("more values than a file of its size may hold"));
-  EXPECT_THAT(error("\x8b\x00\x10\x00\x00"s + std::string(4096, 'x') + "."), HasSubstr("at most 1024"));
+  // One text made into bytes again and again.
+  for (const std::string& name : {"c_codecs\nencode\n"s, "c__builtin__\nbytearray\n"s}) {
+    const auto encoded = [&](int times) {
+      std::string pickle =
+          "](" + name + "q\0X\0\0\x10\0"s + std::string(1 << 20, 'x') + "q\x01U\x06latin1q\x02\x86R"s;
+      for (int i = 1; i < times; ++i) pickle += "h\0h\x01h\x02\x86R"s;
+      return pickle + "e.";
+    };
+    EXPECT_EQ(read(encoded(50)).length(), 50u);
+    EXPECT_THAT(error(encoded(500)), HasSubstr("(limits.value_bytes)"));
+  }
+  EXPECT_EQ(read("\x8b\x00\x10\x00\x00"s + std::string(4096, 'x') + ".").integer_bytes(),
+            std::string(4096, 'x'));
+  EXPECT_EQ(text("I-" + std::string(5000, '9') + "\n."), "-" + std::string(1000, '9').substr(1) + "...");
 }
 
 TEST(PickleReader, CyclesNeitherLeakNorHang) {
@@ -284,7 +297,11 @@ TEST(PickleWriter, ErrorsNameThePlace) {
             "the value['model']['w'] cannot be saved: it is an undefined tensor");
   Value deep = Value::list();
   for (int i = 0; i < 2000; ++i) deep = Value::list({deep});
-  EXPECT_THAT(error_of<ValueError>([&] { write_pickle(deep, refer); }), HasSubstr("nested deeper than 1000"));
+  std::string ends;
+  for (int i = 0; i < 10; ++i) ends += "[0]";
+  EXPECT_EQ(
+      error_of<ValueError>([&] { write_pickle(deep, refer); }),
+      "the value" + ends + "[... 981 more ...]" + ends + " cannot be saved: it is nested deeper than 1000");
 }
 
 }  // namespace

@@ -184,6 +184,8 @@ std::string in_child(Body&& body) {
   return text;
 }
 
+bool become_another_than_root() { return ::geteuid() != 0 || ::setuid(65534) == 0; }
+
 TEST(SaveFaults, NoRoomUnderALimitOfTheFileSize) {
   TemporaryFolder folder;
   const auto path = folder / "a.pt";
@@ -354,6 +356,60 @@ TEST(SaveFaults, WithoutPermission) {
   EXPECT_EQ(load(path).as_int(), 1);
   EXPECT_EQ(load(read_only).as_int(), 1);
 }
+
+TEST(SaveFaults, IntoAFolderThatMayNotBeRead) {
+  TemporaryFolder folder;
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0333), 0);
+  const std::string result = in_child([&]() -> std::string {
+    if (!become_another_than_root() || ::access(folder.path().c_str(), W_OK) != 0) return "no such user";
+    save(1, folder / "a.pt");
+    return error_of<IoError>([&] { load(folder.path()); });
+  });
+  ASSERT_EQ(::chmod(folder.path().c_str(), 0755), 0);
+  if (result == "no such user") GTEST_SKIP() << "no user without root's rights can be had here";
+  EXPECT_EQ(result, "loading '" + folder.path().string() + "': cannot read the folder '" +
+                        folder.path().string() + "': Permission denied");
+  EXPECT_EQ(load(folder / "a.pt").as_int(), 1);
+}
+
+TEST(SaveFaults, WithoutProc) {
+  TemporaryFolder folder;
+  const std::string result = in_child([&]() -> std::string {
+    if (::chroot(folder.path().c_str()) != 0 || ::chdir("/") != 0) return "no chroot";
+    save(1, "/a.pt");
+    save(2, "/a.pt");
+    return "saved";
+  });
+  if (result == "no chroot") GTEST_SKIP() << "the root of the file system cannot be changed here";
+  EXPECT_EQ(result, "saved");
+  EXPECT_EQ(folder.entries(), 1u);
+  EXPECT_EQ(load(folder / "a.pt").as_int(), 2);
+}
+
+TEST(SaveFaults, WithoutMoreThreads) {
+  const std::string result = in_child([]() -> std::string {
+    if (!become_another_than_root()) return "no such user";
+    rlimit limit{1, 1};
+    ::setrlimit(RLIMIT_NPROC, &limit);
+    const auto saved = save_to_buffer(floats(std::vector<float>(4 << 20, 2)));
+    return elements<float>(load_from_buffer(saved).as_tensor()).back() == 2 ? "saved" : "wrong";
+  });
+  if (result == "no such user") GTEST_SKIP() << "no user without root's rights can be had here";
+  EXPECT_EQ(result, "saved");
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(SaveFaults, WithoutMemoryForACopy) {
+  TemporaryFolder folder;
+  const Tensor wide =
+      Tensor::from_storage(allocate_storage(1, kCPU), DType::UInt8, {int64_t{1} << 50}, {int64_t{0}});
+  EXPECT_THAT(error_of<OutOfMemoryError>([&] {
+                save_safetensors({{"w", wide}}, folder / "a.safetensors");
+              }),
+              HasSubstr("the host has no memory for 1125899906842624 bytes"));
+  EXPECT_EQ(folder.entries(), 0u);
+}
+#endif
 
 TEST(SaveFaults, WhatAKilledProcessLeftIsRemoved) {
   TemporaryFolder folder;

@@ -3,6 +3,7 @@
 
 #include "io_testing.h"
 #include "placed_checkpoint.h"
+#include "tern/io/npy.h"
 
 namespace tern {
 namespace {
@@ -114,6 +115,68 @@ TEST(Serialize, OneStorageHasOneType) {
       HasSubstr("Cannot save multiple tensors or storages that view the same data as different types"));
 }
 
+TEST(Serialize, BytesOfOneStorageMayHaveSeveralClasses) {
+  const std::string numbers = "0123456789abcdef";
+  const Tensor bytes = io::tensor_from_bytes(bytes_of(numbers), DType::UInt8, {16});
+  const auto seen_as = [&](DType dtype, int64_t first, int64_t count) {
+    return Tensor::from_storage(bytes.storage(), dtype, {count}, {1}, first);
+  };
+  const Tensor empty = tensor_of<float>({}, {0});
+  const Value values[] = {
+      Value::list({seen_as(DType::Float8_e5m2, 0, 16), bytes}),
+      Value::list({bytes, seen_as(DType::UInt32, 1, 2)}),
+      Value::list({seen_as(DType::UInt32, 1, 3), seen_as(DType::UInt8, 3, 2), seen_as(DType::UInt16, 7, 1)}),
+      Value::list({seen_as(DType::UInt64, 1, 1), Value(StorageValue{bytes.storage(), DType::UInt8, 16})}),
+      Value::list({empty, Tensor::from_storage(empty.storage(), DType::Int32, {0})}),
+  };
+  for (const Value& value : values)
+    for (bool compact : {false, true}) {
+      const Value back = load_from_buffer(save_to_buffer(value, {.compact = compact}));
+      ASSERT_EQ(back.length(), value.length());
+      for (size_t i = 0; i < value.length(); ++i) {
+        const Value& was = value.as_list()[i];
+        const Value& is = back.as_list()[i];
+        ASSERT_EQ(is.kind(), was.kind());
+        if (!was.is_tensor()) {
+          EXPECT_EQ(is.as_storage().numel, 16);
+          EXPECT_EQ(is.as_storage().dtype, DType::UInt8);
+          continue;
+        }
+        EXPECT_EQ(is.as_tensor().dtype(), was.as_tensor().dtype());
+        EXPECT_EQ(io::element_bytes(is.as_tensor()), io::element_bytes(was.as_tensor()));
+        EXPECT_EQ(is.as_tensor().storage(), back.as_list()[0].as_tensor().storage());
+      }
+    }
+}
+
+TEST(Serialize, TreesWithoutTheirNumbersAreNotSaved) {
+  TemporaryFolder folder;
+  save({{"w", floats({1, 2})}, {"x", floats({3})}}, folder / "a.pt");
+  const Value tree = load(folder / "a.pt", {.skip_data = true});
+  const StateDict tensors = tree.as_state_dict();
+  const std::function<void()> uses[] = {
+      [&] { save(tree, folder / "b.pt"); }, [&] { save_safetensors(tensors, folder / "b.safetensors"); },
+      [&] { save_npy(tensors["w"], folder / "b.npy"); }, [&] { tree["x"].as_float(); }};
+  for (const auto& use : uses) EXPECT_THAT(error_of<ValueError>(use), HasSubstr("loaded with skip_data"));
+  EXPECT_EQ(folder.entries(), 1u);
+}
+
+TEST(Serialize, LongTextsAndBytesComeBack) {
+  const std::string bytes(40 << 20, '\xff'), text(70 << 20, 'x'), number(2000, '\x55');
+  const Value back = round_trip({{"b", Value::bytes(bytes)}, {"t", text}, {"n", Value::integer(number)}});
+  EXPECT_TRUE(back["b"].as_bytes() == bytes);
+  EXPECT_TRUE(back["t"].as_str() == text);
+  EXPECT_TRUE(back["n"].resolve().integer_bytes() == number);
+  const auto file = save_to_buffer(text);
+  EXPECT_THAT(
+      error_of<CheckpointError>([&] { load_from_buffer(file, {.limits = {.pickle_bytes = 1 << 20}}); }),
+      HasSubstr("at most 1048576 are accepted (limits.pickle_bytes)"));
+  const auto stream = save_to_buffer(text, {.format = SaveFormat::Legacy});
+  EXPECT_THAT(
+      error_of<CheckpointError>([&] { load_from_buffer(stream, {.limits = {.pickle_bytes = 1 << 20}}); }),
+      HasSubstr("limits.pickle_bytes"));
+}
+
 TEST(Serialize, FailedSaveLeavesTheOldFile) {
   TemporaryFolder folder;
   save(1, folder / "a.pt");
@@ -183,6 +246,12 @@ TEST(MapLocation, AbsentDevicesInPyTorchsWords) {
                         })}),
             expected);
   EXPECT_THROW(values({.map_location = std::map<std::string, std::string>{{"cuda:0", "cpu"}}}), DeviceError);
+}
+
+TEST(MapLocation, AnEmptyFunctionIsRefused) {
+  const std::function<std::optional<Device>(const std::string&)> none;
+  EXPECT_THAT(error_of<ValueError>([&] { load_from_buffer({}, {.map_location = none}); }),
+              HasSubstr("map_location"));
 }
 
 TEST(MapLocation, UnknownPlaces) {

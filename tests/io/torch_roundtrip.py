@@ -313,6 +313,36 @@ def main():
 
     check("tensors in sets", tensors_in_sets)
 
+    def one_storage_of_several_classes():
+        source, target = folder / "source.pt", folder / "target.pt"
+        data, empty = torch.arange(16, dtype=torch.uint8), torch.zeros(0)
+        cases = [[empty, empty.view(torch.int32)]] if MODERN else []  # older ones read the first dtype twice
+        if hasattr(torch, "float8_e5m2"):
+            cases += [[data.view(torch.float8_e5m2), data], [data[4:8].view(torch.uint32), data]]
+        for mode, value in itertools.product(("pt", "compact"), cases):
+            torch.save(value, source)
+            run(mode, source, target)
+            back = plain_load(target)
+            for x, y in zip(value, back):
+                assert x.dtype == y.dtype and x.shape == y.shape and tensor_bytes(x) == tensor_bytes(y), (mode, x, y)
+            assert address(back[0]) == address(back[1])
+        if MODERN:
+            torch.save([data, data.untyped_storage()], source)
+            run("pt", source, target)
+            back = plain_load(target)
+            assert address(back[0]) == back[1].data_ptr() and bytes(back[1].tolist()) == tensor_bytes(data), back
+
+    check("one storage of several classes", one_storage_of_several_classes)
+
+    def long_texts():
+        source, target = folder / "source.pt", folder / "target.pt"
+        value = {"bytes": b"\xff" * (40 << 20), "text": "x" * (70 << 20), "int": 1 << 20000}
+        torch.save(value, source)
+        run("pt", source, target)
+        assert plain_load(target) == value
+
+    check("long texts", long_texts)
+
     def safetensors():
         try:
             from safetensors import safe_open

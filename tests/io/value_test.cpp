@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "io_testing.h"
 
@@ -200,6 +201,64 @@ TEST(Value, CyclesAreBrokenOnce) {
   Value inner = list[1];
   list = Value();
   EXPECT_THAT(error_of<ValueError>([&] { inner["back"][0].as_int(); }), HasSubstr("keep the root alive"));
+}
+
+TEST(Value, WhatClosedACycleOfAFreedTreeIsNoNone) {
+  Value list = Value::list({Value::dict()});
+  list[0]["parent"] = list;
+  list.break_cycles();
+  const Value inner = list[0], none = {{"parent", Value()}};
+  list = Value();
+  const Value gone = inner["parent"].resolve();
+  const std::function<void()> uses[] = {[&] { inner.str(); }, [&] { save_to_buffer(inner); },
+                                        [&] { gone.hash(); }, [&] { static_cast<void>(inner == none); },
+                                        [&] { static_cast<void>(none == inner); }};
+  for (const auto& use : uses) EXPECT_THAT(error_of<ValueError>(use), HasSubstr("keep the root alive"));
+}
+
+TEST(Value, LongIntegersAndFloats) {
+  const auto whole = [](const char* digits) { return Value::integer_from_decimal(digits); };
+  struct Row {
+    const char* digits;
+    double nearest;
+    bool equal;
+  };
+  const Row rows[] = {
+      {"18446744073709551616", 0x1p64, true},
+      {"18446744073709551617", 0x1p64, false},
+      {"18446744073709551615", 0x1p64, false},
+      {"9223372036854775808", 0x1p63, true},
+      {"-9223372036854775809", -0x1p63, false},
+      {"-18446744073709551616", -0x1p64, true},
+      {"-36893488147419103232", -0x1p65, true},
+      {"18446744073709553664", 0x1p64, false},                // half way, to even
+      {"18446744073709553665", 0x1.0000000000001p64, false},  // just above
+      {"18446744073709557760", 0x1.0000000000002p64, false},  // half way, to even
+      {"-18446744073709553665", -0x1.0000000000001p64, false},
+      {"340282366920938463463374607431768211456", 0x1p128, true},
+      {"9007199254740993000000000000000000000", 9007199254740993e21, false},
+  };
+  for (const Row& row : rows) {
+    const Value number = whole(row.digits);
+    EXPECT_EQ(number.as_float(), row.nearest) << row.digits;
+    EXPECT_EQ(number == Value(row.nearest), row.equal) << row.digits;
+    EXPECT_EQ(Value(row.nearest) == number, row.equal) << row.digits;
+    EXPECT_EQ(number.hash() == Value(row.nearest).hash(), row.equal) << row.digits;
+    EXPECT_EQ(number.str(), row.digits);
+  }
+  const Value huge = whole(("1" + std::string(400, '0')).c_str());
+  EXPECT_EQ(huge.as_float(), std::numeric_limits<double>::infinity());
+  EXPECT_NE(huge, Value(std::numeric_limits<double>::infinity()));
+  EXPECT_EQ(Value::integer(std::string(100000, '\x7f')).str(), "<int of 100000 bytes>");
+}
+
+TEST(Value, ThreadsLookUpOneTuple) {  // for the thread sanitizer
+  const Value key = Value::tuple({1, "x"});
+  Value dict = Value::dict();
+  dict[Value::tuple({1, "x"})] = 5;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { EXPECT_TRUE(dict.contains(key)); });
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Value, SharedStructureIsComparedWithinABudget) {

@@ -329,8 +329,11 @@ TEST(IndexErrors, RangeShapesAndTypes) {
       },
       "no larger size than src [3, 3]");
   expect_error<ShapeError>([&] { index_select(x, 0, tensor({{1}})); }, "Index is supposed to be a vector");
-  expect_error<IndexError>([&] { index_select(tensor(5), 0, tensor({0, 0})); },
-                           "Index to scalar can have only 1 value, got 2");
+  expect_error<IndexError>(
+      [&] {
+        index_select(tensor(5), 0, tensor({0, 0}));
+      },
+      "Index to scalar can have only 1 value, got 2");
   expect_error<ShapeError>(
       [&] {
         index_add(x, 0, tensor({1, 2}), zeros({1, 4}));
