@@ -104,7 +104,7 @@ void LoadReport::note(const MapLocation& map, const std::string& location, Devic
 
 MapLocation::MapLocation(std::function<std::optional<Device>(const std::string&)> function)
     : target_(std::move(function)) {
-  TERN_CHECK(std::get<4>(target_), ValueError, "map_location is an empty function");
+  TERN_CHECK(std::get<decltype(function)>(target_), ValueError, "map_location is an empty function");
 }
 
 MapLocation::MapLocation(const std::string& device) {

@@ -150,6 +150,7 @@ TEST(LoadModule, SharingEndsSomewhere) {
   Value itself = file_of(nn::Sequential());
   expect_error<CheckpointError>([&] { module_from_value(with_entry(itself, "_modules", "0", itself)); },
                                 "nested deeper than 200");
+  with_entry(itself, "_modules", "0", Value());  // or it would keep itself alive
 }
 
 TEST(LoadModule, RefusesSettingsThatLayersLack) {
