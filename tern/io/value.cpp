@@ -62,16 +62,6 @@ int64_t small_integer(std::string_view bytes) {
   return static_cast<int64_t>(value);
 }
 
-/// Turns a two's-complement number into its opposite.
-void negate(std::string& bytes) {
-  unsigned carry = 1;
-  for (char& byte : bytes) {
-    carry += static_cast<uint8_t>(~static_cast<uint8_t>(byte));
-    byte = static_cast<char>(carry & 0xff);
-    carry >>= 8;
-  }
-}
-
 std::string key_text(const Value& key) { return key.str(80); }
 
 }  // namespace
@@ -116,6 +106,15 @@ std::string describe(const Value& value) {
   std::string_view text = name(kind);
   return fmt::format("{} {}", std::string_view("aeio").find(text[0]) == std::string_view::npos ? "a" : "an",
                      text);
+}
+
+void negate(std::string& twos_complement) {
+  unsigned carry = 1;
+  for (char& byte : twos_complement) {
+    carry += static_cast<uint8_t>(~static_cast<uint8_t>(byte));
+    byte = static_cast<char>(carry & 0xff);
+    carry >>= 8;
+  }
 }
 
 double nearest_float(std::string_view twos_complement) {

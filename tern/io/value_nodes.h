@@ -120,6 +120,9 @@ std::string describe(const Value& value);
 /// Throws ValueError for a reference that closed a cycle whose tree is gone: its kind is None.
 inline void check_alive(const Value& value) { static_cast<void>(value.node<StrNode>()); }
 
+/// Turns a two's-complement whole number, little end first, into its opposite.
+void negate(std::string& twos_complement);
+
 /// The nearest float to a two's-complement whole number, to even where two are as near; infinite beyond all.
 double nearest_float(std::string_view twos_complement);
 

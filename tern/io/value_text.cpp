@@ -234,14 +234,7 @@ namespace detail {
 std::string decimal_text(std::string_view twos_complement) {
   std::string magnitude(twos_complement);
   bool negative = !magnitude.empty() && static_cast<uint8_t>(magnitude.back()) >= 0x80;
-  if (negative) {
-    unsigned carry = 1;
-    for (char& byte : magnitude) {
-      carry += static_cast<uint8_t>(~static_cast<uint8_t>(byte));
-      byte = static_cast<char>(carry & 0xff);
-      carry >>= 8;
-    }
-  }
+  if (negative) negate(magnitude);
   std::vector<uint32_t> words((magnitude.size() + 3) / 4);
   for (size_t i = 0; i < magnitude.size(); ++i)
     words[i / 4] |= uint32_t{static_cast<uint8_t>(magnitude[i])} << (8 * (i % 4));

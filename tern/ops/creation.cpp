@@ -173,11 +173,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
     count = static_cast<int64_t>(distance / stride + (distance % stride != 0));
   }
   const bool integers = is_integral(dtype);
-  const auto fits = [](const Scalar& x) {
-    return !x.is_floating_point() || detail::fits(x.to_double(), DType::Int64);
-  };
-  TERN_CHECK(!integers || (fits(start) && fits(step)), ValueError, "arange: out of bounds for {}: {}",
-             name(dtype), text());
+  TERN_CHECK(!integers || (detail::fits(start, DType::Int64) && detail::fits(step, DType::Int64)), ValueError,
+             "arange: out of bounds for {}: {}", name(dtype), text());
   Tensor x = detail::make("arange", {count}, dtype, options.device);
   launch_range(x, {.dtype = dtype,
                    .integers = integers,
@@ -192,16 +189,21 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   return detail::finish(std::move(x), options);
 }
 
+namespace {
+
+/// An end of linspace or logspace: for integers it is cut first, as in PyTorch.
+double end_of_space(const Scalar& end, DType dtype) {
+  return is_integral(dtype) ? std::trunc(end.to_double()) : end.to_double();
+}
+
+}  // namespace
+
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options) {
   TERN_CHECK(steps >= 0, ValueError, "linspace: number of steps must be non-negative, got {}", steps);
   DType dtype = options.dtype.value_or(get_default_dtype());
   TERN_CHECK(!is_bool(dtype) && is_computable(dtype), DTypeError,
              "linspace: needs an integer or floating-point dtype, got {}", name(dtype));
-  double a = start.to_double(), b = end.to_double();
-  if (is_integral(dtype)) {  // the ends are cut first, as in PyTorch
-    a = std::trunc(a);
-    b = std::trunc(b);
-  }
+  const double a = end_of_space(start, dtype), b = end_of_space(end, dtype);
   Tensor x = detail::make("linspace", {steps}, dtype, options.device);
   launch_range(x, {.dtype = dtype,
                    .integers = false,
@@ -219,10 +221,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
                 const TensorOptions& options) {
   DType dtype = options.dtype.value_or(get_default_dtype());
-  const auto exponent = [&](const Scalar& x) {  // integers have their ends cut first, as in PyTorch
-    return is_integral(dtype) ? std::trunc(x.to_double()) : x.to_double();
-  };
-  Tensor exponents = linspace(exponent(start), exponent(end), steps,
+  Tensor exponents = linspace(end_of_space(start, dtype), end_of_space(end, dtype), steps,
                               {.dtype = float64, .device = options.device, .requires_grad = false});
   return detail::finish(cast(binary(BinaryOp::Pow, Scalar(base), exponents), dtype), options);
 }
