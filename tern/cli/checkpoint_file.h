@@ -18,16 +18,31 @@ struct LoadedCheckpoint {
   io::Summary summary;            ///< with the numbers
   Weights weights;                ///< of the model
   std::vector<std::string> keys;  ///< the way from the root to the dict that holds them
-  bool from_dict = false;  ///< they are the entries of a dict; else of modules, or all tensors there are
-  Value attributes;        ///< of that dict (`_metadata`)
+  bool from_dict = false;    ///< they are the entries of a dict; else of modules, or all tensors there are
+  bool from_module = false;  ///< they are a whole model's
+  Value attributes;          ///< of that dict (`_metadata`)
   std::vector<std::string> rest;  ///< what else the file has beside the model, by keys
+  /// Where nothing tells which of several dicts is the model: their keys. All tensors are the weights then.
+  std::vector<std::string> candidates;
+};
+
+struct ModelOptions {
+  /// The keys of the model's dict, joined by dots; ".": all tensors of the file by their full names. Empty:
+  /// the dict that io::find_state_dict finds, or a whole model, or all tensors.
+  std::string key = {};
+  bool extra_states = false;  ///< `weights` has modules' entries that are no tensors (`_extra_state`) too
 };
 
 /// What is in a file, with the numbers. Throws IoError, CheckpointError; the latter also for a file that
 /// would run code in Python.
 io::Summary load_summary(const std::string& path);
-/// The model in a file. Throws as load_summary.
-LoadedCheckpoint load_checkpoint(const std::string& path);
+/// The model in a file. Throws as load_summary, CheckpointError also for a key that is not there.
+LoadedCheckpoint load_checkpoint(const std::string& path, const ModelOptions& options = {});
+/// Throws CheckpointError naming the candidates where there are some.
+void check_one_model(const LoadedCheckpoint& loaded, const std::string& path);
+
+/// How many of `weights` are tensors or stand for one.
+size_t tensor_count(const Weights& weights);
 
 /// The versions of modules (`_metadata`) with their paths changed like the names of tensors by taking away
 /// `strip` and putting `add` before.
@@ -41,7 +56,8 @@ struct WriteOptions {
   uint64_t shard_bytes = 0;  ///< above 0: safetensors in shards of at most so many bytes
 };
 
-/// The format of `--to`, or without it that of the file's name. Throws UsageError for an unknown one.
+/// The format of `--to`, or without it that of the file's name. Throws UsageError for an unknown one, and for
+/// a name that promises another.
 std::string output_format(const std::string& path, const std::string& format);
 
 /// True for PyTorch's formats, which hold any tree of values; the others hold tensors by name.

@@ -8,6 +8,7 @@
 
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
+#include "tern/train/terminal.h"
 
 namespace tern::cli {
 
@@ -89,7 +90,8 @@ uint64_t parse_size(std::string_view text, std::string_view what) {
   for (const auto& [name, factor] : kUnits) {
     if (name != unit) continue;
     const double bytes = value * factor;
-    if (bytes < 1 || bytes > 0x1p62) throw_usage("{} must be from 1 byte on, got '{}'", what, text);
+    if (bytes < 1) throw_usage("{} must be from 1 byte on, got '{}'", what, text);
+    if (bytes > 0x1p62) throw_usage("{} is too large: at most 4194304TiB, got '{}'", what, text);
     return static_cast<uint64_t>(bytes);
   }
   throw_usage("{} has the unknown unit '{}': KiB, MiB, GiB, KB, MB, GB", what, unit);
@@ -124,31 +126,53 @@ std::string number_text(std::complex<double> value, bool is_complex) {
   return is_complex ? fmt::format("{}{:+.6g}j", real, value.imag()) : real;
 }
 
-std::string table_text(std::vector<std::vector<std::string>> rows, const std::vector<bool>& right,
-                       size_t width) {
-  std::vector<size_t> widths(right.size(), 0);
+std::string tensor_label(const std::string& name, const Value& root) {
+  if (name.empty() && !root.is_dict()) return "(the file itself)";
+  const bool plain = !name.empty() && name.front() != ' ' && name.back() != ' ';
+  return plain ? shown(name) : fmt::format("'{}'", shown(name));
+}
+
+std::vector<std::string> table_rows(const std::vector<std::vector<std::string>>& rows,
+                                    const std::vector<bool>& right, size_t width) {
+  const size_t count = right.size();
+  std::vector<size_t> widths(count, 0);
   for (const auto& row : rows)
     for (size_t c = 0; c < row.size(); ++c) widths[c] = std::max(widths[c], columns_of(row[c]));
-  size_t total = 0;
-  for (size_t each : widths) total += each + 2;
-  total -= 2;
-  if (total > width) {
-    const size_t others = total - widths[0];
-    widths[0] = std::min(widths[0], std::max<size_t>(width > others ? width - others : 0, 16));
+  size_t together = 0;  // of all columns but the last, which often is long
+  for (size_t c = 0; c + 1 < count; ++c) together += widths[c] + (c > 0 ? 2 : 0);
+  // The columns that begin a line.
+  std::vector<bool> begins(count, false);
+  for (size_t c = 1, end = widths[0]; c < count; ++c) {
+    end += 2 + widths[c];
+    begins[c] = end > width || (c == 1 && together > width);
+    if (begins[c]) end = 2 + widths[c];
   }
-  std::string text;
-  for (auto& row : rows) {
-    row[0] = shortened(row[0], widths[0]);
-    std::string line;
+  std::vector<std::string> texts;
+  for (const auto& row : rows) {
+    std::string text, line;
+    auto end_line = [&] {
+      line.erase(line.find_last_not_of(' ') + 1);
+      if (!line.empty()) text += line + "\n";
+    };
     for (size_t c = 0; c < row.size(); ++c) {
-      const size_t used = columns_of(row[c]);
-      const std::string padding(widths[c] > used ? widths[c] - used : 0, ' ');
+      if (begins[c]) {
+        end_line();
+        line.clear();
+      }
+      const size_t used = columns_of(row[c]), wanted = std::min(widths[c], width);
+      const std::string padding(wanted > used ? wanted - used : 0, ' ');
       line += (c > 0 ? "  " : "") + (right[c] ? padding + row[c] : row[c] + padding);
     }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
+    end_line();
+    texts.push_back(std::move(text));
   }
-  return text;
+  return texts;
+}
+
+size_t table_width() {
+  constexpr size_t kPipeWidth = 240;
+  const train::Terminal terminal = train::Terminal::of(1);
+  return terminal.is_terminal ? static_cast<size_t>(terminal.columns) : kPipeWidth;
 }
 
 }  // namespace tern::cli

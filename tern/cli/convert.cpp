@@ -14,6 +14,7 @@
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/tensor_numbers.h"
+#include "tern/train/terminal.h"
 
 namespace tern::cli {
 namespace {
@@ -28,7 +29,7 @@ struct Rename {
 };
 
 struct ConvertOptions {
-  std::string in, out, format, strip, add, dtype, shard;
+  std::string in, out, format, key, strip, add, dtype, shard;
   std::vector<std::string> renames, only;
 };
 
@@ -51,11 +52,11 @@ std::vector<Rename> parse_renames(const std::vector<std::string>& texts) {
   return renames;
 }
 
-void note(const std::string& text) { fmt::print("  {}\n", text); }
+void note(const std::string& text) { fmt::print("  {}\n", shown(text)); }
 
 std::string list_text(const std::vector<std::string>& names) {
   std::string text;
-  for (size_t i = 0; i < names.size() && i < 5; ++i) text += (i ? ", " : "") + shown(names[i]);
+  for (size_t i = 0; i < names.size() && i < 5; ++i) text += (i ? ", " : "") + names[i];
   return names.size() > 5 ? fmt::format("{} and {} more", text, names.size() - 5) : text;
 }
 
@@ -68,22 +69,25 @@ void keep_only(Weights& weights, const std::vector<std::string>& texts) {
   if (texts.empty()) return;
   std::vector<std::regex> patterns;
   for (const std::string& text : texts) patterns.push_back(parse_pattern(text, "--only"));
-  const size_t before = weights.size();
+  const size_t before = tensor_count(weights);
   std::erase_if(weights, [&](const auto& entry) {
     check_name(entry.first);
     for (const std::regex& pattern : patterns)
       if (std::regex_search(entry.first, pattern)) return false;
     return true;
   });
-  TERN_CHECK(!weights.empty(), ValueError, "--only: none of {} matches", count_text(before, "name"));
-  note(fmt::format("kept {} of {}", weights.size(), count_text(before, "tensor")));
+  const size_t kept = tensor_count(weights);
+  TERN_CHECK(kept > 0, ValueError, "--only: none of {} matches", count_text(before, "name"));
+  note(fmt::format("kept {} of {}", train::with_commas(static_cast<long long>(kept)),
+                   count_text(before, "tensor")));
 }
 
 void strip_prefix(Weights& weights, std::string& prefix) {
   if (prefix.empty()) return;
   if (prefix == "auto") {
     std::vector<std::string> names;
-    for (const auto& [name, value] : weights) names.push_back(name);
+    for (const auto& [name, value] : weights)
+      if (io::stands_for_tensor(value)) names.push_back(name);
     prefix = io::wrapper_prefix(names);
     if (prefix.empty()) {
       note("no prefix of a wrapper is found");
@@ -132,7 +136,7 @@ void convert_dtype(Weights& weights, DType dtype) {
   std::unordered_map<std::string, Tensor> done;
   for (auto& [name, value] : weights) {
     if (!value.is_tensor() || !value.as_tensor().is_floating_point()) {
-      left.push_back(name);
+      if (io::stands_for_tensor(value)) left.push_back(name);
       continue;
     }
     const Tensor tensor = value.as_tensor();
@@ -157,17 +161,21 @@ void convert_dtype(Weights& weights, DType dtype) {
                      tern::name(dtype)));
 }
 
-/// `weights` in the place from which they came, with everything else of the file.
+/// `dict` in the place from which the weights came, with everything else of the file.
 Value put_back(const LoadedCheckpoint& loaded, const Value& dict) {
-  if (loaded.keys.empty()) {
-    // Entries of the dict that are no tensors.
-    for (const auto& [key, value] : loaded.summary.root.as_dict())
-      if (!value.is_tensor() && !value.is_object()) dict.as_dict().set(key, value);
-    return dict;
+  Value parent, level = loaded.summary.root;
+  for (const std::string& key : loaded.keys) {
+    parent = level;
+    level = *parent.find(key);
   }
-  Value level = loaded.summary.root;
-  for (size_t i = 0; i + 1 < loaded.keys.size(); ++i) level = *level.find(loaded.keys[i]);
-  level.as_dict().set(loaded.keys.back(), dict);
+  for (const auto& [key, value] : level.as_dict()) {
+    if (io::is_module_entry(key, value)) continue;
+    TERN_CHECK(!dict.contains(key), ValueError, "a tensor would have the name {} of another entry",
+               key.str(100));
+    dict.as_dict().set(key, value);
+  }
+  if (loaded.keys.empty()) return dict;
+  parent.as_dict().set(loaded.keys.back(), dict);
   return loaded.summary.root;
 }
 
@@ -197,19 +205,22 @@ int run(const ConvertOptions& options) {
     if (!is_floating_point(*dtype)) throw_usage("--dtype must be floating-point, got '{}'", options.dtype);
   }
 
-  LoadedCheckpoint loaded = load_checkpoint(options.in);
+  LoadedCheckpoint loaded =
+      load_checkpoint(options.in, {.key = options.key, .extra_states = holds_trees(write.format)});
   Weights& weights = loaded.weights;
-  fmt::print("{}: {}, {}\n", shown(options.in), loaded.summary.format, count_text(weights.size(), "tensor"));
   const bool whole =
       holds_trees(write.format) && options.only.empty() &&
       (loaded.from_dict || (options.strip.empty() && options.add.empty() && renames.empty() && !dtype));
+  const bool unchanged = whole && !loaded.from_dict;
+  if (!unchanged) check_one_model(loaded, options.in);
+  fmt::print("{}: {}, {}\n", shown(options.in), loaded.summary.format,
+             count_text(tensor_count(weights), "tensor"));
   keep_only(weights, options.only);
   std::string strip = options.strip;
   strip_prefix(weights, strip);
   rename(weights, renames);
   if (!options.add.empty())
     for (auto& [name, value] : weights) name = options.add + name;
-  const bool unchanged = whole && !loaded.from_dict;
   if (!unchanged) check_distinct(weights);
   if (dtype) convert_dtype(weights, *dtype);
 
@@ -237,6 +248,10 @@ void add_convert(CLI::App& app, Action& action) {
       ->add_option("--to", options->format,
                    "pt, legacy, safetensors or npz; by default as the name of the file says")
       ->type_name("FORMAT");
+  command
+      ->add_option("--key", options->key,
+                   "Where in the file the model is: its keys, joined by dots; '.': all tensors")
+      ->type_name("KEY");
   command
       ->add_option("--strip-prefix", options->strip,
                    "Take PREFIX from the names; auto: that of a known wrapper")

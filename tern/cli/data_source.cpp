@@ -79,9 +79,14 @@ void open_images(DataSets& sets, const std::string& folder, const OpenDataOption
   }
   const data::ImageFolder all = open_folder(folder, sets.format);
   sets.format.classes = all.classes();
-  const auto parts = data::random_split(all, {0.9, 0.1}, Generator(options.seed));
+  TERN_CHECK(all.size() > 1, DataError,
+             "'{}' has one picture only: one for training and one for testing are needed", folder);
+  const int64_t for_testing = std::max<int64_t>(all.size() / 10, 1);
+  const auto parts =
+      data::random_split(all, {all.size() - for_testing, for_testing}, Generator(options.seed));
   sets.note = fmt::format(
-      "'{}' has no folders train/ and test/: a random tenth of the pictures is for testing", folder);
+      "'{}' has no folders train/ and test/: a random tenth of the pictures ({} of {}) is for testing",
+      folder, for_testing, all.size());
   if (options.train) sets.train = limited(parts[0], options.limit);
   if (options.test) sets.test = limited(parts[1], options.limit);
 }
@@ -136,6 +141,14 @@ PictureFormat PictureFormat::from_value(const Value& value) {
   TERN_CHECK(format.mean.size() == channels && format.std.size() == channels, CheckpointError,
              "mean and std need one number for each of the {} channels", channels);
   return format;
+}
+
+std::string quoted_names(const std::vector<std::string>& names) {
+  constexpr size_t kMost = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kMost); ++i)
+    text += fmt::format("{}'{}'", text.empty() ? "" : ", ", names[i]);
+  return names.size() > kMost ? fmt::format("{}, ... ({} in all)", text, names.size()) : text;
 }
 
 DataSets open_data(const DataSource& source, const OpenDataOptions& options) {

@@ -39,6 +39,9 @@ struct PictureFormat {
   static PictureFormat from_value(const Value& value);
 };
 
+/// "'cat', 'dog'"; of many the first, and how many they are.
+std::string quoted_names(const std::vector<std::string>& names);
+
 struct DataSets {
   PictureFormat format;
   std::optional<data::DatasetHandle> train;

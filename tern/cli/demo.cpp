@@ -144,7 +144,7 @@ int run_demo(const Arguments& a) {
 
   heading("Loading again");
   const double trained = training.result.history.back().test_accuracy;
-  for (const auto& path : {training.pt, training.safetensors}) {
+  for (const auto& path : {training.weights.pt, training.weights.safetensors}) {
     const double loaded = test_file(path.string(), options.devices[0]);
     TERN_CHECK(loaded == trained, CheckpointError,
                "'{}' gives a test accuracy of {}, the trained network had {}", path.string(), loaded,
@@ -153,9 +153,9 @@ int run_demo(const Arguments& a) {
                train::with_commas(static_cast<long long>(std::filesystem::file_size(path))), loaded * 100);
   }
   heading("Digits that it has never seen, and what it takes them for");
-  show_answers(training.pt.string(), options.devices[0]);
+  show_answers(training.weights.pt.string(), options.devices[0]);
   fmt::print("\nTrained in {:.1f} s. Next: tern predict --checkpoint {} picture.png\n", seconds,
-             training.pt.string());
+             training.weights.pt.string());
   return 0;
 }
 

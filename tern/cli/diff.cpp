@@ -5,6 +5,7 @@
 #include <cstring>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "tern/base/check.h"
 #include "tern/cli/checkpoint_file.h"
@@ -30,32 +31,54 @@ struct DiffOptions {
 
 /// One side: tensors by name in the order of the file. Of sparse tensors each part.
 struct Side {
+  Value root;
   std::vector<std::string> names;
   std::unordered_map<std::string, io::FoundTensor> tensors;
+
+  /// The second tensor of one name is "name (2)".
+  void add(const std::string& name, io::FoundTensor&& tensor) {
+    size_t& number = numbers_[name];
+    std::string own;
+    do {
+      own = ++number == 1 ? name : fmt::format("{} ({})", name, number);
+    } while (tensors.contains(own));
+    names.push_back(own);
+    tensors.emplace(std::move(own), std::move(tensor));
+  }
+
+ private:
+  std::unordered_map<std::string, size_t> numbers_;
 };
 
-Side read_side(const std::string& path, bool ignore_prefix) {
+Side read_side(const std::string& path) {
   Side side;
-  auto add = [&](std::string name, io::FoundTensor tensor) {
-    if (side.tensors.try_emplace(name, std::move(tensor)).second) side.names.push_back(std::move(name));
-  };
-  if (!ignore_prefix) {
-    io::Summary summary = load_summary(path);
-    for (io::TensorEntry& entry : summary.tensors) {
-      std::string name = entry.path;
-      add(std::move(name), std::move(entry));
-    }
-    return side;
-  }
-  const LoadedCheckpoint loaded = load_checkpoint(path);
+  io::Summary summary = load_summary(path);
+  for (io::TensorEntry& entry : summary.tensors) side.add(entry.path, std::move(entry));
+  side.root = std::move(summary.root);
+  return side;
+}
+
+/// The model's tensors have names without what wrappers put before; all others their own.
+Side read_side_without_prefix(const std::string& path) {
+  Side side;
+  LoadedCheckpoint loaded = load_checkpoint(path);
   std::vector<std::string> names;
   for (const auto& [name, value] : loaded.weights) names.push_back(name);
-  const size_t prefix = io::wrapper_prefix(names).size();
-  for (const auto& [name, value] : loaded.weights)
-    for (io::FoundTensor& found : io::find_tensors(value)) {
-      std::string full = name.substr(prefix) + (found.path.empty() ? "" : "." + found.path);
-      add(std::move(full), std::move(found));
-    }
+  std::string prefix = io::wrapper_prefix(names);
+  std::unordered_set<const TensorImpl*> named;
+  if (loaded.from_module)
+    for (const auto& [name, value] : loaded.weights)
+      for (io::FoundTensor& found : io::find_tensors(value)) {
+        named.insert(&found.tensor.impl());
+        side.add(name.substr(prefix.size()), std::move(found));
+      }
+  for (auto key = loaded.keys.rbegin(); key != loaded.keys.rend(); ++key) prefix = *key + "." + prefix;
+  for (io::TensorEntry& entry : loaded.summary.tensors) {
+    if (loaded.from_module && entry.tensor.defined() && named.contains(&entry.tensor.impl())) continue;
+    const bool wrapped = !loaded.from_module && entry.path.starts_with(prefix);
+    side.add(entry.path.substr(wrapped ? prefix.size() : 0), std::move(entry));
+  }
+  side.root = std::move(loaded.summary.root);
   return side;
 }
 
@@ -117,9 +140,10 @@ std::optional<Difference> compare(const std::string& name, const io::FoundTensor
   const bool other_dtype = a.dtype != b.dtype && !options.ignore_dtype;
   if (!other_dtype && result.different == 0) return std::nullopt;
   result.what = other_dtype ? "dtype" : "values";
-  if (other_dtype) result.text = fmt::format("{} and {}", a.dtype, b.dtype);
+  if (other_dtype) result.text = fmt::format("{} and {}", shown(a.dtype), shown(b.dtype));
   if (result.different > 0)
-    result.text += fmt::format("{}{} of {} by up to {:.6g}", other_dtype ? "; " : "", result.different,
+    result.text += fmt::format("{}{} of {} by up to {:.6g}", other_dtype ? "; " : "",
+                               train::with_commas(result.different),
                                count_text(static_cast<uint64_t>(std::max<int64_t>(
                                               a.tensor.defined() ? a.tensor.numel() : result.different, 0)),
                                           "element"),
@@ -136,7 +160,8 @@ std::optional<Difference> compare(const std::string& name, const io::FoundTensor
 }
 
 int run(const DiffOptions& options) {
-  const Side a = read_side(options.a, options.ignore_prefix), b = read_side(options.b, options.ignore_prefix);
+  const auto read = options.ignore_prefix ? read_side_without_prefix : read_side;
+  const Side a = read(options.a), b = read(options.b);
   std::vector<std::string> only_a, only_b;
   std::vector<Difference> differences;
   size_t compared = 0;
@@ -165,25 +190,26 @@ int run(const DiffOptions& options) {
                                 {"differences", std::move(list)}}));
     return equal ? 0 : 1;
   }
-  const train::Terminal terminal = train::Terminal::of(1);
   std::vector<std::vector<std::string>> rows;
-  for (const std::string& name : only_a) rows.push_back({"- " + shown(name), "only in " + shown(options.a)});
-  for (const std::string& name : only_b) rows.push_back({"+ " + shown(name), "only in " + shown(options.b)});
+  for (const std::string& name : only_a)
+    rows.push_back({"- " + tensor_label(name, a.root), "only in " + shown(options.a)});
+  for (const std::string& name : only_b)
+    rows.push_back({"+ " + tensor_label(name, b.root), "only in " + shown(options.b)});
   for (const Difference& difference : differences)
-    rows.push_back({"~ " + shown(difference.name), difference.text});
+    rows.push_back({"~ " + tensor_label(difference.name, a.root), difference.text});
   const size_t count = rows.size();
   if (!options.all && count > kShownLines) rows.resize(kShownLines);
-  if (!rows.empty())
-    fmt::print("{}", table_text(rows, {false, false},
-                                terminal.is_terminal ? static_cast<size_t>(terminal.columns) : 160));
-  if (rows.size() < count) fmt::print("... {} more (--all shows them)\n", count - rows.size());
+  for (const std::string& row : table_rows(rows, {false, false}, table_width())) fmt::print("{}", row);
+  const auto digits = [](size_t number) { return train::with_commas(static_cast<long long>(number)); };
+  if (rows.size() < count) fmt::print("... {} more (--all shows them)\n", digits(count - rows.size()));
   if (equal)
     fmt::print("equal: {}\n", count_text(compared, "tensor"));
   else
     fmt::print("{} in both, {} of them different; {} only in the first, {} only in the second\n",
-               count_text(compared, "tensor"), differences.size(), only_a.size(), only_b.size());
+               count_text(compared, "tensor"), digits(differences.size()), digits(only_a.size()),
+               digits(only_b.size()));
   if (compared == 0 && !only_a.empty() && !only_b.empty() && !options.ignore_prefix)
-    fmt::print("no name is in both: --ignore-prefix compares the models without wrappers\n");
+    fmt::print("no name is in both: --ignore-prefix takes what wrappers put before them\n");
   return equal ? 0 : 1;
 }
 
@@ -199,7 +225,7 @@ void add_diff(CLI::App& app, Action& action) {
       ->check(number_from(0))
       ->capture_default_str();
   command->add_flag("--ignore-prefix", options->ignore_prefix,
-                    "Compare the models inside, without keys and prefixes of wrappers");
+                    "Take the key and the wrapper's prefix from the names of the model's tensors");
   command->add_flag("--ignore-dtype", options->ignore_dtype, "Another dtype is no difference");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--all", options->all, "Do not shorten long lists");

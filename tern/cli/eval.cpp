@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -14,6 +16,7 @@
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/serialize.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/shape.h"
 #include "tern/train/progress.h"
 #include "tern/train/trainer.h"
@@ -96,6 +99,57 @@ void print_table(const TrainedModel& model, const train::Confusion& confusion) {
   }
 }
 
+/// Classes that are called 0, 1, 2 and so on have no names.
+bool are_numbers(const std::vector<std::string>& names) {
+  for (size_t i = 0; i < names.size(); ++i)
+    if (names[i] != std::to_string(i)) return false;
+  return true;
+}
+
+/// For each class of the data the network's number: that of the class with its name or, where one of the two
+/// has no names, its own. A network without names gets those of the data.
+std::vector<int64_t> match_classes(const Arguments& a, const std::vector<std::string>& has,
+                                   std::vector<std::string>& knows) {
+  std::vector<int64_t> numbers;
+  const std::string* unknown = nullptr;
+  for (const std::string& name : has) {
+    const auto found = std::find(knows.begin(), knows.end(), name);
+    if (found == knows.end()) unknown = unknown ? unknown : &name;
+    numbers.push_back(found - knows.begin());
+  }
+  if (!unknown) return numbers;
+  TERN_CHECK(are_numbers(has) || are_numbers(knows), DataError,
+             "'{}' has the class '{}', which '{}' does not know; it tells {} apart", a.data, *unknown,
+             a.checkpoint, quoted_names(knows));
+  TERN_CHECK(has.size() <= knows.size(), DataError, "'{}' tells {} classes apart, '{}' has {}", a.checkpoint,
+             knows.size(), a.data, has.size());
+  std::iota(numbers.begin(), numbers.end(), int64_t{0});
+  if (are_numbers(knows)) std::copy(has.begin(), has.end(), knows.begin());
+  return numbers;
+}
+
+/// A data set whose labels become the network's numbers.
+class Relabelled : public data::Dataset {
+ public:
+  Relabelled(data::DatasetHandle dataset, const std::vector<int64_t>& numbers)
+      : dataset_(std::move(dataset)), numbers_(tensor(numbers, {.device = kCPU})) {}
+
+  int64_t size() const override { return dataset_->size(); }
+  data::Example get(int64_t index) const override { return relabelled(dataset_->get(index)); }
+  data::Batch get_batch(IntArrayRef indices, const data::RandomKey& key) const override {
+    return relabelled(dataset_->get_batch(indices, key));
+  }
+
+ private:
+  data::Example relabelled(data::Example example) const {
+    example.target = numbers_[example.target];
+    return example;
+  }
+
+  data::DatasetHandle dataset_;
+  Tensor numbers_;
+};
+
 int run_eval(const Arguments& a) {
   std::error_code ignored;
   if (std::filesystem::equivalent(a.checkpoint, a.save_outputs, ignored))
@@ -112,12 +166,9 @@ int run_eval(const Arguments& a) {
              DataError, "'{}' takes pictures of {}x{}x{}, '{}' has {}x{}x{} (channels, height, width)",
              a.checkpoint, takes.channels, takes.height, takes.width, a.data, has.channels, has.height,
              has.width);
-  TERN_CHECK(has.classes.size() <= takes.classes.size(), DataError,
-             "'{}' tells {} classes apart, '{}' has {}", a.checkpoint, takes.classes.size(), a.data,
-             has.classes.size());
-  std::copy(has.classes.begin(), has.classes.end(), model.format.classes.begin());
+  const std::vector<int64_t> numbers = match_classes(a, has.classes, model.format.classes);
   if (!sets.note.empty()) print_error("tern", sets.note);
-  data::DataLoader loader(train_part ? *sets.train : *sets.test,
+  data::DataLoader loader(Relabelled(train_part ? *sets.train : *sets.test, numbers),
                           {.batch_size = a.batch_size, .device = device});
   train::ProgressBar bar;
   bar.start("testing", loader.dataset_size());

@@ -149,7 +149,7 @@ std::string note_of(const TensorEntry& entry) {
     add(std::string(name(entry.kind)));
   if (entry.tensor.defined() && !entry.tensor.is_contiguous())
     add(fmt::format("stride {}", to_string(entry.stride)));
-  if (!entry.shared_with.empty()) add(fmt::format("shares '{}'", shortened(shown(entry.shared_with), 30)));
+  if (!entry.shared_with.empty()) add(fmt::format("shares '{}'", shown(entry.shared_with)));
   return note;
 }
 
@@ -173,7 +173,7 @@ void print_table(const Summary& summary, const InspectOptions& options, const tr
   for (size_t i = tail; i < count; ++i) chosen.push_back(i);
   for (size_t i : chosen) {
     const TensorEntry& entry = summary.tensors[i];
-    std::vector<std::string> row = {entry.path.empty() ? "(the file itself)" : shown(entry.path), entry.dtype,
+    std::vector<std::string> row = {tensor_label(entry.path, summary.root), shown(entry.dtype),
                                     to_string(entry.shape), shown(entry.device),
                                     std::to_string(entry.nbytes)};
     if (options.values) {
@@ -198,17 +198,14 @@ void print_table(const Summary& summary, const InspectOptions& options, const tr
     row.push_back(note_of(entry));
     rows.push_back(std::move(row));
   }
-  const size_t width = terminal.is_terminal ? static_cast<size_t>(terminal.columns) : 120;
-  const std::string text = table_text(std::move(rows), right, width);
   const train::Style style(terminal);
-  size_t line = 0;
-  for (size_t at = 0; at < text.size(); ++line) {
-    const size_t end = text.find('\n', at);
-    const std::string_view part = std::string_view(text).substr(at, end - at);
-    if (cut && line == head + 1)
-      fmt::print("{}... {} more (--all shows them)\n{}", style.dim, tail - head, style.reset);
-    fmt::print("{}{}{}\n", line == 0 ? style.dim : "", part, line == 0 ? style.reset : "");
-    at = end + 1;
+  const std::vector<std::string> texts = table_rows(rows, right, table_width());
+  fmt::print("{}{}{}", style.dim, texts[0], style.reset);
+  for (size_t i = 1; i < texts.size(); ++i) {
+    if (cut && i == head + 1)
+      fmt::print("{}... {} more (--all shows them)\n{}", style.dim,
+                 train::with_commas(static_cast<long long>(tail - head)), style.reset);
+    fmt::print("{}", texts[i]);
   }
 }
 

@@ -40,9 +40,12 @@ Value joined_attributes(const Value& first, const Value& second) {
   return first;
 }
 
-void report(const LoadedCheckpoint& loaded, const std::string& path) {
+LoadedCheckpoint load_model_of(const std::string& path) {
+  LoadedCheckpoint loaded = load_checkpoint(path);
+  check_one_model(loaded, path);
   fmt::print("{}: {}{}\n", shown(path), count_text(loaded.weights.size(), "tensor"),
              loaded.rest.empty() ? "" : fmt::format("; left out: {}", shown(some_names(loaded.rest))));
+  return loaded;
 }
 
 /// CLI11 counts them for some policies of repeated options only.
@@ -62,11 +65,10 @@ int run_merge(const CombineOptions& options) {
   size_t replaced = 0;
   for (size_t f = 0; f + 1 < options.files.size(); ++f) {
     const std::string& path = options.files[f];
-    LoadedCheckpoint loaded = load_checkpoint(path);
-    report(loaded, path);
+    const LoadedCheckpoint loaded = load_model_of(path);
     std::vector<std::string> twice;
     std::string before;
-    for (auto& [name, value] : loaded.weights) {
+    for (const auto& [name, value] : loaded.weights) {
       auto [known, added] = places.try_emplace(name, merged.size(), path);
       if (added) {
         merged.emplace_back(name, value);
@@ -175,8 +177,7 @@ int run_average(const CombineOptions& options) {
   std::vector<Mean> means;
   Value attributes;
   for (size_t f = 0; f < count; ++f) {
-    const LoadedCheckpoint loaded = load_checkpoint(options.files[f]);
-    report(loaded, options.files[f]);
+    const LoadedCheckpoint loaded = load_model_of(options.files[f]);
     if (f == 0) attributes = loaded.attributes;
     add_file(means, loaded, options.files[f], weights[f], f == 0);
   }

@@ -126,13 +126,15 @@ TrainedModel load_model(const std::string& path, const LoadModelOptions& options
       shape.width = found.format->width;
     }
     model.format_known = found.format.has_value() || !options.kind.empty();
-    if (found.format && (options.kind.empty() || options.kind == found.format->kind))
+    if (found.format && (options.kind.empty() || options.kind == found.format->kind)) {
       model.format = *found.format;
-    else
+    } else {
       model.format = format_for(!options.kind.empty() ? options.kind
                                 : shape.channels == 1 ? "digits"
                                                       : "images",
                                 shape);
+      if (found.format) model.format.classes = found.format->classes;
+    }
     TERN_CHECK(model.format.classes.size() == static_cast<size_t>(shape.classes), CheckpointError,
                "the network has {} outputs, its classes have {} names", shape.classes,
                model.format.classes.size());

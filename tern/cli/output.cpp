@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <iterator>
+#include <utility>
 
 #include "tern/base/check.h"
 #include "tern/io/utf8.h"
@@ -18,12 +20,33 @@
 namespace tern::cli {
 namespace {
 
-/// Bytes of the character with which `text` begins; 0 for a control character and for what is not UTF-8.
+/// What a terminal obeys or shows nothing of: control characters, separators of lines and annotations, and
+/// what Unicode calls Default_Ignorable_Code_Point (blanks without width, directions of writing, tags).
+constexpr std::pair<char32_t, char32_t> kInvisible[] = {
+    {0x0, 0x1f},      {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},  {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},  {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+
+/// The code point of one whole character of UTF-8.
+char32_t code_point(std::string_view character) {
+  const auto first = static_cast<uint8_t>(character[0]);
+  if (character.size() == 1) return first;
+  char32_t code = first & (0x7f >> character.size());
+  for (char c : character.substr(1)) code = code << 6 | (static_cast<uint8_t>(c) & 0x3f);
+  return code;
+}
+
+/// Bytes of the character with which `text` begins; 0 for an invisible one and for what is not UTF-8.
 size_t printable_bytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  if (byte(0) < 0x80) return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
-  for (size_t count = 2; count <= std::min<size_t>(text.size(), 4); ++count)
-    if (io::is_utf8(text.substr(0, count))) return byte(0) == 0xc2 && byte(1) < 0xa0 ? 0 : count;
+  for (size_t count = 1; count <= std::min<size_t>(text.size(), 4); ++count) {
+    if (!io::is_utf8(text.substr(0, count))) continue;
+    const char32_t code = code_point(text.substr(0, count));
+    const bool invisible = std::any_of(std::begin(kInvisible), std::end(kInvisible), [&](const auto& range) {
+      return range.first <= code && code <= range.second;
+    });
+    return invisible ? 0 : count;
+  }
   return 0;
 }
 

@@ -16,8 +16,8 @@ bool open_standard_streams() noexcept;
 /// default the system ends the program.
 void survive_file_size_limit() noexcept;
 
-/// Text that may come from a file made fit for a terminal: control characters and what is not UTF-8 are
-/// escaped.
+/// Text that may come from a file made fit for a terminal: control characters, invisible ones, those that
+/// change the direction of writing, and what is not UTF-8 are escaped.
 std::string shown(std::string_view text);
 /// `text` as one word of a shell's command line: in quotes where it needs them.
 std::string shell_word(const std::string& text);

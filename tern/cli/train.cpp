@@ -99,7 +99,8 @@ void add_options(CLI::App& command, Arguments& a) {
   command.add_option("--out", a.out, "The folder to write to [run, or run-2, run-3, ... when that is taken]")
       ->type_name("DIR");
   command.add_flag("--resume", a.training.resume, "Go on with the run in the folder given by --out");
-  command.add_flag("--overwrite", a.training.overwrite, "Start anew even if the folder holds a run");
+  command.add_flag("--overwrite", a.training.overwrite,
+                   "Start anew even if the folder holds a run, whose files are removed");
   a.common.add_to(command);
   command
       .add_option("--devices", a.devices,
@@ -132,15 +133,6 @@ void add_options(CLI::App& command, Arguments& a) {
       ->type_name("FILE");
   command.add_flag("--json", a.training.json, "Print one JSON object a line instead of text");
   command.footer(kFooter);
-}
-
-/// A folder that no run has taken yet.
-std::string free_folder() {
-  for (int i = 1;; ++i) {
-    const std::string name = i == 1 ? "run" : fmt::format("run-{}", i);
-    std::error_code ignored;
-    if (!std::filesystem::exists(name, ignored)) return name;
-  }
 }
 
 /// Takes the devices that a run was on; false when they are not here.
@@ -191,6 +183,7 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
     if (auto* v = find("--capture", saved.info, "capture")) a.training.capture = v->as_bool();
     if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
     if (auto* v = find("--devices", saved.info, "devices")) a.devices = v->as_str();
+    if (auto* v = saved.info.find("pictures")) a.training.resumed = PictureFormat::from_value(*v);
   });
   const bool chosen = command.count("--device") || command.count("--devices") || a.devices.empty();
   if (chosen || take_devices(a.devices, a.training))
@@ -214,7 +207,6 @@ int run_train(const CLI::App& command, Arguments& a) {
   }
   if (a.training.resume) fill_from_checkpoint(command, a);
   a.settings.complete();
-  if (a.out.empty()) a.out = free_folder();
   a.training.out = a.out;
   const Training training = run_training(a.settings, a.training);
   return training.result.stopped ? 128 + training.signal : 0;

@@ -3,11 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/cli/output.h"
 #include "tern/cli/training_devices.h"
@@ -54,13 +56,15 @@ class Reporter {
       phase_ = phase;
       epoch_ = at.epoch;
       bar_.start(fmt::format("{} {}/{}", phase, at.epoch, at.epochs), at.batches * batch_size,
-                 (at.batch - 1) * batch_size);
+                 (at.batch - 1) * batch_size, last_batch_);
     }
-    if (!bar_.is_due()) return;
-    std::string tail = fmt::format("loss {:.4f}", at.averages.loss());
-    if (const double accuracy = at.averages.accuracy(); !std::isnan(accuracy))
-      tail += fmt::format("  acc {}", percent(accuracy));
-    bar_.draw(at.batch * batch_size, tail);
+    if (bar_.is_due()) {
+      std::string tail = fmt::format("loss {:.4f}", at.averages.loss());
+      if (const double accuracy = at.averages.accuracy(); !std::isnan(accuracy))
+        tail += fmt::format("  acc {}", percent(accuracy));
+      bar_.draw(at.batch * batch_size, tail);
+    }
+    last_batch_ = Clock::now();
   }
   void step(const train::StepReport& report) {
     if (json_) return line(train::to_json(report));
@@ -71,11 +75,14 @@ class Reporter {
   }
   void epoch(const train::EpochReport& report, int64_t epochs) {
     last_line_ = Clock::now();
+    work_begins();
     if (json_) return line(train::to_json(report));
     line(fmt::format("epoch {}/{}  loss {:.4f}  acc {}  {}test loss {:.4f}  test acc {}{}  {}", report.epoch,
                      epochs, report.loss, percent(report.accuracy), style_.bold, report.test_loss,
                      percent(report.test_accuracy), style_.reset, train::duration_text(report.seconds)));
   }
+  /// That of an epoch; a test's begins with the last batch before it.
+  void work_begins() { last_batch_ = Clock::now(); }
   void clear() { bar_.clear(); }
 
  private:
@@ -92,6 +99,7 @@ class Reporter {
   train::ProgressBar bar_;
   const char* phase_ = nullptr;
   int64_t epoch_ = 0;
+  Clock::time_point last_batch_ = Clock::now();
   Clock::time_point last_line_ = Clock::now();
 };
 
@@ -135,15 +143,42 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
                             settings.batch_size, with_commas(steps_per_epoch)));
 }
 
-void save_model(Training& training, const TrainSettings& settings, const TrainingOptions& options) {
+/// "'cat' is missing, 'ant' is new".
+std::string class_changes(const std::vector<std::string>& now, const std::vector<std::string>& before) {
+  std::string text;
+  auto add = [&](const std::vector<std::string>& names, const std::vector<std::string>& others,
+                 const char* what) {
+    std::vector<std::string> only;
+    for (const std::string& name : names)
+      if (std::find(others.begin(), others.end(), name) == others.end()) only.push_back(name);
+    if (only.empty()) return;
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ", ", quoted_names(only),
+                        only.size() == 1 ? "is" : "are", what);
+  };
+  add(before, now, "missing");
+  add(now, before, "new");
+  return text.empty() ? "their order is another" : text;
+}
+
+/// What the outputs of the network stand for stays the same when a run goes on. (fit() refuses another kind
+/// of data.)
+void check_classes(const PictureFormat& now, const TrainSettings& settings, const TrainingOptions& options) {
+  if (!options.resumed || options.resumed->kind != now.kind) return;
+  const std::vector<std::string>& before = options.resumed->classes;
+  TERN_CHECK(now.classes == before, CheckpointError,
+             "resuming '{}': '{}' has other classes than the run began with: {}. Resume with the same ones, "
+             "or start anew in another folder",
+             (options.out / train::kCheckpointName).string(), settings.data,
+             class_changes(now.classes, before));
+}
+
+void save_model(Training& training, const TrainSettings& settings) {
   nn::Module& net = training.net.get();
   net.zero_grad();
   net.cpu();
   const StateDict dict = net.state_dict();
-  training.pt = options.out / (settings.model + ".pt");
-  training.safetensors = options.out / (settings.model + ".safetensors");
-  tern::save(dict, training.pt);
-  save_safetensors(dict, training.safetensors, safetensors_metadata(settings.model, training.format));
+  tern::save(dict, training.weights.pt);
+  save_safetensors(dict, training.weights.safetensors, safetensors_metadata(settings.model, training.format));
 }
 
 void report_profile(Reporter& reporter, const Profiler& profiler, const std::string& path) {
@@ -174,8 +209,8 @@ void report_end(Reporter& reporter, const TrainSettings& settings, const Trainin
     json["checkpoint"] = checkpoint;
     if (!result.best.empty()) json["best_checkpoint"] = result.best.string();
     if (!result.stopped) {
-      json["model_pt"] = training.pt.string();
-      json["model_safetensors"] = training.safetensors.string();
+      json["model_pt"] = training.weights.pt.string();
+      json["model_safetensors"] = training.weights.safetensors.string();
     }
     reporter.object(json);
   } else if (result.stopped) {
@@ -183,8 +218,8 @@ void report_end(Reporter& reporter, const TrainSettings& settings, const Trainin
                               std::min(result.epoch + 1, settings.epochs), result.step,
                               shell_word(options.out.string())));
   } else {
-    reporter.line(
-        fmt::format("wrote {}, {} and {}", training.pt.string(), training.safetensors.string(), checkpoint));
+    reporter.line(fmt::format("wrote {}, {} and {}", training.weights.pt.string(),
+                              training.weights.safetensors.string(), checkpoint));
     if (!result.best.empty())
       reporter.line(fmt::format("the best checkpoint is {}, also {}", result.best.string(),
                                 (options.out / train::kBestName).string()));
@@ -201,19 +236,23 @@ std::map<std::string, std::string> safetensors_metadata(const std::string& model
   return {{"format", "pt"}, {"tern.model", model}, {"tern.pictures", pictures.dump()}};
 }
 
-Training run_training(const TrainSettings& settings, const TrainingOptions& options) {
+Training run_training(const TrainSettings& settings, TrainingOptions options) {
   Reporter reporter(options.json);
   const DataSource source = DataSource::parse(settings.data);
   const DataSets sets =
       open_data(source, {.limit = settings.limit, .image_size = settings.image_size, .seed = settings.seed});
-  if (!sets.note.empty()) reporter.notice(sets.note);
   const PictureFormat& format = sets.format;
+  check_classes(format, settings, options);
+  if (!sets.note.empty()) reporter.notice(sets.note);
+  const RunFolder folder(options.out);
+  options.out = folder.path();
 
   manual_seed(settings.seed);
-  Training training;
-  training.format = format;
-  training.net = train::make_model(settings.model, {format.channels, format.height, format.width,
-                                                    static_cast<int64_t>(format.classes.size())});
+  Training training{.net = train::make_model(settings.model, {format.channels, format.height, format.width,
+                                                              static_cast<int64_t>(format.classes.size())}),
+                    .format = format,
+                    .result = {},
+                    .weights = WeightFiles(options.out, settings.model)};
   PlacedNetwork placed(training.net, options.devices);
   const Device device = options.devices[0];
   const int64_t workers = options.workers >= 0      ? options.workers
@@ -245,6 +284,7 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   fit.out_dir = options.out;
   fit.resume = options.resume;
   fit.overwrite = options.overwrite;
+  if (options.overwrite) fit.earlier_files = weights_of_run_in(options.out);
   fit.settings = settings.fixed();
   fit.info = settings.free(format);
   fit.info.set("log_every", options.log_every);
@@ -270,13 +310,14 @@ Training run_training(const TrainSettings& settings, const TrainingOptions& opti
   {
     train::Interrupt interrupt;
     fit.stop = [&] { return interrupt.requested(); };
+    reporter.work_begins();
     training.result = train::fit(placed.for_training(), *optimizer, {train_loader, &test_loader}, fit);
     reporter.clear();
     profiler.stop();
     if (training.result.stopped)
       training.signal = interrupt.signal();
     else
-      save_model(training, settings, options);
+      save_model(training, settings);
   }
   if (!options.profile.empty()) report_profile(reporter, profiler, options.profile);
   report_end(reporter, settings, options, training);

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tern/cli/run_folder.h"
 #include "tern/cli/train_settings.h"
 #include "tern/core/device.h"
 #include "tern/nn/any_module.h"
@@ -15,11 +17,12 @@
 namespace tern::cli {
 
 struct TrainingOptions {
-  std::filesystem::path out;
+  std::filesystem::path out = {};  ///< empty: as RunFolder chooses
   bool resume = false;
   bool overwrite = false;
-  std::vector<Device> devices = {kCPU};  ///< several: each batch is split over them
-  std::string device_choice = "cpu";     ///< how the user named them, "all" for example
+  std::optional<PictureFormat> resumed = {};  ///< with `resume`: what the run began with, where that is known
+  std::vector<Device> devices = {kCPU};       ///< several: each batch is split over them
+  std::string device_choice = "cpu";          ///< how the user named them, "all" for example
   int64_t workers = -1;  ///< -1: none for sets in memory, one for each core for pictures in files
   int64_t log_every = 50;
   int64_t save_every = 0;
@@ -35,15 +38,14 @@ struct Training {
   nn::AnyModule net;
   PictureFormat format;
   train::FitResult result;
-  int signal = 0;                     ///< the signal that stopped it, or 0
-  std::filesystem::path pt;           ///< the state dict in PyTorch's format, written at the end
-  std::filesystem::path safetensors;  ///< the same as safetensors
+  int signal = 0;       ///< the signal that stopped it, or 0
+  WeightFiles weights;  ///< written at the end
 };
 
 /// Trains, and writes <out>/<model>.pt and <out>/<model>.safetensors at the end. What happens is told on
 /// standard output, the progress bar is drawn on standard error. Throws what reading, training and writing
-/// throw.
-Training run_training(const TrainSettings& settings, const TrainingOptions& options);
+/// throw, and CheckpointError for other classes than `resumed` has.
+Training run_training(const TrainSettings& settings, TrainingOptions options);
 
 /// The metadata of the safetensors file, from which the kind of pictures is known again.
 std::map<std::string, std::string> safetensors_metadata(const std::string& model,

@@ -21,8 +21,8 @@ namespace detail {
 void check_image_size(int64_t width, int64_t height, const std::string& name, const DecodeOptions& options) {
   TERN_CHECK(width > 0 && height > 0, DataError, "'{}': the picture is empty ({}x{})", name, width, height);
   TERN_CHECK(width <= options.max_pixels / height, DataError,
-             "'{}': a picture of {}x{} is over the limit of {} pixels; raise DecodeOptions::max_pixels if it "
-             "is meant",
+             "'{}': a picture of {}x{} is over the limit of {} pixels: scale it down or, in a program, raise "
+             "DecodeOptions::max_pixels",
              name, width, height, options.max_pixels);
 }
 

@@ -255,7 +255,8 @@ AtomicFile::AtomicFile(const std::filesystem::path& path, FileSystem& system)
     TERN_CHECK(path.has_filename(), IoError, "the path names no file");
     target_ = followed(path);
     std::error_code error;
-    auto status = std::filesystem::status(target_, error);
+    // Of `path`: /dev/stdout leads to "pipe:[123]", which is nothing by that name.
+    auto status = std::filesystem::status(path, error);
     if (!std::filesystem::status_known(status)) throw_system("inspecting the file", error.value());
     if (std::filesystem::exists(status)) {
       TERN_CHECK(!std::filesystem::is_directory(status), IoError, "it is a folder");

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <unordered_set>
 
 #include "tern/base/check.h"
+#include "tern/io/module_tree.h"
 #include "tern/io/numpy_types.h"
 #include "tern/io/pickle_globals.h"
 #include "tern/io/tensor_kinds.h"
@@ -284,30 +286,65 @@ class Finder {
   std::unordered_set<const void*> open_;
 };
 
-bool holds_tensor(const Value& value) {
-  if (value.is_tensor()) return true;
-  if (!value.is_object()) return false;
-  const ValueObject& object = value.as_object();
-  const GlobalRow* row = row_of(object.callee);
-  return object.payload.is_tensor() || (row && row->name.starts_with("_rebuild_"));
-}
-
-/// A dict with names as keys, of which most have tensors.
-bool is_state_dict(const Value& value) {
-  if (!value.is_dict() || value.as_dict().empty()) return false;
-  size_t tensors = 0;
-  for (const auto& [key, entry] : value.as_dict()) {
-    if (!key.is_str()) return false;
-    tensors += holds_tensor(entry);
-  }
-  return tensors * 2 > value.as_dict().size();
-}
-
-constexpr std::string_view kStateDictKeys[] = {
-    "state_dict", "model_state_dict", "model_state", "model", "net",     "network",
-    "module",     "params_ema",       "params",      "ema",   "weights", "generator"};
+constexpr std::string_view kStateDictKeys[] = {"state_dict", "model_state_dict", "model_state", "model",
+                                               "net",        "network",          "module",      "params_ema",
+                                               "params",     "weights"};
 constexpr std::string_view kPrefixes[] = {"module.",          "_orig_mod.", "_fsdp_wrapped_module.",
                                           "_forward_module.", "model.",     "net."};
+
+/// Looks for the dict that is the model. What is found in one dict are dicts that are equally good: one, or
+/// several between which nothing decides.
+class StateDictSearch {
+ public:
+  std::vector<FoundStateDict> search(const Value& dict, int depth = 0) {
+    // A dict that is in several places counts at the first, and is not looked for inside itself.
+    if (seen_[depth].contains(dict.identity())) return {};
+    for (int each = depth; each <= kMaxDepth; ++each) seen_[each].insert(dict.identity());
+    std::vector<std::vector<FoundStateDict>> groups;  // the better ones first
+    if (depth < kMaxDepth)
+      for (std::string_view key : kStateDictKeys)
+        if (const Value* entry = dict.find(key); entry && entry->is_dict())
+          groups.push_back(below(key, *entry, depth));
+    if (std::any_of(dict.as_dict().begin(), dict.as_dict().end(), is_named_tensor))
+      groups.push_back({{{}, dict}});
+    // Beside a whole model only what clearly is one counts.
+    const bool has_module = std::any_of(dict.as_dict().begin(), dict.as_dict().end(),
+                                        [](const auto& entry) { return is_module_object(entry.value); });
+    std::vector<FoundStateDict>& others = groups.emplace_back();
+    if (depth < kMaxDepth && !has_module)
+      for (const auto& [key, entry] : dict.as_dict())
+        if (key.is_str() && entry.is_dict() && !key.as_str().starts_with("optim"))
+          std::ranges::move(below(key.as_str(), entry, depth), std::back_inserter(others));
+    for (std::vector<FoundStateDict>& group : groups) {
+      std::vector<FoundStateDict> dotted;
+      std::ranges::copy_if(group, std::back_inserter(dotted), has_dotted_names);
+      if (!dotted.empty()) return dotted;
+    }
+    for (std::vector<FoundStateDict>& group : groups)
+      if (!group.empty() && !has_module) return std::move(group);
+    return {};
+  }
+
+ private:
+  static constexpr int kMaxDepth = 2;
+
+  std::vector<FoundStateDict> below(std::string_view key, const Value& dict, int depth) {
+    std::vector<FoundStateDict> found = search(dict, depth + 1);
+    for (FoundStateDict& each : found) each.keys.emplace(each.keys.begin(), key);
+    return found;
+  }
+  static bool is_named_tensor(const ValueDict::Entry& entry) {
+    return entry.key.is_str() && stands_for_tensor(entry.value);
+  }
+  static bool has_dotted_names(const FoundStateDict& found) {
+    const ValueDict& dict = found.dict.as_dict();
+    return std::any_of(dict.begin(), dict.end(), [](const ValueDict::Entry& entry) {
+      return is_named_tensor(entry) && entry.key.as_str().find('.') != std::string::npos;
+    });
+  }
+
+  std::unordered_set<const void*> seen_[kMaxDepth + 1];
+};
 
 }  // namespace
 
@@ -319,7 +356,7 @@ std::string_view name(TensorKind kind) noexcept {
 
 std::string key_text(const Value& key, size_t position) {
   if (key.is_str()) return key.as_str();
-  const bool is_tensor = key.is_tensor() || (key.is_object() && holds_tensor(key));
+  const bool is_tensor = key.is_tensor() || (key.is_object() && stands_for_tensor(key));
   return is_tensor ? std::to_string(position) : key.str(200);
 }
 
@@ -329,26 +366,26 @@ std::vector<FoundTensor> find_tensors(const Value& root, size_t max_values) {
   return std::move(finder.found);
 }
 
+bool stands_for_tensor(const Value& value) {
+  if (value.is_tensor()) return true;
+  if (!value.is_object()) return false;
+  const ValueObject& object = value.as_object();
+  const GlobalRow* row = row_of(object.callee);
+  return object.payload.is_tensor() || (row && row->name.starts_with("_rebuild_"));
+}
+
+bool is_module_entry(const Value& key, const Value& value) {
+  return key.is_str() && (stands_for_tensor(value) || key.as_str().find('.') != std::string::npos ||
+                          key.as_str() == "_extra_state");
+}
+
+std::vector<FoundStateDict> find_state_dicts(const Value& root) {
+  return root.is_dict() ? StateDictSearch().search(root) : std::vector<FoundStateDict>();
+}
+
 std::optional<FoundStateDict> find_state_dict(const Value& root) {
-  if (!root.is_dict()) return std::nullopt;
-  if (is_state_dict(root)) return FoundStateDict{{}, root};
-  std::vector<FoundStateDict> candidates;
-  for (const auto& [key, entry] : root.as_dict()) {
-    if (!key.is_str()) continue;
-    if (is_state_dict(entry)) {
-      candidates.push_back({{key.as_str()}, entry});
-    } else if (entry.is_dict() && !key.as_str().starts_with("optim")) {
-      // One more level: {'model': {'state_dict': ...}}.
-      for (const auto& [inner_key, inner] : entry.as_dict())
-        if (inner_key.is_str() && is_state_dict(inner))
-          candidates.push_back({{key.as_str(), inner_key.as_str()}, inner});
-    }
-  }
-  for (std::string_view usual : kStateDictKeys)
-    for (const FoundStateDict& candidate : candidates)
-      if (candidate.keys.back() == usual || candidate.keys.front() == usual) return candidate;
-  if (candidates.size() == 1) return candidates.front();
-  return std::nullopt;
+  std::vector<FoundStateDict> found = find_state_dicts(root);
+  return found.size() == 1 ? std::optional(std::move(found.front())) : std::nullopt;
 }
 
 std::string wrapper_prefix(const std::vector<std::string>& names) {

@@ -40,15 +40,27 @@ std::string key_text(const Value& key, size_t position);
 /// `max_values` values.
 std::vector<FoundTensor> find_tensors(const Value& root, size_t max_values = 5'000'000);
 
+/// True for a tensor, and for an object that stands for one: a parameter, an array, a sparse tensor.
+bool stands_for_tensor(const Value& value);
+
 /// A dict of names and tensors inside a checkpoint.
 struct FoundStateDict {
   std::vector<std::string> keys;  ///< the way from the root to it; empty for the root itself
   Value dict;
 };
 
-/// The one dict of tensors that is the model: the root, or what one of the usual keys ("state_dict", "model")
-/// holds, or the only one there is. None for files of other forms.
+/// The dicts that may be the model: one, or several where nothing tells which, or none where no dict holds a
+/// tensor under a name. Looked at are the root and the dicts in it, two levels deep, but those of optimizers.
+/// One whose tensors have names with dots ("fc.weight") comes before one whose have not; then what a usual
+/// key holds ("state_dict", "model") before the root, the root before what is under other keys. Beside a
+/// whole model (module_tree.h) only a usual key or the root counts, with dots.
+std::vector<FoundStateDict> find_state_dicts(const Value& root);
+/// The model, where only one of the dicts may be it.
 std::optional<FoundStateDict> find_state_dict(const Value& root);
+
+/// Whether an entry of a state dict is a module's, so that its name changes with the names of tensors: a
+/// tensor, `_extra_state`, whatever has a name with dots. Others ("epoch") were put beside them.
+bool is_module_entry(const Value& key, const Value& value);
 
 /// The prefixes of wrappers ("module.", "_orig_mod.", "model.") that all names begin with, outermost first,
 /// joined; "" when there is none.

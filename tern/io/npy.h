@@ -25,11 +25,11 @@ Tensor load_npy(const std::filesystem::path& path, const LoadOptions& options = 
 StateDict load_npz(const std::filesystem::path& path, const LoadOptions& options = {});
 
 /// Writes a .npy file (version 1.0, row-major order), in one step as `save`. Throws DTypeError for dtypes
-/// that NumPy lacks, such as bfloat16.
+/// that NumPy lacks, such as bfloat16, ValueError for a name that ends in .safetensors.
 void save_npy(const Tensor& tensor, const std::filesystem::path& path, const SaveOptions& options = {});
 
 /// Writes an uncompressed .npz archive with one array for each name, in one step as `save`. Throws DTypeError
-/// as save_npy does, ValueError for a name that cannot be one in an archive.
+/// as save_npy does, ValueError also for a tensor's name that cannot be one in an archive.
 void save_npz(const StateDict& tensors, const std::filesystem::path& path, const SaveOptions& options = {});
 
 namespace io {

@@ -3,6 +3,7 @@
 #include "tern/io/byte_order.h"
 #include "tern/io/npy.h"
 #include "tern/io/numpy_types.h"
+#include "tern/io/safetensors.h"
 #include "tern/io/tensor_bytes.h"
 #include "tern/io/utf8.h"
 #include "tern/io/zip_writer.h"
@@ -77,10 +78,12 @@ void write_npz(const StateDict& tensors, ByteSink& sink) {
 namespace tern {
 
 void save_npy(const Tensor& tensor, const std::filesystem::path& path, const SaveOptions& options) {
+  io::check_no_safetensors_name(path);
   io::write_atomically(path, options.sync, [&](io::ByteSink& sink) { io::write_npy(tensor, sink); });
 }
 
 void save_npz(const StateDict& tensors, const std::filesystem::path& path, const SaveOptions& options) {
+  io::check_no_safetensors_name(path);
   io::write_atomically(path, options.sync, [&](io::ByteSink& sink) { io::write_npz(tensors, sink); });
 }
 

@@ -165,8 +165,10 @@ constexpr std::string_view kFunctions[] = {"torch.load",
                                            "logging.FileHandler",
                                            "test.support.script_helper.assert_python_ok"};
 
-/// Harmless names of the modules above: plain containers, and what joins flags of an enum.
-constexpr std::string_view kHarmless[] = {"types.SimpleNamespace", "operator.or_", "_operator.or_"};
+/// Harmless names of the modules above: plain containers, files in memory, and what joins flags of an enum.
+constexpr std::string_view kHarmless[] = {
+    "types.SimpleNamespace", "operator.or_", "_operator.or_", "io.BytesIO",
+    "_io.BytesIO",           "io.StringIO",  "_io.StringIO"};
 
 /// Harmless too, unless what they give is called.
 constexpr std::string_view kHarmlessUncalled[] = {"functools.partial", "builtins.getattr",

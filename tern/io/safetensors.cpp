@@ -433,6 +433,12 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
   }
 }
 
+void check_no_safetensors_name(const std::filesystem::path& path) {
+  TERN_CHECK(path.extension() != ".safetensors", ValueError,
+             "saving '{}': a file of this name must be safetensors, which save_safetensors() writes",
+             path.string());
+}
+
 }  // namespace tern::io
 
 namespace tern {

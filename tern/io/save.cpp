@@ -3,6 +3,7 @@
 
 #include "tern/base/check.h"
 #include "tern/io/file.h"
+#include "tern/io/safetensors.h"
 #include "tern/io/torch_writer.h"
 
 namespace tern {
@@ -21,6 +22,7 @@ void write(const Value& value, io::ByteSink& sink, const SaveOptions& options,
 }  // namespace
 
 void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options) {
+  io::check_no_safetensors_name(path);
   io::write_atomically(path, options.sync,
                        [&](io::ByteSink& sink) { write(value, sink, options, io::archive_name_for(path)); });
 }

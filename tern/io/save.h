@@ -31,7 +31,7 @@ struct SaveOptions {
 /// Writes a tensor, number, text, list, tuple, dict, StateDict or any tree of them as a file which
 /// `torch.load(path, weights_only=True)` opens. Tensors that share memory still share it after loading; those
 /// on a GPU are written with their device. The file appears in one step: on failure (IoError) the old one is
-/// untouched. Throws ValueError for what cannot be written.
+/// untouched. Throws ValueError for what cannot be written, and for a name that ends in .safetensors.
 void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options = {});
 
 /// The same into memory.

@@ -140,7 +140,7 @@ std::string wrapper_of(const Value& root) {
   if (!found) return "";
   std::vector<std::string> names;
   for (const auto& [key, value] : found->dict.as_dict())
-    if (value.is_tensor() || value.is_object()) names.push_back(key.as_str());
+    if (key.is_str() && stands_for_tensor(value)) names.push_back(key.as_str());
   const std::string prefix = wrapper_prefix(names);
   std::string wrapper;
   for (const std::string& key : found->keys) wrapper += (wrapper.empty() ? "" : ".") + key;

@@ -77,8 +77,8 @@ TERN_UNARY(Exp, math::exp(x));
 TERN_UNARY(Expm1, math::expm1(x));
 TERN_UNARY(Log, math::log(x));
 TERN_UNARY(Log1p, math::log1p(x));
-TERN_UNARY(Log2, std::log2(x));
-TERN_UNARY(Log10, std::log10(x));
+TERN_UNARY(Log2, math::log2(x));
+TERN_UNARY(Log10, math::log10(x));
 TERN_UNARY(Sqrt, std::sqrt(x));
 TERN_UNARY(Rsqrt, C(1) / std::sqrt(x));
 TERN_UNARY(Reciprocal, C(1) / x);
@@ -86,7 +86,7 @@ TERN_UNARY(Tanh, math::tanh(x));
 TERN_UNARY(Erf, math::erf(x));
 TERN_UNARY(Sigmoid, math::sigmoid(x));
 TERN_UNARY(Silu, x / (C(1) + math::exp(-x)));
-TERN_UNARY(Gelu, C(0.5) * x * (C(1) + math::erf(x * C(0.70710678118654752440))));
+TERN_UNARY(Gelu, x* math::normal(x).cdf);
 TERN_UNARY(GeluTanh,
            C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
 TERN_UNARY(LogSigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(x < C(0) ? x : -x)));
@@ -233,26 +233,41 @@ TERN_BINARY(BitwiseAnd, C, a& b);
 TERN_BINARY(BitwiseOr, C, a | b);
 TERN_BINARY(BitwiseXor, C, a ^ b);
 
+/// The `fast` forms of remainders are for loops that have seen that all their elements are `inside`.
+template <class C>
+struct Remainders {
+  explicit Remainders(const Param&) {}
+  TERN_FN static bool inside(C a, C b) requires std::is_floating_point_v<C> {
+    return math::remainder_is_near(a, b);
+  }
+};
+
 /// Quotient rounded down. Integers: the kernel has refused zero divisors before; the lowest integer over -1
 /// wraps.
 template <class C>
-struct DivFloor {
-  explicit DivFloor(const Param&) {}
+struct DivFloor : Remainders<C> {
+  using Remainders<C>::Remainders;
   TERN_FN C operator()(C a, C b) const {
     if constexpr (std::is_floating_point_v<C>) {
-      // Python's floor division: exact where floor(a / b) would round up (CPython's float_floor_div).
-      if (b == C(0)) return a / b;
-      C mod = std::fmod(a, b);
-      C quotient = (a - mod) / b;
-      if (mod != C(0) && (b < C(0)) != (mod < C(0))) quotient -= C(1);
-      if (quotient == C(0)) return std::copysign(C(0), a / b);
-      C floored = std::floor(quotient);
-      return quotient - floored > C(0.5) ? floored + C(1) : floored;
+      return b == C(0) ? a / b : floored(a, b, std::fmod(a, b));
     } else {
       if (std::is_signed_v<C> && b == C(-1)) return wrap_sub(C(0), a);
       C quotient = static_cast<C>(a / b);
       return static_cast<C>(quotient - ((a % b != 0) && ((a < C(0)) != (b < C(0)))));
     }
+  }
+  TERN_FN C fast(C a, C b) const requires std::is_floating_point_v<C> {
+    return floored(a, b, math::remainder_near(a, b));
+  }
+
+ private:
+  /// Python's floor division: exact where floor(a / b) would round up (CPython's float_floor_div).
+  TERN_FN static C floored(C a, C b, C mod) {
+    C quotient = (a - mod) / b;
+    quotient = (mod != C(0)) & ((b < C(0)) != (mod < C(0))) ? quotient - C(1) : quotient;
+    C floor = std::floor(quotient);
+    floor = quotient - floor > C(0.5) ? floor + C(1) : floor;
+    return quotient == C(0) ? std::copysign(C(0), a / b) : floor;
   }
 };
 template <class C>
@@ -267,29 +282,36 @@ struct DivTrunc {
 };
 /// Python's %: the sign of the divisor.
 template <class C>
-struct Remainder {
-  explicit Remainder(const Param&) {}
+struct Remainder : Remainders<C> {
+  using Remainders<C>::Remainders;
   TERN_FN C operator()(C a, C b) const {
     if constexpr (std::is_floating_point_v<C>) {
-      C mod = std::fmod(a, b);
-      return mod != C(0) && (b < C(0)) != (mod < C(0)) ? mod + b : mod;
+      return signed_as(b, std::fmod(a, b));
     } else {
       if (std::is_signed_v<C> && b == C(-1)) return C(0);
-      C mod = static_cast<C>(a % b);
-      return mod != C(0) && (b < C(0)) != (mod < C(0)) ? static_cast<C>(mod + b) : mod;
+      return signed_as(b, static_cast<C>(a % b));
     }
+  }
+  TERN_FN C fast(C a, C b) const requires std::is_floating_point_v<C> {
+    return signed_as(b, math::remainder_near(a, b));
+  }
+
+ private:
+  TERN_FN static C signed_as(C b, C mod) {
+    return (mod != C(0)) & ((b < C(0)) != (mod < C(0))) ? static_cast<C>(mod + b) : mod;
   }
 };
 /// C's fmod: the sign of the dividend.
 template <class C>
-struct Fmod {
-  explicit Fmod(const Param&) {}
+struct Fmod : Remainders<C> {
+  using Remainders<C>::Remainders;
   TERN_FN C operator()(C a, C b) const {
     if constexpr (std::is_floating_point_v<C>)
       return std::fmod(a, b);
     else
       return std::is_signed_v<C> && b == C(-1) ? C(0) : static_cast<C>(a % b);
   }
+  TERN_FN C fast(C a, C b) const requires std::is_floating_point_v<C> { return math::remainder_near(a, b); }
 };
 /// Integers: by squaring, wrapping; a negative exponent gives 0 except for bases 1 and -1.
 template <class C>
@@ -310,6 +332,13 @@ struct Pow {
   }
 };
 
+/// Pow where the exponent is 3.
+template <class C>
+struct Cube {
+  explicit Cube(const Param&) {}
+  TERN_FN C operator()(C a, C) const { return wrap_mul(wrap_mul(a, a), a); }
+};
+
 // Gradients that would take several passes as formulas. The first operand is the gradient of the result.
 TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);  // b: the result
 TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);   // b: the result
@@ -326,8 +355,7 @@ template <class C>
 struct GeluBackward {  // b: the input
   explicit GeluBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
-    C cdf = C(0.5) * (C(1) + math::erf(b * C(0.70710678118654752440)));
-    C pdf = C(0.39894228040143267794) * math::exp(C(-0.5) * b * b);
+    auto [cdf, pdf] = math::normal(b);
     return a * (cdf + b * pdf);
   }
 };

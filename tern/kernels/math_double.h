@@ -82,13 +82,72 @@ TERN_FN double log(double x) {
 #endif
 }
 
+/// Hyperbolic tangent within 2 ulp: below 0.625 a quotient of polynomials, as in Cephes' tanh.c.
+TERN_FN double tanh(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::tanh(x);
+#else
+  double ax = x < 0 ? -x : x;
+  double z = x * x;
+  double p = -9.64399179425052238628e-1;
+  p = p * z - 9.92877231001918586564e1;
+  p = p * z - 1.61468768441708447952e3;
+  double q = z + 1.12811678491632931402e2;
+  q = q * z + 2.23548839060100448583e3;
+  q = q * z + 4.84406305325125486048e3;
+  bool near = ax < 0.625;
+  double quotient = (near ? p : -2.0) / (near ? q : exp(2.0 * ax) + 1.0);
+  double far = 1.0 + quotient;
+  double result = near ? x + x * z * quotient : x < 0 ? -far : far;
+  return x == 0.0 ? x : result;  // keeps -0
+#endif
+}
+
+/// Natural logarithm of a positive float, within 3e-12 of itself.
+TERN_FN double log_wide(float x) {
+  uint64_t bits = std::bit_cast<uint64_t>(static_cast<double>(x));
+  uint64_t above = bits - 0x3fe6a09e667f3bcd;  // mantissa in [sqrt(1/2), sqrt(2))
+  double e = static_cast<double>(static_cast<int32_t>(above >> 32) >> 20);
+  double f = std::bit_cast<double>(bits - (above & 0xfff0000000000000)) - 1.0;
+  double s = f / (2.0 + f);
+  double z = s * s;
+  double p = 2.0 / 13.0;
+  p = p * z + 2.0 / 11.0;
+  p = p * z + 2.0 / 9.0;
+  p = p * z + 2.0 / 7.0;
+  p = p * z + 2.0 / 5.0;
+  p = p * z + 2.0 / 3.0;
+  return e * 0.69314718055994530942 + s * (p * z + 2.0);
+}
+
+/// e^x for a result that is rounded to float, within 3e-10 of itself; 0 and inf where float has no other.
+TERN_FN double exp_wide(double x) {
+  double clipped = x < -104.0 ? -104.0 : x;
+  clipped = clipped > 89.0 ? 89.0 : clipped;
+  double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
+  uint64_t scale = std::bit_cast<uint64_t>(n) << 52;
+  double r = clipped - (n - 6755399441055744.0) * 0.69314718055994530942;
+  double p = 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r * r + r + 1.0;
+  double result = std::bit_cast<double>(std::bit_cast<uint64_t>(p) + scale);
+  return x != x ? x : result;
+}
+
 /// x^y by way of double; the special values are those of C's pow.
 TERN_FN float pow(float x, float y) {
 #if defined(__CUDA_ARCH__)
   return ::powf(x, y);
 #else
+  constexpr double kInf = std::numeric_limits<double>::infinity();
   float ax = magnitude(x);
-  float power = static_cast<float>(exp(static_cast<double>(y) * log(static_cast<double>(ax))));
+  double logarithm = ax == 0.0f ? -kInf : ax <= std::numeric_limits<float>::max() ? log_wide(ax) : kInf;
+  float power = static_cast<float>(exp_wide(static_cast<double>(y) * logarithm));
   power = ax == 1.0f ? 1.0f : power;  // y may be infinite
   bool whole = std::trunc(y) == y;    // infinities too
   bool odd = whole & (std::trunc(0.5f * y) != 0.5f * y);

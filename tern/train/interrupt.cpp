@@ -12,20 +12,21 @@ volatile std::sig_atomic_t received = 0;
 bool alive = false;
 struct sigaction before_int, before_term;
 
+bool is_ignored(const struct sigaction& action) { return action.sa_handler == SIG_IGN; }
+
 extern "C" void on_signal(int number) {
   received = number;
-  std::signal(SIGINT, SIG_DFL);
-  std::signal(SIGTERM, SIG_DFL);
+  if (!is_ignored(before_int)) std::signal(SIGINT, SIG_DFL);
+  if (!is_ignored(before_term)) std::signal(SIGTERM, SIG_DFL);
 }
 
-/// Also where the signal was ignored, as shells do for what a script puts in the background: `kill -INT` is
-/// meant.
-void install(int number, struct sigaction& before) {
+void install(int number, const struct sigaction& before) {
+  if (is_ignored(before)) return;
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  ::sigaction(number, &action, &before);
+  ::sigaction(number, &action, nullptr);
 }
 
 }  // namespace
@@ -34,6 +35,8 @@ Interrupt::Interrupt() {
   TERN_CHECK(!alive, ValueError, "Interrupt: there is one already, and signals can be given to one only");
   alive = true;
   received = 0;
+  ::sigaction(SIGINT, nullptr, &before_int);
+  ::sigaction(SIGTERM, nullptr, &before_term);
   install(SIGINT, before_int);
   install(SIGTERM, before_term);
 }

@@ -4,7 +4,8 @@
 namespace tern::train {
 
 /// While one of these lives, the first SIGINT or SIGTERM only sets a flag; the second ends the process as
-/// usual. What was set up before is put back by the destructor. One at a time.
+/// usual. One that the process ignores stays ignored, as SIGINT for what a script's shell puts in the
+/// background: Ctrl-C is not for those. What was set up before is put back by the destructor. One at a time.
 class Interrupt {
  public:
   /// Throws ValueError when another one lives.

@@ -63,12 +63,12 @@ std::string ProgressBar::line(std::string_view title, double fraction, double sa
   return text;
 }
 
-void ProgressBar::start(std::string title, int64_t total, int64_t done) {
+void ProgressBar::start(std::string title, int64_t total, int64_t done, Clock::time_point began) {
   title_ = std::move(title);
   total_ = total;
   first_ = done;
-  started_ = Clock::now();
-  next_ = started_;
+  began_ = began;
+  next_ = Clock::now();
 }
 
 bool ProgressBar::is_due() const { return is_shown() && Clock::now() >= next_; }
@@ -77,7 +77,7 @@ void ProgressBar::draw(int64_t done, std::string_view tail) {
   if (!is_shown()) return;
   const auto now = Clock::now();
   next_ = now + kInterval;
-  const double seconds = std::chrono::duration<double>(now - started_).count();
+  const double seconds = std::chrono::duration<double>(now - began_).count();
   const double speed = seconds > 0 ? static_cast<double>(done - first_) / seconds : 0;
   const double eta = speed > 0 ? static_cast<double>(total_ - done) / speed : -1;
   const double fraction = total_ > 0 ? static_cast<double>(done) / static_cast<double>(total_) : 0;

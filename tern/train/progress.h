@@ -19,6 +19,8 @@ namespace tern::train {
 /// eighths where the locale is UTF-8, else '#'.
 class ProgressBar {
  public:
+  using Clock = std::chrono::steady_clock;
+
   ProgressBar() : ProgressBar(Terminal::of(2)) {}
   explicit ProgressBar(const Terminal& terminal) : terminal_(terminal) {}
   ProgressBar(const ProgressBar&) = delete;
@@ -26,8 +28,9 @@ class ProgressBar {
   ~ProgressBar() { clear(); }
 
   bool is_shown() const noexcept { return terminal_.is_terminal && terminal_.cursor; }
-  /// Starts a new measurement of speed and time, for `total` samples of which `done` are behind us.
-  void start(std::string title, int64_t total, int64_t done = 0);
+  /// Starts a new measurement of speed and time, for `total` samples of which `done` were behind us when the
+  /// work began. Until more are done the speed is unknown, and not shown.
+  void start(std::string title, int64_t total, int64_t done = 0, Clock::time_point began = Clock::now());
   /// True when it is time to draw again, so that what is shown needs to be computed only then.
   bool is_due() const;
   /// Draws. `tail` stands at the end: "loss 0.1234  acc 96.21 %".
@@ -41,13 +44,11 @@ class ProgressBar {
                           double eta_seconds, std::string_view tail, int columns, bool unicode);
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   Terminal terminal_;
   std::string title_;
   int64_t total_ = 0;
   int64_t first_ = 0;
-  Clock::time_point started_{};
+  Clock::time_point began_{};
   Clock::time_point next_{};
   bool drawn_ = false;
 };

@@ -261,6 +261,7 @@ void Run::start_anew() {
   if (options_.keep > 0) earlier.erase(result_.step);
   for (const auto& [step, path] : earlier) remove_file(path);
   remove_file(options_.out_dir / kBestName);
+  for (const auto& path : options_.earlier_files) remove_file(path);
 }
 
 void Run::open_saver() {

@@ -33,6 +33,7 @@ struct RunOptions {
   std::string folder = {};        ///< working directory
   int terminal_columns = 0;       ///< above 0: standard output and error are a terminal of this width
   long long file_size_limit = 0;  ///< above 0: writes beyond it fail, as on a full disk
+  bool in_background = false;     ///< SIGINT is ignored, as by what a script puts in the background
   std::vector<std::pair<int, const char*>> streams = {};  ///< descriptors with the file instead; null: closed
   /// Called with the process when `out` has grown; may send signals.
   std::function<void(pid_t process, const std::string& out)> watch = {};
@@ -69,6 +70,7 @@ inline Outcome run_program(const std::vector<std::string>& arguments, const RunO
   const pid_t process = ::fork();
   check(process >= 0, "fork");
   if (process == 0) {
+    std::signal(SIGINT, options.in_background ? SIG_IGN : SIG_DFL);
     ::dup2(out[1], 1);
     ::dup2(err[1] >= 0 ? err[1] : out[1], 2);
     for (const auto& [descriptor, file] : options.streams) {

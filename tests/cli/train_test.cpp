@@ -203,6 +203,15 @@ TEST_F(TrainTest, ASecondCtrlCEndsAtOnce) {
   EXPECT_EQ(outcome.code, 130);
 }
 
+TEST_F(TrainTest, InTheBackgroundOnlySigtermStops) {
+  for (const auto& [signal, code] : {std::pair{SIGINT, 0}, {SIGTERM, 143}}) {
+    RunOptions options = signal_at(signal, "\"step\":7,");
+    options.in_background = true;
+    const Outcome outcome = run_program(small_run(out_, {"--json", "--overwrite"}), options);
+    EXPECT_EQ(outcome.code, code) << outcome.err;
+  }
+}
+
 TEST_F(TrainTest, ChangedSettingsAreRefused) {
   ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1", "--schedule", "none"})).code, 0);
   const std::vector<std::pair<std::vector<std::string>, std::string>> changes = {
@@ -283,6 +292,22 @@ TEST_F(TrainTest, ProgressBarOnATerminal) {
   for (const char* text : {"\r", "epoch 1/3", "samples/s", "ETA", "loss", "acc", "▕"})
     EXPECT_NE(outcome.out.find(text), std::string::npos) << text;
   EXPECT_EQ(outcome.out.find("\033[1m"), std::string::npos);
+}
+
+TEST_F(TrainTest, TheFirstSpeedIsTrueToo) {
+  RunOptions options;
+  options.terminal_columns = 100;
+  options.environment = {{"LC_ALL", "C"}, {"TERM", "xterm"}};
+  const std::string text = run_program(small_run(out_), options).out;
+  size_t speeds = 0;
+  for (size_t end = text.find(" samples/s"); end != std::string::npos;
+       end = text.find(" samples/s", end + 1)) {
+    std::string digits = text.substr(text.find_last_not_of("0123456789,", end - 1) + 1);
+    std::erase(digits, ',');
+    ++speeds;
+    EXPECT_LT(std::stoll(digits), 5'000'000) << "no machine is so fast with batches of 20";
+  }
+  EXPECT_GE(speeds, 6u) << "of three epochs and three tests";
 }
 
 TEST_F(TrainTest, JsonIsOneObjectALine) {

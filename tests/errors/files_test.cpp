@@ -10,6 +10,7 @@
 #include "tern/data/data.h"
 #include "tern/data/idx.h"
 #include "tern/io/file.h"
+#include "tern/io/npy.h"
 #include "tests/support/temporary_folder.h"
 #include "wrong_use.h"
 
@@ -190,6 +191,20 @@ std::vector<WrongUse> writing_rows() {
          save_safetensors({{"x", ones({2})}}, folder() / "no" / "x.safetensors");
        },
        {"x.safetensors'", "no' does not exist"}},
+      {"pickle_named_safetensors",
+       value,
+       [] { save(ones({2}), folder() / "x.safetensors"); },
+       {"saving '", "x.safetensors': a file of this name must be safetensors", "save_safetensors()"}},
+      {"npy_named_safetensors",
+       value,
+       [] { save_npy(ones({2}), folder() / "x.safetensors"); },
+       {"x.safetensors'", "save_safetensors()"}},
+      {"npz_named_safetensors",
+       value,
+       [] {
+         save_npz({{"x", ones({2})}}, folder() / "x.safetensors");
+       },
+       {"x.safetensors'", "save_safetensors()"}},
       {"undefined_tensor", value, [] { save_to_buffer(Tensor()); }, {"undefined"}},
       {"undefined_tensor_says_where",
        value,

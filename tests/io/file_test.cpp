@@ -150,6 +150,16 @@ TEST(AtomicFile, ErrorsNamePathAndCause) {
               HasSubstr("File name too long"));
 }
 
+TEST(AtomicFile, APipeBehindALinkIsNoFile) {
+  TemporaryFolder folder;
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  std::filesystem::create_symlink("/proc/self/fd/" + std::to_string(ends[1]), folder / "out.bin");
+  EXPECT_THAT(error_of<IoError>([&] { AtomicFile file(folder / "out.bin"); }),
+              HasSubstr("out.bin': it is not a regular file"));
+  for (int end : ends) ::close(end);
+}
+
 TEST(AtomicFile, KeepsPermissionsAndFollowsLinks) {
   TemporaryFolder folder;
   write_text(folder / "real.bin", "old");

@@ -1,6 +1,10 @@
 // Which tensors a tree of values has, and what they are called.
 #include "tern/io/find_tensors.h"
 
+#include <fmt/ranges.h>
+
+#include <tuple>
+
 #include "io_testing.h"
 #include "placed_checkpoint.h"
 
@@ -70,6 +74,101 @@ TEST(FindTensors, OfSetsAndWithTensorsAsKeys) {
     names.push_back(found.path + to_string(found.shape));
   EXPECT_THAT(names, testing::ElementsAre("set.0[1]", "set.1[2]", "frozen.0.0[2]", "state.0.step[1]",
                                           "state.1.step[2]", "(1, 'a')[1]"));
+}
+
+Value a_module() {
+  ValueObject object;
+  object.callee = GlobalName{"my", "Net"};
+  object.state = {{"_parameters", Value::dict()}, {"_buffers", Value::dict()}, {"_modules", Value::dict()}};
+  return object;
+}
+
+TEST(FindStateDict, TheModelAmongOtherThings) {
+  const Tensor t = floats({1});
+  const Value dotted = {{"fc.weight", t}, {"fc.bias", t}}, plain = {{"weight", t}, {"bias", t}},
+              side = {{"mean", t}, {"std", t}};
+  const auto with = [](const Value& dict, std::vector<std::pair<Value, Value>> entries) {
+    Value root = Value::dict();
+    for (const auto& [key, value] : dict.as_dict()) root[key] = value;
+    for (const auto& [key, value] : entries) root[key] = value;
+    return root;
+  };
+  const auto fresh = [&](const Value& dict) { return with(dict, {}); };
+  struct Row {
+    const char* what;
+    Value root;
+    std::vector<std::string> found;  ///< keys joined by dots; "" is the root
+  };
+  for (const Row& row : std::vector<Row>{
+           {"a state dict", dotted, {""}},
+           {"a layer", plain, {""}},
+           {"numbers beside", with(dotted, {{"epoch", 3}, {"best", 0.5}, {"args", "x"}}), {""}},
+           {"tensors beside", with(dotted, {{"epoch", 3}, {"stats", side}}), {""}},
+           {"a list of tensors beside", with(dotted, {{"losses", Value::list({t, t, t})}}), {""}},
+           {"an empty dict and a model beside",
+            with(dotted, {{"cfg", Value::dict()}, {"ema", dotted}}),
+            {""}},
+           {"a number as key", with(dotted, {{7, t}, {8, 1}, {9, side}}), {""}},
+           {"a usual key without dots beside", with(dotted, {{"params", side}}), {""}},
+           {"a layer and tensors", with(plain, {{"stats", side}}), {""}},
+           {"usual key", {{"model", dotted}, {"ema", fresh(dotted)}, {"loss", t}}, {"model"}},
+           {"usual key of a layer", {{"state_dict", plain}, {"loss", t}, {"rng", t}}, {"state_dict"}},
+           {"usual key and a name with a dot", {{"best.loss", t}, {"net", dotted}}, {"net"}},
+           {"usual key below another", {{"run", {{"model", dotted}, {"ema", fresh(dotted)}}}}, {"run.model"}},
+           {"other key", {{"epoch", 3}, {"mine", dotted}}, {"mine"}},
+           {"other key of a layer", {{"epoch", 3}, {"mine", plain}}, {"mine"}},
+           {"other key and tensors", {{"mine", dotted}, {"stats", side}, {"loss", t}}, {"mine"}},
+           {"an optimizer",
+            {{"mine", plain}, {"optimizer", {{"lr", t}}}, {"optim_d", {{"a.b", t}}}},
+            {"mine"}},
+           {"an optimizer alone", {{"state", {{0, {{"exp_avg", t}}}}}, {"param_groups", 1}}, {}},
+           {"two models", {{"a", dotted}, {"b", fresh(dotted)}, {"stats", side}}, {"a", "b"}},
+           {"two layers", {{"a", plain}, {"b", side}}, {"a", "b"}},
+           {"two below a usual key",
+            {{"model", {{"encoder", dotted}, {"decoder", fresh(dotted)}}}, {"other", plain}},
+            {"model.encoder", "model.decoder"}},
+           {"one dict at two places", {{"a", dotted}, {"b", dotted}}, {"a"}},
+           {"too deep", {{"a", {{"b", {{"c", dotted}}}}}}, {}},
+           {"a whole model", {{"model", a_module()}, {"loss", t}, {"stats", side}, {"ema", dotted}}, {}},
+           {"a whole model and its state dict",
+            {{"net", a_module()}, {"state_dict", dotted}},
+            {"state_dict"}},
+           {"no names", {{0, t}, {1, t}}, {}},
+           {"no dict", Value::list({t}), {}},
+           {"no tensors", {{"a", 1}, {"b", {{"c", 2}}}}, {}}}) {
+    std::vector<std::string> found;
+    for (const io::FoundStateDict& each : io::find_state_dicts(row.root))
+      found.push_back(fmt::format("{}", fmt::join(each.keys, ".")));
+    EXPECT_EQ(found, row.found) << row.what;
+    EXPECT_EQ(io::find_state_dict(row.root).has_value(), found.size() == 1) << row.what;
+  }
+}
+
+TEST(FindStateDict, DictsInsideThemselves) {
+  Value root = Value::dict(), other = Value::dict();
+  root["a"] = other;
+  root["model"] = root;
+  other["root"] = root;
+  other["w"] = floats({1});
+  const auto found = io::find_state_dict(root);
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->dict.is_same(other));
+  EXPECT_EQ(found->keys, std::vector<std::string>{"a"});
+  root.break_cycles();
+}
+
+TEST(FindStateDict, EntriesOfModules) {
+  const Value text("x"), tensor = floats({1});
+  for (const auto& [key, value, expected] :
+       std::vector<std::tuple<Value, Value, bool>>{{"weight", tensor, true},
+                                                   {"0.weight", tensor, true},
+                                                   {"_extra_state", text, true},
+                                                   {"0._extra_state", text, true},
+                                                   {"fc._packed_params.dtype", Value(DType::QInt8), true},
+                                                   {"epoch", text, false},
+                                                   {"_metadata", Value::dict(), false},
+                                                   {0, tensor, false}})
+    EXPECT_EQ(io::is_module_entry(key, value), expected) << key.str();
 }
 
 }  // namespace

@@ -71,6 +71,8 @@ const Row kRows[] = {{"exp", [](float x) { return math::exp(x); }, std::exp, 2},
                      {"log", [](float x) { return math::log(x); }, std::log, 2},
                      {"expm1", [](float x) { return math::expm1(x); }, std::expm1, 4},
                      {"log1p", [](float x) { return math::log1p(x); }, std::log1p, 2},
+                     {"log2", [](float x) { return math::log2(x); }, std::log2, 1},
+                     {"log10", [](float x) { return math::log10(x); }, std::log10, 1},
                      {"tanh", [](float x) { return math::tanh(x); }, std::tanh, 2},
                      {"erf", [](float x) { return math::erf(x); }, std::erf, 2},
                      {"sigmoid", [](float x) { return math::sigmoid(x); }, exact_sigmoid, 3},
@@ -112,6 +114,57 @@ TEST(MathOfTwo, Pow) {
 }
 TEST(MathOfTwo, Atan2) {
   expect_close([](float y, float x) { return math::atan2(y, x); }, std::atan2, 3);
+}
+
+/// The fast form where it holds, as the kernels choose; elsewhere the C library's.
+template <class T>
+T remainder_of(T a, T b) {
+  return math::remainder_is_near(a, b) ? math::remainder_near(a, b) : std::fmod(a, b);
+}
+TEST(MathOfTwo, RemaindersAreExact) {
+  expect_close(remainder_of<float>, std::fmod, 0);
+  uint64_t bits = 1;
+  auto next = [&] {
+    return std::bit_cast<double>(bits = bits * 6364136223846793005u + 1442695040888963407u);
+  };
+  int near = 0;
+  for (int i = 0; i < 100000; ++i) {
+    // Multiples, their neighbours, and quotients that round to a whole number.
+    const double y = std::ldexp(std::fmod(next(), 1.0) + 1.5, static_cast<int>(bits >> 33) % 40 - 20);
+    const double x = std::nextafter(y * std::floor(std::ldexp(1.0, static_cast<int>(bits >> 40) % 52)),
+                                    i % 2 ? INFINITY : 0);
+    if (!std::isfinite(x) || !std::isfinite(y)) continue;
+    near += math::remainder_is_near(x, y);
+    EXPECT_EQ(remainder_of(x, y), std::fmod(x, y)) << x << ", " << y;
+    const auto a = static_cast<float>(x), b = static_cast<float>(-y);
+    EXPECT_EQ(remainder_of(a, b), std::fmod(a, b)) << a << ", " << b;
+  }
+  EXPECT_GT(near, 40000);
+}
+
+TEST(MathNormal, DistributionAndDensity) {
+  for (float x = -13; x < 40; x += 0x1p-10f) {
+    const double exact = 0.5 * std::erfc(-x / std::sqrt(2.0)),
+                 density = std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI);
+    const auto [cdf, pdf] = math::normal(x);
+    EXPECT_NEAR(cdf, exact, 3e-7) << x;
+    if (x < 0) {
+      EXPECT_NEAR(cdf / exact, 1, 6e-7 * (1 + x * x / 4)) << x;
+    }
+    EXPECT_NEAR(pdf, density, 3e-7) << x;
+  }
+  EXPECT_EQ(math::normal(INFINITY).cdf, 1);
+  EXPECT_EQ(math::normal(-INFINITY).cdf, 0);
+  EXPECT_TRUE(std::isnan(math::normal(NAN).cdf) && std::isnan(math::normal(NAN).pdf));
+}
+
+TEST(MathInDouble, Tanh) {
+  for (double x = -20; x < 20; x += 0x1p-12) {
+    EXPECT_NEAR(math::tanh(x), std::tanh(x), 4.5e-16 * std::fabs(std::tanh(x))) << x;
+  }
+  EXPECT_EQ(math::tanh(INFINITY), 1);
+  EXPECT_EQ(math::tanh(-1e-310), -1e-310);
+  EXPECT_TRUE(std::signbit(math::tanh(-0.0)) && std::isnan(math::tanh(NAN)));
 }
 
 TEST(MathInDouble, ExpAndLog) {

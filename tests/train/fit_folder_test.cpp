@@ -109,16 +109,20 @@ TEST(FitFolder, OverwritingRemovesTheEarlierRun) {
                                       "checkpoint-00000002.pt", "checkpoint-00000004.pt"};
   const std::string metrics = read_text(folder / "metrics.jsonl"),
                     saved = read_text(folder / kCheckpointName);
-  EXPECT_THROW(start({.overwrite = true, .log_every = 0}), ValueError);
+  write_text(folder / "net.txt", "weights");
+  const std::vector<fs::path> files = {folder / "net.txt", folder / "absent.txt"};
+  EXPECT_THROW(start({.overwrite = true, .earlier_files = files, .log_every = 0}), ValueError);
   ValueDict unwritable;
   unwritable.set("tensor", Tensor());
-  EXPECT_THROW(start({.overwrite = true, .settings = unwritable}), ValueError);
+  EXPECT_THROW(start({.overwrite = true, .earlier_files = files, .settings = unwritable}), ValueError);
   EXPECT_EQ(names_in(folder.path()), earlier);
+  EXPECT_TRUE(fs::exists(files[0]));
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), metrics);
   EXPECT_EQ(read_text(folder / kCheckpointName), saved);
 
   const auto stop = [] { return true; };
-  start({.overwrite = true, .keep = 5, .stop = stop});
+  start({.overwrite = true, .earlier_files = files, .keep = 5, .stop = stop});
+  EXPECT_FALSE(fs::exists(files[0]));
   EXPECT_EQ(names_in(folder.path()),
             (std::set<std::string>{"checkpoint.pt", "checkpoint-00000000.pt", "checkpoint-00000001.pt"}));
   EXPECT_EQ(read_text(folder / "metrics.jsonl"), "");

@@ -42,6 +42,20 @@ TEST(Progress, SpeedsBeyondIntegersAreShort) {
   EXPECT_EQ(ProgressBar::line("test", 0, 1e300, 0, "", 40, false), "test   0% 1e+300 samples/s  ETA 0:00");
 }
 
+TEST(Progress, SpeedIsMeasuredSinceTheWorkBegan) {
+  const Terminal terminal{.is_terminal = true, .cursor = true};
+  const auto drawn = [&](int64_t first, int64_t done) {
+    ProgressBar bar{terminal};
+    bar.start("epoch", 4000, first, ProgressBar::Clock::now() - std::chrono::seconds(1000));
+    testing::internal::CaptureStderr();
+    bar.draw(done, "loss 1");
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_NE(drawn(0, 2000).find(" 2 samples/s  ETA 16:"), std::string::npos) << drawn(0, 2000);
+  EXPECT_NE(drawn(2000, 3000).find(" 1 samples/s  ETA 16:"), std::string::npos) << drawn(2000, 3000);
+  EXPECT_EQ(drawn(2000, 2000).find("samples/s"), std::string::npos) << drawn(2000, 2000);
+}
+
 TEST(Progress, NothingIsDrawnOffATerminal) {
   ProgressBar bar{Terminal{}};
   bar.start("epoch", 10);
@@ -70,6 +84,7 @@ TEST(Progress, Commas) {
 }
 
 TEST(Interrupt, FirstSignalSetsAFlag) {
+  std::signal(SIGINT, SIG_DFL);  // tests may run in the background
   struct sigaction before {};
   ::sigaction(SIGINT, nullptr, &before);
   {
@@ -90,11 +105,29 @@ TEST(Interrupt, FirstSignalSetsAFlag) {
 TEST(Interrupt, SecondSignalEndsTheProcess) {
   EXPECT_EXIT(
       {
+        std::signal(SIGINT, SIG_DFL);
         Interrupt interrupt;
         ::raise(SIGTERM);
         ::raise(SIGINT);
       },
       testing::KilledBySignal(SIGINT), "");
+}
+
+TEST(Interrupt, AnIgnoredSignalStaysIgnored) {
+  for (const auto& [ignored, other] : {std::pair{SIGINT, SIGTERM}, {SIGTERM, SIGINT}}) {
+    std::signal(ignored, SIG_IGN);
+    std::signal(other, SIG_DFL);
+    {
+      Interrupt interrupt;
+      ::raise(ignored);
+      EXPECT_FALSE(interrupt.requested());
+      ::raise(other);
+      EXPECT_EQ(interrupt.signal(), other);
+      ::raise(ignored);
+      EXPECT_EQ(interrupt.signal(), other);
+    }
+    EXPECT_EQ(std::signal(ignored, SIG_DFL), SIG_IGN);
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <type_traits>
 
 #include "tern/backends/cpu/kernels/bits.h"
+#include "tern/backends/cpu/kernels/short_rows.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/backends/cpu/kernels/walk.h"
 #include "tern/kernels/functors.h"
@@ -180,6 +181,15 @@ void copy_bits(const CopyArgs& args) {
   if (g.flat())
     return for_each_block(out, g.numel,
                           [&](T* to, int64_t first, int64_t n) { copy_bytes(to, in + first, n * kSize); });
+  const int64_t columns = g.sizes[g.ndim - 1];
+  const Rows from = rows_of(g, 1, sizeof(T)), to = rows_of(g, 0, sizeof(T));
+  if (g.ndim > 1 && columns < kShortRow && g.numel > 0 && (from.dense() || to.dense()))
+    return parallel_for(g.numel / columns, kPointwiseGrain / columns, [&](int64_t begin, int64_t end) {
+      if (to.dense())
+        gather_rows(from, in, begin, end - begin, out + begin * columns);
+      else
+        scatter_rows(to, out, begin, end - begin, in + begin * columns);
+    });
   if (sizeof(T) <= 8 && is_transposition(g)) return transpose_blocks(args);
   const int64_t out_step = g.strides[0][g.ndim - 1], in_step = g.strides[1][g.ndim - 1];
   parallel_for(g.numel, kPointwiseGrain, [&](int64_t begin, int64_t end) {

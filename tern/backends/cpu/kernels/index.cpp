@@ -102,12 +102,63 @@ void get_row(Checker& at, T* out, int64_t out_step, const T* x, int64_t x_step, 
   }
 }
 
+/// Copies whole rows of `nbytes`, whose addresses the indices tell.
+template <int64_t nbytes, class T>
+void get_rows_of(const Checker& at, T* out, const T* x, const int64_t* index, int64_t index_step,
+                 int64_t rows) {
+  constexpr int64_t n = nbytes / static_cast<int64_t>(sizeof(T));
+  for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * n, x + at(index[i * index_step]), nbytes);
+}
+template <class T>
+void get_rows(const Checker& at, T* out, const T* x, const int64_t* index, int64_t index_step, int64_t rows,
+              int64_t n) {
+  const int64_t nbytes = n * static_cast<int64_t>(sizeof(T));
+  switch (nbytes) {
+    case 8:
+      return get_rows_of<8>(at, out, x, index, index_step, rows);
+    case 12:
+      return get_rows_of<12>(at, out, x, index, index_step, rows);
+    case 16:
+      return get_rows_of<16>(at, out, x, index, index_step, rows);
+    case 32:
+      return get_rows_of<32>(at, out, x, index, index_step, rows);
+    case 64:
+      return get_rows_of<64>(at, out, x, index, index_step, rows);
+    default:
+      for (int64_t i = 0; i < rows; ++i) copy_bytes(out + i * n, x + at(index[i * index_step]), nbytes);
+  }
+}
+
+/// One index for each row of a dense result, as in index_select along the first dimension and in embeddings.
+template <class T>
+bool get_by_row(const IndexGetArgs& args, const Geometry<3>& g) {
+  const int64_t n = g.sizes[1], rows = g.sizes[0];
+  if (g.ndim != 2 || g.strides[2][1] != 0 || g.strides[0][1] != 1 || g.strides[0][0] != n ||
+      g.strides[1][1] != 1 || g.strides[1][0] != 0)
+    return false;
+  const int64_t* index = args.dims.index[0];
+  const int64_t step = g.strides[2][0];
+  parallel_for(rows, std::max<int64_t>(1, kIndexGrain / n), [&](int64_t begin, int64_t end) {
+    Checker checker(args.dims);
+    for (; begin < end; begin += kCheckedTile) {
+      const int64_t count = std::min(end - begin, kCheckedTile);
+      checker.check(index + begin * step, step, count);
+      get_rows(checker, static_cast<T*>(args.out) + begin * n, static_cast<const T*>(args.in),
+               index + begin * step, step, count, n);
+    }
+  });
+  return true;
+}
+
 template <class T, int N>
 void get(const IndexGetArgs& args) {
   const Geometry<2 + N> g = operands<N>(args.geometry);
   const IndexedDims& dims = args.dims;
   const int inner = g.ndim - 1;
   const int64_t so = g.strides[0][inner], si = g.strides[1][inner];
+  if constexpr (N == 1) {
+    if (get_by_row<T>(args, g)) return;
+  }
   const bool fixed = fixed_address<N>(dims, g);
   T* out = static_cast<T*>(args.out);
   const T* in = static_cast<const T*>(args.in);

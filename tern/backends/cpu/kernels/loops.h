@@ -67,6 +67,23 @@ void for_each_block(Out* out, int64_t n, Block&& block) {
   });
 }
 
+/// out[i] = fast(i) in the tiles all of whose elements are inside, slow(i) in the others.
+template <class Out, class Inside, class Fast, class Slow>
+[[gnu::always_inline]] inline void fast_where_inside(Out* out, int64_t n, Inside inside, Fast fast,
+                                                     Slow slow) {
+  for (int64_t begin = 0; begin < n; begin += kWideTile) {
+    const int64_t end = std::min(n, begin + kWideTile);
+    uint32_t outside = 0;  // GCC vectorises no sum of bools
+    for (int64_t i = begin; i < end; ++i) outside |= inside(i) ? 0u : 1u;
+    if (outside == 0) {
+#pragma GCC ivdep
+      for (int64_t i = begin; i < end; ++i) out[i] = fast(i);
+    } else {
+      for (int64_t i = begin; i < end; ++i) out[i] = slow(i);
+    }
+  }
+}
+
 /// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one
 /// vectorised copy of each loop serves every way of walking (builds stay short), and the 16-bit floats go
 /// through the loop of float.
@@ -82,17 +99,9 @@ template <class Out, class In, class F>
       from_compute(out + i, y, count);
     }
   } else if constexpr (requires { f.fast(*in); }) {
-    for (int64_t i = 0; i < n; i += kWideTile) {
-      const int64_t end = std::min(n, i + kWideTile);
-      bool inside = true;
-      for (int64_t k = i; k < end; ++k) inside &= f.inside(in[k]);
-      if (inside) {
-#pragma GCC ivdep
-        for (int64_t k = i; k < end; ++k) out[k] = f.fast(in[k]);
-      } else {
-        for (int64_t k = i; k < end; ++k) out[k] = f(in[k]);
-      }
-    }
+    fast_where_inside(
+        out, n, [=](int64_t i) { return f.inside(in[i]); }, [=](int64_t i) { return f.fast(in[i]); },
+        [=](int64_t i) { return f(in[i]); });
   } else {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(in[i]));
@@ -111,6 +120,10 @@ template <class Out, class A, class B, class F>
       row2(z, to_compute(a + i, count, x), to_compute(b + i, count, y), count, f);
       from_compute(out + i, z, count);
     }
+  } else if constexpr (requires { f.fast(*a, *b); }) {
+    fast_where_inside(
+        out, n, [=](int64_t i) { return f.inside(a[i], b[i]); },
+        [=](int64_t i) { return f.fast(a[i], b[i]); }, [=](int64_t i) { return f(a[i], b[i]); });
   } else {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));

@@ -233,9 +233,10 @@ void backward_block(const CrossEntropyBackwardArgs& args, const Block& block, co
     hit[r] = scale[r] * on_target * (weight ? static_cast<C>(weight[t]) : C(1));
     factor[r] = hit[r] + scale[r] * on_all * weights;
   }
-  if (p.log_probabilities) {
-    for (int64_t c = 0; c < p.classes; ++c)
-      for (int64_t r = 0; r < block.count; ++r) grad[r * block.row_stride + c * block.class_stride] = T(C(0));
+  if (p.log_probabilities && block.class_stride == 1) {
+    std::fill_n(grad, block.count * p.classes, T(C(0)));
+  } else if (p.log_probabilities) {
+    for (int64_t c = 0; c < p.classes; ++c) std::fill_n(grad + c * block.class_stride, block.count, T(C(0)));
   } else {
     scaled_softmax<T>(p, block, maximum, log_sum, factor, grad);
   }

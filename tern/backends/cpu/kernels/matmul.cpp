@@ -23,9 +23,34 @@ struct Matrices {
 // ---- float and double
 // ------------------------------------------------------------------------------------------------
 
+/// A column times a row: there is nothing to pack.
+template <class T>
+void multiply_vectors(const MatmulArgs& args, const Matrices<T>& x) {
+  const T alpha = static_cast<T>(args.alpha);
+  const int64_t n = args.n;
+  parallel_for(args.m, std::max<int64_t>(1, 32768 / n), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const T a = x.a[i * args.a_row_stride];
+      T* out = x.out + i * args.out_row_stride;
+      if (args.relu) {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < n; ++j) {
+          const T product = alpha * (a * x.b[j]);
+          out[j] = product < T(0) ? T(0) : product;
+        }
+      } else {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < n; ++j) out[j] = alpha * (a * x.b[j]);
+      }
+    }
+  });
+}
+
 template <class T>
 requires std::is_floating_point_v<T>
 void multiply(const MatmulArgs& args, const Matrices<T>& x) {
+  if (args.k == 1 && x.addend == nullptr && args.b_col_stride == 1 && args.n >= 16)
+    return multiply_vectors(args, x);
   Gemm<T> g{.m = args.m,
             .n = args.n,
             .k = args.k,

@@ -15,6 +15,7 @@
 
 #include "tern/backends/cpu/kernels/reduce_vector.h"
 #include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/kernels/strides.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT::wide {
@@ -185,6 +186,26 @@ template <class Op, class T>
       op.combine(sums[r], term);
     }
   std::copy_n(sums, kShortRows, results);
+}
+
+/// Rows up to this length are turned, so that each has a lane of its own.
+inline constexpr int64_t kTurnedRow = 128;
+
+/// results[r] = the `n` <= kTurnedRow elements at x + r * row_step combined, for kLanes rows.
+template <class Op, class T>
+[[gnu::noinline]] void reduce_turned_rows(const Op& op, const T* x, int64_t row_step, int64_t n,
+                                          typename Op::Acc* results) {
+  using A = typename Op::Acc;
+  constexpr int64_t L = kLanes<A>;
+  alignas(64) T turned[kTurnedRow * L];
+  transpose_elements(sizeof(T), x, row_step, L, n, turned, L);
+  Block<A> sum, v;
+  splat(sum, op.identity());
+  for (int64_t i = 0; i < n; ++i) {
+    load(v, turned + i * L);
+    accumulate(op, sum, v, 0);
+  }
+  std::memcpy(results, &sum, sizeof sum);
 }
 
 /// The elements [begin, end) of the walk `g` from `x`, combined.
@@ -378,6 +399,12 @@ void reduce_with(const Op& op, const T* in, Out* out, const Geometry<1>& kept, c
           if (reduced.ndim == 1 && n < kShortRow) {
             for (A sums[kShortRows]; k + kShortRows <= count; k += kShortRows) {
               reduce_short_rows(op, in + offset[0] + k * step, step, n, reduced.strides[0][0], sums);
+              for (A sum : sums) *to++ = finish(sum);
+            }
+          }
+          if (reduced.ndim == 1 && reduced.strides[0][0] == 1 && n >= kShortRow && n <= kTurnedRow) {
+            for (A sums[kLanes<A>]; k + kLanes<A> <= count; k += kLanes<A>) {
+              reduce_turned_rows(op, in + offset[0] + k * step, step, n, sums);
               for (A sum : sums) *to++ = finish(sum);
             }
           }

@@ -2,6 +2,7 @@
 // pieces, each with a maximum and a sum of its own. The gradients are in softmax_backward.cpp.
 #include "tern/backends/cpu/kernels/softmax.h"
 
+#include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/device/backend.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -46,6 +47,87 @@ ExpSum<C> merge(const ExpSum<C>* parts, int64_t count) {
   return all;
 }
 
+/// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
+template <class T>
+class Columns {
+ public:
+  using C = Compute<T>;
+
+  Columns(const T* x, int64_t size, int64_t inner, int64_t width)
+      : x_(x), size_(size), inner_(inner), width_(width) {
+    std::fill_n(max_, width, kLowest);
+    std::fill_n(sum_, width, C(0));
+    for (int64_t first = 0; first < size; first += kFlush) add_rows(first, std::min(size, first + kFlush));
+  }
+
+  void log_sum_exp(T* y) const {
+    for (int64_t j = 0; j < width_; ++j) y[j] = static_cast<T>(ExpSum<C>{max_[j], sum_[j]}.log());
+  }
+
+  void softmax(T* y, bool stream) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) sum_[j] = C(1) / sum_[j];
+    write(y, stream, [](C value, C max, C scale) { return math::exp(value - max) * scale; });
+  }
+
+  void log_softmax(T* y, bool stream) {
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) sum_[j] = math::log(sum_[j]);
+    write(y, stream, [](C value, C max, C log_sum) { return value - max - log_sum; });
+  }
+
+  void run(SoftmaxOp op, T* y, bool stream) {
+    if (op == SoftmaxOp::LogSumExp)
+      log_sum_exp(y);
+    else if (op == SoftmaxOp::LogSoftmax)
+      log_softmax(y, stream);
+    else
+      softmax(y, stream);
+  }
+
+ private:
+  static constexpr C kLowest = -std::numeric_limits<C>::infinity();
+
+  /// Takes the rows [begin, end) into the maxima and the sums, which are brought to the new maxima.
+  void add_rows(int64_t begin, int64_t end) {
+    C buffer[kMaxTile], max[kMaxTile], part[kMaxTile];
+    std::copy_n(max_, width_, max);
+    for (int64_t i = begin; i < end; ++i) {
+      const C* row = to_compute(x_ + i * inner_, width_, buffer);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width_; ++j) wide::take_extreme<true, C>(max[j], row[j]);
+    }
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) {
+      sum_[j] *= max_[j] == max[j] ? C(1) : math::exp(max_[j] - max[j]);
+      max_[j] = max[j];
+      max[j] = max[j] == kLowest ? C(0) : max[j];
+      part[j] = C(0);
+    }
+    for (int64_t i = begin; i < end; ++i) {
+      const C* row = to_compute(x_ + i * inner_, width_, buffer);
+#pragma GCC ivdep
+      for (int64_t j = 0; j < width_; ++j) part[j] += math::exp(row[j] - max[j]);
+    }
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width_; ++j) sum_[j] += part[j];
+  }
+
+  template <class F>
+  void write(T* y, bool stream, const F& f) const {
+    for (int64_t i = 0; i < size_; ++i)
+      write_blocks(y + i * inner_, width_, stream, [&](C* block, int64_t, int64_t) {
+        const C* row = to_compute(x_ + i * inner_, width_, block);
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width_; ++j) block[j] = f(row[j], max_[j], sum_[j]);
+      });
+  }
+
+  const T* x_;
+  int64_t size_, inner_, width_;
+  C max_[kMaxTile], sum_[kMaxTile];
+};
+
 template <class T>
 class Rows {
  public:
@@ -61,6 +143,7 @@ class Rows {
 
   void run() const {
     if (size_ >= kLongRow) return long_rows();
+    if (size_ >= kTransposeTile<T> && size_ <= kTurnedRow && rows_ >= kTransposeTile<T>) return turned_rows();
     parallel_for(rows_, grain(size_), [&](int64_t begin, int64_t end) {
       C few[kBlock];
       Scratch<C> many(op_ == SoftmaxOp::Softmax && size_ > kBlock ? size_ : 0);
@@ -77,6 +160,25 @@ class Rows {
   }
 
  private:
+  /// Rows that are too short to fill registers, many at a time as columns.
+  void turned_rows() const {
+    const int64_t width = std::min<int64_t>(kMaxTile, kTurned / size_), tiles = (rows_ + width - 1) / width;
+    parallel_for(tiles, grain(size_ * width), [&](int64_t begin, int64_t end) {
+      alignas(64) T x[kTurned], y[kTurned];
+      for (int64_t first = begin * width; first < std::min(rows_, end * width); first += width) {
+        const int64_t count = std::min(width, rows_ - first);
+        transpose_elements(sizeof(T), in_ + first * size_, size_, count, size_, x, width);
+        Columns<T> columns(x, size_, width, count);
+        if (op_ == SoftmaxOp::LogSumExp) {
+          columns.run(op_, out_ + first, false);
+        } else {
+          columns.run(op_, y, false);
+          transpose_elements(sizeof(T), y, width, size_, count, out_ + first * size_, size_);
+        }
+      }
+    });
+  }
+
   /// A row whose exponentials are kept in `exps`.
   void short_row(int64_t r, C* exps) const {
     const int64_t start = r * size_;
@@ -154,78 +256,6 @@ class Rows {
   bool stream_;
 };
 
-/// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
-template <class T>
-class Columns {
- public:
-  using C = Compute<T>;
-
-  Columns(const T* x, int64_t size, int64_t inner, int64_t width)
-      : x_(x), size_(size), inner_(inner), width_(width) {
-    std::fill_n(max_, width, kLowest);
-    std::fill_n(sum_, width, C(0));
-    for (int64_t first = 0; first < size; first += kFlush) add_rows(first, std::min(size, first + kFlush));
-  }
-
-  void log_sum_exp(T* y) const {
-    for (int64_t j = 0; j < width_; ++j) y[j] = static_cast<T>(ExpSum<C>{max_[j], sum_[j]}.log());
-  }
-
-  void softmax(T* y, bool stream) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < width_; ++j) sum_[j] = C(1) / sum_[j];
-    write(y, stream, [](C value, C max, C scale) { return math::exp(value - max) * scale; });
-  }
-
-  void log_softmax(T* y, bool stream) {
-#pragma GCC ivdep
-    for (int64_t j = 0; j < width_; ++j) sum_[j] = math::log(sum_[j]);
-    write(y, stream, [](C value, C max, C log_sum) { return value - max - log_sum; });
-  }
-
- private:
-  static constexpr C kLowest = -std::numeric_limits<C>::infinity();
-
-  /// Takes the rows [begin, end) into the maxima and the sums, which are brought to the new maxima.
-  void add_rows(int64_t begin, int64_t end) {
-    C buffer[kMaxTile], max[kMaxTile], part[kMaxTile];
-    std::copy_n(max_, width_, max);
-    for (int64_t i = begin; i < end; ++i) {
-      const C* row = to_compute(x_ + i * inner_, width_, buffer);
-#pragma GCC ivdep
-      for (int64_t j = 0; j < width_; ++j) wide::take_extreme<true, C>(max[j], row[j]);
-    }
-#pragma GCC ivdep
-    for (int64_t j = 0; j < width_; ++j) {
-      sum_[j] *= max_[j] == max[j] ? C(1) : math::exp(max_[j] - max[j]);
-      max_[j] = max[j];
-      max[j] = max[j] == kLowest ? C(0) : max[j];
-      part[j] = C(0);
-    }
-    for (int64_t i = begin; i < end; ++i) {
-      const C* row = to_compute(x_ + i * inner_, width_, buffer);
-#pragma GCC ivdep
-      for (int64_t j = 0; j < width_; ++j) part[j] += math::exp(row[j] - max[j]);
-    }
-#pragma GCC ivdep
-    for (int64_t j = 0; j < width_; ++j) sum_[j] += part[j];
-  }
-
-  template <class F>
-  void write(T* y, bool stream, const F& f) const {
-    for (int64_t i = 0; i < size_; ++i)
-      write_blocks(y + i * inner_, width_, stream, [&](C* block, int64_t, int64_t) {
-        const C* row = to_compute(x_ + i * inner_, width_, block);
-#pragma GCC ivdep
-        for (int64_t j = 0; j < width_; ++j) block[j] = f(row[j], max_[j], sum_[j]);
-      });
-  }
-
-  const T* x_;
-  int64_t size_, inner_, width_;
-  C max_[kMaxTile], sum_[kMaxTile];
-};
-
 template <class T>
 void columns(const SoftmaxArgs& args) {
   const SoftmaxShape& s = args.shape;
@@ -238,13 +268,7 @@ void columns(const SoftmaxArgs& args) {
       const int64_t o = task / tiles, first = task % tiles * tile;
       Columns<T> columns(static_cast<const T*>(args.in) + o * s.size * s.inner + first, s.size, s.inner,
                          std::min(tile, s.inner - first));
-      T* out = static_cast<T*>(args.out) + o * out_step + first;
-      if (args.op == SoftmaxOp::LogSumExp)
-        columns.log_sum_exp(out);
-      else if (args.op == SoftmaxOp::LogSoftmax)
-        columns.log_softmax(out, stream);
-      else
-        columns.softmax(out, stream);
+      columns.run(args.op, static_cast<T*>(args.out) + o * out_step + first, stream);
     }
     end_stream(stream);
   });

@@ -12,6 +12,9 @@ inline constexpr int64_t kBlock = 1024;
 /// Rows from this size on are cut in pieces of kPiece, which threads share.
 inline constexpr int64_t kLongRow = 32768;
 inline constexpr int64_t kPiece = 16384;
+/// Rows up to this size are worked on as columns, in tiles of kTurned elements.
+inline constexpr int64_t kTurnedRow = 128;
+inline constexpr int64_t kTurned = 4096;
 /// Columns worked on together: few where their rows then stay in the second cache, else so many that memory
 /// is read in long runs.
 inline constexpr int64_t kMinTile = 64;

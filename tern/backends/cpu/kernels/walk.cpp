@@ -2,6 +2,7 @@
 #include "tern/backends/cpu/kernels/walk.h"
 
 #include "tern/backends/cpu/kernels/bits.h"
+#include "tern/backends/cpu/kernels/short_rows.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -91,6 +92,62 @@ Geometry<N> exchanged(Geometry<N> g) {
   return g;
 }
 
+template <int N>
+bool has_short_rows(const Geometry<N>& g) {
+  return g.ndim > 1 && g.numel > 0 && g.sizes[g.ndim - 1] < kShortRow;
+}
+
+/// An operand with short rows, seen as dense pieces of as many rows as a Buffer holds. Null data stays null.
+class ShortRows {
+ public:
+  template <int N>
+  ShortRows(const Geometry<N>& g, int operand, size_t item, const void* data)
+      : rows_(rows_of(g, operand, item)),
+        count_(g.numel / rows_.columns()),
+        data_(static_cast<const char*>(data)),
+        dense_(rows_.dense()),
+        repeated_(rows_.repeated()) {}
+
+  int64_t at_once() const { return std::min(count_, kTile / rows_.columns()); }
+  /// What `at` expects of a new buffer.
+  void prepare(Buffer& buffer) const {
+    if (data_ && repeated_) gather_rows(rows_, data_, 0, at_once(), buffer.bytes);
+  }
+  const char* at(int64_t first, int64_t count, Buffer& buffer) const {
+    if (!data_) return nullptr;
+    if (dense_) return data_ + first * rows_.columns() * static_cast<int64_t>(rows_.item);
+    if (!repeated_) gather_rows(rows_, data_, first, count, buffer.bytes);
+    return reinterpret_cast<const char*>(buffer.bytes);
+  }
+
+ private:
+  Rows rows_;
+  int64_t count_;
+  const char* data_;
+  bool dense_, repeated_;
+};
+
+/// Calls `body(void* to, int64_t first, int64_t rows, Buffers&)` for pieces of whole rows of the result, in
+/// parallel.
+template <int N, class Body>
+void for_short_rows(const Geometry<N>& g, void* out, size_t out_item, const ShortRows (&operands)[N - 1],
+                    Body&& body) {
+  const Rows result = rows_of(g, 0, out_item);
+  const bool dense = result.dense();
+  const int64_t columns = result.columns(), at_once = operands[0].at_once();
+  parallel_for(g.numel / columns, kPointwiseGrain / columns, [&](int64_t begin, int64_t end) {
+    Buffer buffers[N];
+    for (int i = 1; i < N; ++i) operands[i - 1].prepare(buffers[i]);
+    for (; begin < end; begin += at_once) {
+      const int64_t rows = std::min(at_once, end - begin);
+      void* to = buffers[0].bytes;
+      if (dense) to = static_cast<char*>(out) + begin * columns * static_cast<int64_t>(out_item);
+      body(to, begin, rows, buffers);
+      if (!dense) scatter_rows(result, out, begin, rows, to);
+    }
+  });
+}
+
 /// True for an operand that is contiguous along the last dimension but one while the result is along the
 /// last.
 template <int N>
@@ -136,6 +193,14 @@ void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, siz
     return;
   }
   if (result_runs_across(g)) return walk1(exchanged(g), out, out_item, in, in_item, row, functor);
+  if (has_short_rows(g)) {
+    const int64_t columns = g.sizes[g.ndim - 1];
+    const ShortRows operands[] = {{g, 1, in_item, in}};
+    return for_short_rows(g, out, out_item, operands,
+                          [&](void* to, int64_t first, int64_t rows, Buffer(&buffers)[2]) {
+                            row(to, operands[0].at(first, rows, buffers[1]), rows * columns, functor);
+                          });
+  }
   const int64_t so = g.strides[0][g.ndim - 1], si = g.strides[1][g.ndim - 1];
   if (runs_across(g, 1, in_item)) {
     const int64_t columns = g.sizes[g.ndim - 1], row_step = g.strides[0][g.ndim - 2];
@@ -169,6 +234,21 @@ void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, siz
 void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
            const void* scalar, const BinaryRows& rows, const void* functor) {
   if (result_runs_across(g)) return walk2(exchanged(g), out, out_item, a, b, in_item, scalar, rows, functor);
+  if (has_short_rows(g)) {
+    const int64_t columns = g.sizes[g.ndim - 1];
+    const ShortRows operands[] = {{g, 1, in_item, a}, {g, 2, in_item, b}};
+    return for_short_rows(g, out, out_item, operands,
+                          [&](void* to, int64_t first, int64_t count, Buffer(&buffers)[3]) {
+                            const char* xp = operands[0].at(first, count, buffers[1]);
+                            const char* yp = operands[1].at(first, count, buffers[2]);
+                            if (!xp)
+                              rows.a_fixed(to, scalar, yp, count * columns, functor);
+                            else if (!yp)
+                              rows.b_fixed(to, xp, scalar, count * columns, functor);
+                            else
+                              rows.dense(to, xp, yp, count * columns, functor);
+                          });
+  }
   const char* x = static_cast<const char*>(a);
   const char* y = static_cast<const char*>(b);
   const int inner = g.ndim - 1;

@@ -38,6 +38,18 @@ void map1(const Geometry<2>& g, Out* out, const In* in, const F& f) {
       &f);
 }
 
+/// A binary functor one operand of which is a number.
+template <class F, class C, bool second>
+struct Fixed {
+  C number;
+  F f;
+  auto operator()(C v) const { return second ? f(v, number) : f(number, v); }
+  bool inside(C v) const requires requires { f.inside(v, v); }
+  { return second ? f.inside(v, number) : f.inside(number, v); }
+  C fast(C v) const requires requires { f.fast(v, v); }
+  { return second ? f.fast(v, number) : f.fast(number, v); }
+};
+
 /// out = f(a, b) for typed operands.
 template <class Out, class T, class F>
 void map2(const Geometry<3>& g, Out* out, const T* a, const T* b, Compute<T> scalar, const F& f) {
@@ -48,14 +60,12 @@ void map2(const Geometry<3>& g, Out* out, const T* a, const T* b, Compute<T> sca
              *static_cast<const F*>(functor));
       },
       [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
-        C fixed = *static_cast<const C*>(x);
         row1(static_cast<Out*>(o), static_cast<const T*>(y), n,
-             [fixed, g_ = *static_cast<const F*>(functor)](C v) { return g_(fixed, v); });
+             Fixed<F, C, false>{*static_cast<const C*>(x), *static_cast<const F*>(functor)});
       },
       [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
-        C fixed = *static_cast<const C*>(y);
         row1(static_cast<Out*>(o), static_cast<const T*>(x), n,
-             [fixed, g_ = *static_cast<const F*>(functor)](C v) { return g_(v, fixed); });
+             Fixed<F, C, true>{*static_cast<const C*>(y), *static_cast<const F*>(functor)});
       },
       [](const void* element, void* compute) {
         *static_cast<C*>(compute) = static_cast<C>(*static_cast<const T*>(element));
