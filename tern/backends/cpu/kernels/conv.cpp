@@ -17,6 +17,7 @@ bool is_empty(const Correlation& c) {
 template <class T>
 void forward(const Correlation& c, const ForwardOperands<T>& x) {
   if constexpr (std::is_same_v<T, float>) {
+    if (conv_suits_depthwise(c)) return conv_depthwise(c, x);
     if (conv_suits_lanes(c)) return conv_lanes(c, x);
     const bool pointwise = c.taps() == 1 && c.stride_h == 1 && c.stride_w == 1;
     if (!pointwise && conv_indirect_cost(c) < conv_gemm_cost(c)) return conv_indirect(c, x);
@@ -29,6 +30,8 @@ void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight,
   if (s.batch * s.in_channels * s.in_h * s.in_w == 0) return;
   if constexpr (std::is_same_v<T, float>) {
     const Correlation c = correlation(s);
+    if (!is_empty(c) && conv_suits_depthwise(c))
+      return conv_depthwise_backward_input(c, grad_output, weight, grad_input);
     if (!is_empty(c) && conv_suits_lanes_backward_input(c))
       return conv_lanes_backward_input(c, grad_output, weight, grad_input);
   }
@@ -46,6 +49,8 @@ template <class T>
 void backward_weight(const Conv2dShape& s, const WeightGradOperands<T>& x) {
   const Correlation c = correlation(s);
   if constexpr (std::is_same_v<T, float>) {
+    if (!is_empty(c) && x.grad_weight != nullptr && conv_suits_depthwise(c))
+      return conv_depthwise_backward_weight(c, x);
     if (!is_empty(c) && x.grad_weight != nullptr && conv_suits_lanes_backward_weight(c))
       return conv_lanes_backward_weight(c, x);
   }

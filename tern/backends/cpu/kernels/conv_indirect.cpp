@@ -1,16 +1,11 @@
 // Convolution by the matrix product's microkernel on a padded copy of the image: each tap reads the same
 // pixels from another offset, so no patches are written (M. Dukhan, "The indirect convolution algorithm",
-// 2019, with offsets in place of pointers).
-//
-// With strides the copy is cut into phases: phase (i, j) holds the rows y and columns x of the padded image
-// with y % stride_h == i and x % stride_w == j, so that neighbouring outputs read neighbouring elements
-// again. Outputs are computed along whole rows of a phase; those that belong to its right border are left out
-// when a tile is stored.
+// 2019, with offsets in place of pointers). With strides the copy is cut into phases, see conv_phases.h.
 #include <cstdint>
 #include <limits>
 #include <vector>
 
-#include "tern/backends/cpu/kernels/conv_paths.h"
+#include "tern/backends/cpu/kernels/conv_phases.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -22,42 +17,25 @@ constexpr int64_t W = kTileColumns<float>;
 constexpr int64_t kMaxDepth = 576;
 constexpr int64_t kWeightBytes = 384 * 1024;
 
-/// One phase of the padded image.
-struct Phase {
-  int64_t h, w;
-  explicit Phase(const Correlation& c)
-      : h(((c.out_h - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h) / c.stride_h + 1),
-        w(((c.out_w - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w) / c.stride_w + 1) {}
-  int64_t size() const { return h * w; }
-  /// Columns of the product: outputs in rows of w, up to the last one.
-  int64_t columns(const Correlation& c) const { return (c.out_h - 1) * w + c.out_w; }
-};
-
 class IndirectConv {
  public:
   IndirectConv(const Correlation& c, const ForwardOperands<float>& x)
       : c_(c),
         x_(x),
-        phase_(c),
+        phases_(c),
         row_tiles_((c.out_c + kMaxRows - 1) / kMaxRows),
-        columns_(phase_.columns(c)),
+        columns_(phases_.columns()),
         panels_((columns_ + W - 1) / W) {
     const int64_t passes = (c.depth() + kMaxDepth - 1) / kMaxDepth;
     depth_ = (c.depth() + passes - 1) / passes;
     block_tiles_ =
         std::max<int64_t>(1, kWeightBytes / (kMaxRows * depth_ * static_cast<int64_t>(sizeof(float))));
-    image_size_ = round_to_line<float>(c.in_c * c.stride_h * c.stride_w * phase_.size());
+    image_size_ = round_to_line<float>(c.in_c * phases_.channel_size());
     offsets_.reserve(static_cast<size_t>(c.depth()));
-    for (int64_t channel = 0; channel < c.in_c; ++channel) {
-      for (int64_t ky = 0; ky < c.kernel_h; ++ky) {
-        for (int64_t kx = 0; kx < c.kernel_w; ++kx) {
-          const int64_t y = ky * c.dilation_h, x0 = kx * c.dilation_w;
-          const int64_t plane = (channel * c.stride_h + y % c.stride_h) * c.stride_w + x0 % c.stride_w;
-          offsets_.push_back(
-              static_cast<int32_t>(plane * phase_.size() + y / c.stride_h * phase_.w + x0 / c.stride_w));
-        }
-      }
-    }
+    for (int64_t channel = 0; channel < c.in_c; ++channel)
+      for (int64_t ky = 0; ky < c.kernel_h; ++ky)
+        for (int64_t kx = 0; kx < c.kernel_w; ++kx)
+          offsets_.push_back(static_cast<int32_t>(channel * phases_.channel_size() + phases_.offset(ky, kx)));
   }
 
   void run() {
@@ -81,7 +59,7 @@ class IndirectConv {
     }
     const Grid grid = share_tiles(threads, row_tiles_, panels_);
     for (int64_t item = 0; item < items; ++item) {
-      parallel_for(c_.in_c, std::max<int64_t>(1, 16384 / phase_.size()),
+      parallel_for(c_.in_c, std::max<int64_t>(1, 16384 / phases_.size()),
                    [&](int64_t begin, int64_t end) { copy_channels(item, begin, end, scratch.get()); });
       parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
         for (int64_t s = begin; s < end; ++s) {
@@ -112,35 +90,9 @@ class IndirectConv {
 
   /// Channels [begin, end) of image and group `item` to their phases.
   void copy_channels(int64_t item, int64_t begin, int64_t end, float* image) const {
-    for (int64_t channel = begin; channel < end; ++channel) {
-      const float* plane = x_.input + (item * c_.in_c + channel) * c_.in_size();
-      float* to = image + channel * c_.stride_h * c_.stride_w * phase_.size();
-      for (int64_t i = 0; i < c_.stride_h; ++i) {
-        for (int64_t j = 0; j < c_.stride_w; ++j) {
-          for (int64_t y = 0; y < phase_.h; ++y, to += phase_.w) {
-            const int64_t in_y = y * c_.stride_h + i - c_.pad_h;
-            if (in_y < 0 || in_y >= c_.in_h)
-              std::fill_n(to, phase_.w, 0.0f);
-            else
-              copy_row(plane + in_y * c_.in_w, j - c_.pad_w, to);
-          }
-        }
-      }
-    }
-  }
-
-  /// to[x] = row[x * stride_w + first], zero outside.
-  void copy_row(const float* row, int64_t first, float* to) const {
-    const int64_t s = c_.stride_w;
-    const int64_t x0 = std::clamp<int64_t>(first < 0 ? (-first + s - 1) / s : 0, 0, phase_.w);
-    const int64_t x1 =
-        first >= c_.in_w ? x0 : std::clamp<int64_t>((c_.in_w - 1 - first) / s + 1, x0, phase_.w);
-    std::fill_n(to, x0, 0.0f);
-    if (s == 1)
-      std::copy_n(row + first + x0, x1 - x0, to + x0);
-    else
-      for (int64_t x = x0; x < x1; ++x) to[x] = row[x * s + first];
-    std::fill_n(to + x1, phase_.w - x1, 0.0f);
+    for (int64_t channel = begin; channel < end; ++channel)
+      phases_.copy_channel(x_.input + (item * c_.in_c + channel) * c_.in_size(),
+                           image + channel * phases_.channel_size());
   }
 
   void multiply(int64_t item, const float* image, const float* packed, int64_t first_tile, int64_t last_tile,
@@ -179,9 +131,9 @@ class IndirectConv {
   /// Columns [column, column + width) of a tile to their places in the output, without those in the border.
   void store_tile(const float* sums, int64_t rows, int64_t column, int64_t width, bool add, bool last,
                   float* output) const {
-    int64_t y = column / phase_.w, x = column % phase_.w;
+    int64_t y = column / phases_.w, x = column % phases_.w;
     for (int64_t from = 0; from < width; ++y, x = 0) {
-      const int64_t run = std::min(width - from, phase_.w - x), count = std::min(run, c_.out_w - x);
+      const int64_t run = std::min(width - from, phases_.w - x), count = std::min(run, c_.out_w - x);
       for (int64_t i = 0; i < count; i += L) {
         const Tail<float> tail(std::min(L, count - i));
         const float* source = sums + from + i;
@@ -198,7 +150,7 @@ class IndirectConv {
 
   const Correlation& c_;
   const ForwardOperands<float>& x_;
-  Phase phase_;
+  Phases phases_;
   int64_t row_tiles_;
   int64_t columns_;
   int64_t panels_;
@@ -211,10 +163,10 @@ class IndirectConv {
 }  // namespace
 
 double conv_indirect_cost(const Correlation& c) {
-  const Phase phase(c);
-  const int64_t image = c.in_c * c.stride_h * c.stride_w * phase.size();
+  const Phases phases(c);
+  const int64_t image = c.in_c * phases.channel_size();
   if (c.depth() == 0 || image > INT32_MAX) return std::numeric_limits<double>::infinity();
-  const double columns = static_cast<double>((phase.columns(c) + L - 1) / L * L);
+  const double columns = static_cast<double>((phases.columns() + L - 1) / L * L);
   return columns * static_cast<double>(c.depth()) * tile_rows_cost(c.out_c) +
          0.5 * static_cast<double>(image);
 }

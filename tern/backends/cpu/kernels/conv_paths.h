@@ -2,6 +2,7 @@
 //   conv_gemm.cpp      image patches packed for the blocked matrix product: every shape and floating dtype
 //   conv_indirect.cpp  the matrix product's microkernel on a padded image, no patches: float, larger images
 //   conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches
+//   conv_depthwise.cpp neighbouring pixels in the lanes: float, one channel in each group
 #pragma once
 
 #include <algorithm>
@@ -120,6 +121,14 @@ void conv_lanes_backward_input(const Correlation& c, const float* grad_output, c
 bool conv_suits_lanes(const Correlation& c);
 bool conv_suits_lanes_backward_weight(const Correlation& c);
 bool conv_suits_lanes_backward_input(const Correlation& c);
+
+/// One input channel in each group, and few outputs: good where conv_suits_depthwise says so. `grad_weight`
+/// must not be null.
+void conv_depthwise(const Correlation& c, const ForwardOperands<float>& x);
+void conv_depthwise_backward_weight(const Correlation& c, const WeightGradOperands<float>& x);
+void conv_depthwise_backward_input(const Correlation& c, const float* grad_output, const float* weight,
+                                   float* grad_input);
+bool conv_suits_depthwise(const Correlation& c);
 
 /// Estimated cycles of conv_indirect for one image and group, and of conv_gemm.
 double conv_indirect_cost(const Correlation& c);
