@@ -91,7 +91,8 @@ def selected(source=False, value=False, alpha=False):
         yield (make(()), 0, torch.tensor([0]), *last())
         if source and not alpha:
             yield make(()), 0, torch.tensor([0]), make((1,), seed=1)
-        yield (make((300, 70)), 0, torch.argsort(make((300,), seed=2))[:200], *last(200, 70))
+        for columns in (2, 3, 4, 8, 16, 70):
+            yield (make((300, columns)), 0, torch.argsort(make((300,), seed=2))[:200], *last(200, columns))
         if source or value or alpha:
             yield make((4, 5)), 0, torch.tensor([1, 9]), *((make((2, 5)),) if source else (2,))
             yield make((4, 5)), 0, torch.tensor([1, 2]), *((make((2, 4)),) if source else (2,))

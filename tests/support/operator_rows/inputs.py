@@ -62,6 +62,12 @@ def layouts(dtype=torch.float32, seed=0, low=-3.0, high=3.0):
             make((2, 5, 3), dtype, seed, low, high).permute(2, 0, 1), make((2, 3, 4, 5), dtype, seed, low, high).transpose(1, 3)]
 
 
+def short_rows(dtype=torch.float32, seed=0, low=-3.0, high=3.0):
+    """Many rows that are too short to fill vectors: dense, apart, turned, the same one again and again, single numbers."""
+    return [make((600, 3), dtype, seed, low, high), make((300, 20), dtype, seed, low, high)[:, 2:19], make((5, 700), dtype, seed, low, high).t(),
+            make((7,), dtype, seed, low, high).expand(200, 7), make((2, 40, 3, 9), dtype, seed, low, high).permute(0, 3, 1, 2)]
+
+
 def special_values(dtype):
     """The values at which formulas break: NaN, infinities, zeros of both signs, largest, smallest normal, subnormal."""
     if dtype == torch.bool:
@@ -90,7 +96,8 @@ def unary(dtypes=ALL, low=-3.0, high=3.0, with_special=True, more=()):
                 yield (x, *more)
             if with_special:
                 yield (special(dtype), *more)
-        yield (make((70001,), dtypes[0], 0, low, high), *more)
+        for x in (make((70001,), dtypes[0], 0, low, high), *short_rows(dtypes[0], 0, low, high)):
+            yield (x, *more)
     return cases
 
 
@@ -122,6 +129,8 @@ def binary(dtypes=ALL, numbers=(True, 2, -1, 2.5), promotes=True, with_special=T
                         yield (make((3, 5), a, 0, *left), divisor((), b), *more)
                         yield (make((), a, 0, *left), divisor((3,), b), *more)
         yield (make((3, 40000), dtypes[0], 0, *left), divisor((40000,), dtypes[0]), *more)
+        for a, b in zip(short_rows(dtypes[0], 0, *left), ((3,), (300, 1), (5,), (200, 7), (2, 9, 40, 3))):
+            yield (a, divisor(b, dtypes[0]), *more)
         # Shapes that do not broadcast.
         yield (make((3, 5)), make((4,)), *more)
         yield (make((2, 3)), make((3, 2)), *more)

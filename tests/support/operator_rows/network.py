@@ -111,6 +111,8 @@ def convolutions(rank):
             yield make((3, 6, 14, 14)), make((16, 6, 5, 5), seed=1), make((16,), seed=2), 1, 0, 1, 1
             yield make((2, 16, 7, 7)), make((32, 16, 1, 1), seed=1), make((32,), seed=2), 1, 0, 1, 1
             yield make((2, 9, 12, 3)).permute(0, 3, 1, 2), weight, None, 1, 1, 1, 1
+            for stride, padding, dilation in ((1, 2, 1), ([2, 3], [1, 0], [1, 2]), (3, 4, 2)):
+                yield make((2, 3, 40, 37)), make((6, 1, 5, 3), seed=1), make((6,), seed=2), stride, padding, dilation, 3
             yield make((2, 3, 4)), make((5, 3, 2)), None, 1, 0, 1, 1
         yield make((0, 3, *square[0])), weight, None, 1, 0, 1, 1
         yield make((3, 2, *square[0])).transpose(0, 1), make((3, 5, *square[1]), seed=1).transpose(0, 1), make((10,), seed=2)[::2], 1, 0, 1, 1

@@ -3,7 +3,7 @@
 import torch
 
 from .driver import VERSION, Row
-from .inputs import ALL, FEW_SHAPES, FLOATS, INF, INTS, NAN, NUMBERS, SHAPES, WIDE, distinct, layouts, make, special_values
+from .inputs import ALL, FEW_SHAPES, FLOATS, INF, INTS, NAN, NUMBERS, SHAPES, WIDE, distinct, layouts, make, short_rows, special_values
 
 # Where a choice among equal elements is open, the inputs have no equal ones.
 DIMS = (None, 0, -1, 1, [0, 1], [-1, 0], [], [0, 2])
@@ -41,6 +41,8 @@ def over_lists(dtypes=ALL, dims=DIMS, **options):
         for i, x in enumerate(inputs(dtypes, **options)):
             for j, dim in enumerate(dims):
                 yield (x, dim, (i + j) % 2 == 0) if dim is not None else (x,)
+        for x in short_rows(dtypes[0]):
+            yield x, -1, False
         yield make((2, 3)), 2, False
         yield make((2, 3)), -3, False
         yield make((2, 3)), [0, 0], False
@@ -150,6 +152,12 @@ def norms():
 
 def softmaxes():
     yield from along(FLOATS)()
+    for dtype in FLOATS:
+        yield make((150, 17), dtype), 1
+        yield make((33, 128), dtype), -1
+    rows = make((40, 20)).clone()
+    rows[3], rows[5, 2], rows[7, 4] = -INF, NAN, INF
+    yield rows, 1
     for dtype in ALL:
         yield make((3, 5), dtype), 1, torch.float32
         yield make((3, 5), dtype), 0, torch.float64

@@ -3,7 +3,7 @@
 import torch
 
 from .driver import VERSION, Row
-from .inputs import ALL, WIDE, layouts, make
+from .inputs import ALL, WIDE, layouts, make, short_rows
 
 BASES = ((), (1,), (0,), (6,), (2, 3), (2, 3, 4), (2, 0, 3), (1, 3, 1, 2))
 
@@ -16,7 +16,7 @@ def each(*arguments, dtypes=(torch.float32,), shapes=BASES):
                 for more in arguments:
                     yield (make(shape, dtype), *more)
         for dtype in ALL:
-            for x in layouts(dtype)[:6 if dtype in WIDE else 1]:
+            for x in layouts(dtype)[:6 if dtype in WIDE else 1] + short_rows(dtype):
                 for more in arguments:
                     yield (x, *more)
     return cases
