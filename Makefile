@@ -2,7 +2,7 @@
 # The build itself is CMake's: see CMakePresets.json for the presets and `make help` for the targets.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test bench bench-checkpoints gpu-bundle gpu-check docs format format-check check-includes install clean
+.PHONY: help setup build demo test bench bench-operators bench-checkpoints gpu-bundle gpu-check docs format format-check check-includes install clean
 
 PREFIX ?= /usr/local
 CMAKE_ARGS ?=
@@ -38,6 +38,13 @@ bench:  ## Compare with libtorch and PyTorch; figures go to docs/benchmarks.md a
 	cmake --build --preset release --target tern_peer
 	python=$$(scripts/bench_env) && bench/compare.py --tern build/bin/tern_peer --python "$$python" \
 	  --json docs/benchmarks.json --markdown docs/benchmarks.md $(BENCH_ARGS)
+
+bench-operators:  ## The same for each operator; figures go to docs/operator-benchmarks.md and .json (BENCH_ARGS: see bench/operators.py --help)
+	@scripts/setup --test
+	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
+	cmake --build --preset release --target operator_peer
+	python=$$(scripts/bench_env) && bench/operators.py --tern build/bin/operator_peer --python "$$python" \
+	  --json docs/operator-benchmarks.json --markdown docs/operator-benchmarks.md $(BENCH_ARGS)
 
 bench-checkpoints:  ## The same for checkpoints; figures go to docs/checkpoint-benchmarks.md and .json (BENCH_ARGS: see bench/checkpoints.py --help)
 	@scripts/setup --test

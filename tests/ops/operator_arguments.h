@@ -1,5 +1,5 @@
 // The arguments of one case of the operator table, read from the values that the script wrote. The operators
-// are listed in operator_tool.cpp, the cases in operator_table.py.
+// are listed in operator_list.cpp, the cases in operator_table.py.
 #pragma once
 
 #include <functional>
@@ -100,5 +100,8 @@ class Results {
 /// The operators of tests/support/operator_rows/ by name.
 using Operator = std::function<Results(const Arguments&)>;
 using Table = std::map<std::string, Operator, std::less<>>;
+
+/// Throws IndexError where there is none of that name.
+const Operator& find_operator(const std::string& name);
 
 }  // namespace tern::testing

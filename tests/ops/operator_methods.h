@@ -1,5 +1,5 @@
-// The methods of Tensor and C++'s operators, for operator_tool.cpp: one line for each. They forward to the
-// functions of the same name, whose lines are in operator_tool.cpp.
+// The methods of Tensor and C++'s operators, for operator_list.cpp: one line for each. They forward to the
+// functions of the same name, whose lines are there.
 #pragma once
 
 #include "tern/ops/compare.h"

@@ -1,0 +1,119 @@
+"""The cases of operators.py: (group, operator of tests/support/operator_rows, arguments), where numbers are seldom round."""
+
+import torch
+
+MILLION = 1000000
+
+
+def cases():
+    """One list for each group. Made anew for each process, from one seed."""
+    torch.manual_seed(0)
+    f = torch.randn
+    x, y = f(MILLION), f(MILLION)
+    positive, inside, mask = x.abs() + 0.1, x.clamp(-0.99, 0.99), f(MILLION) > 0
+    whole = torch.randint(-100, 100, (MILLION,))
+    m, other = f(1000, 1000), f(1000, 1000)
+    groups = {}
+
+    def add(group, op, *arguments):
+        groups.setdefault(group, []).append((op, arguments))
+
+    for op in ("neg", "abs", "exp", "expm1", "sin", "tanh", "sigmoid", "relu", "gelu", "silu", "erf", "round", "square", "reciprocal",
+               "softplus", "elu", "leaky_relu", "logsigmoid", "isnan"):
+        add("one operand", op, x)
+    for op in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt"):
+        add("one operand", op, positive)
+    add("one operand", "clamp", x, -1.0, 1.0)
+    for exponent in (2, 3, 0.5, 2.7):
+        add("one operand", "pow", positive, exponent)
+    for op in ("add", "mul", "div", "maximum", "atan2", "fmod", "remainder", "floor_divide", "lt", "logical_and"):
+        add("two operands", op, x, y)
+    add("two operands", "pow", positive, y)
+    add("two operands", "where", mask, x, y)
+    add("two operands", "masked_fill", x, mask, 0.0)
+    for a, b in ((m, f(1000)), (m, f(1000, 1)), (m, other.t()), (x, 2.0)):
+        add("two operands", "add", a, b)
+    for op in ("add", "mul", "floor_divide", "eq", "bitwise_and"):
+        add("two operands", op, whole, whole.abs() + 1)
+    for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        for op in ("exp", "tanh", "gelu"):
+            add("other dtypes", op, x.to(dtype))
+        for op in ("add", "mul", "div"):
+            add("other dtypes", op, x.to(dtype), y.to(dtype))
+        add("other dtypes", "sum", x.to(dtype))
+        add("other dtypes", "softmax", m.to(dtype), 1)
+        add("other dtypes", "matmul", m.to(dtype)[:512, :512].contiguous(), other.to(dtype)[:512, :512].contiguous())
+
+    for op in ("sum", "mean", "var", "norm", "amax", "max", "argmax", "all"):
+        add("reductions", op, x)
+    for dims in ([0], [1]):
+        for op in ("sum", "var", "amax", "logsumexp"):
+            add("reductions", op, m, dims)
+    for dim in (0, 1):
+        for op in ("argmax", "softmax", "log_softmax", "cumsum"):
+            add("reductions", op, m, dim)
+    for n in (2, 3, 8, 16, 32):
+        rows = MILLION // n
+        short = f(rows, n)
+        for b in (f(n), f(rows, 1), f(n, rows).t()):
+            add("short rows", "add", short, b)
+        add("short rows", "add", f(rows, 2 * n)[:, :n], short)
+        for op in ("sum", "amax"):
+            add("short rows", op, short, [1])
+        for op in ("argmax", "softmax", "cumsum"):
+            add("short rows", op, short, 1)
+        add("short rows", "index_select", short, 0, torch.randint(0, rows, (rows,)))
+        add("short rows", "contiguous", f(n, rows).t())
+        add("short rows", "cat", [short, short], 1)
+        add("short rows", "cross_entropy", short, torch.randint(0, n, (rows,)))
+
+    add("moving", "contiguous", m.t())
+    add("moving", "contiguous", f(64, 3, 64, 64).permute(0, 2, 3, 1))
+    add("moving", "contiguous", f(64, 64, 64, 3).permute(0, 3, 1, 2))
+    add("moving", "contiguous", f(32, 64, 8, 32).transpose(1, 2))
+    add("moving", "cat", [m, other], 1)
+    add("moving", "stack", [x, y], 1)
+    add("moving", "flip", m, [1])
+    add("moving", "repeat_interleave", x, 2)
+    add("moving", "index_select", x, 0, torch.randperm(MILLION))
+    for dim in (0, 1):
+        add("moving", "gather", m, dim, torch.randint(0, 1000, (1000, 1000)))
+        add("moving", "scatter_add", m, dim, torch.randint(0, 1000, (1000, 1000)), other)
+    add("moving", "masked_select", x, mask)
+    add("moving", "nonzero", mask)
+    add("moving", "embedding", torch.randint(0, 1000, (1000,)), m)
+    for values in (x, whole, m):
+        add("moving", "sort", values)
+    add("moving", "topk", m, 5, 1)
+    for op, arguments in (("rand", ([MILLION],)), ("randn", ([MILLION],)), ("randint", (0, 100, [MILLION])), ("randperm", (MILLION,))):
+        add("moving", op, *arguments)
+
+    for a, b in ((m, other), (m.t(), other), (m, other.t()), (f(1, 1024), f(1024, 1024)), (f(1024, 1), f(1, 1024)), (f(8, 1024), f(1024, 4096)),
+                 (m, f(1000)), (f(8, 4, 128, 64), f(8, 4, 64, 128))):
+        add("products", "matmul", a, b)
+    add("products", "bmm", f(512, 16, 16), f(512, 16, 16))
+    add("products", "linear", f(64, 784), f(256, 784), f(256))
+    add("products", "linear", f(1, 512), f(512, 512), f(512))
+
+    # Images, channels in and out, kernel, stride, padding, groups.
+    for n, size, inputs, outputs, kernel, stride, padding, shared in (
+            (8, 56, 64, 64, 3, 1, 1, 1), (8, 28, 128, 128, 3, 1, 1, 1), (8, 14, 256, 256, 3, 1, 1, 1), (8, 7, 512, 512, 3, 1, 1, 1),
+            (8, 56, 64, 128, 3, 2, 1, 1), (8, 56, 64, 256, 1, 1, 0, 1), (8, 56, 256, 64, 1, 1, 0, 1), (4, 224, 3, 64, 7, 2, 3, 1),
+            (8, 56, 96, 96, 3, 1, 1, 96), (8, 56, 96, 96, 5, 2, 2, 96), (64, 28, 1, 6, 5, 1, 2, 1), (32, 32, 3, 16, 3, 1, 1, 1),
+            (16, 28, 64, 128, 3, 1, 1, 4)):
+        add("convolutions", "conv2d", f(n, inputs, size, size), f(outputs, inputs // shared, kernel, kernel), f(outputs), stride, padding, 1, shared)
+    add("convolutions", "conv1d", f(16, 64, 256), f(128, 64, 3), f(128), 1, 1, 1, 1)
+    add("convolutions", "conv_transpose2d", f(8, 64, 14, 14), f(64, 32, 4, 4), f(32), 2, 1, 0, 1, 1)
+    images = f(32, 64, 56, 56)
+    add("layers", "max_pool2d", images, 2, 2, 0, 1, False)
+    add("layers", "avg_pool2d", images, 2, 2, 0, False, True)
+    add("layers", "batch_norm", images, torch.zeros(64), torch.ones(64), f(64), f(64), True, 0.1, 1e-5)
+    add("layers", "group_norm", images, 8, f(64), f(64), 1e-5)
+    add("layers", "layer_norm", f(2048, 768), [768], f(768), f(768), 1e-5)
+    add("layers", "dropout", x, 0.5, True)
+    logits = f(1024, 1000)
+    add("layers", "cross_entropy", logits, torch.randint(0, 1000, (1024,)))
+    add("layers", "nll_loss", logits, torch.randint(0, 1000, (1024,)))
+    add("layers", "mse_loss", x, y)
+    add("layers", "binary_cross_entropy_with_logits", x, mask.float())
+    return groups

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Compares each operator of Tern with PyTorch on this machine, alone and with its gradients.
+
+Both sides are processes that time one case when asked; they take turns within every round, and the figures are medians over the
+rounds. The cases are in operator_cases.py. Prints a line for each, and writes a JSON and a Markdown table.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+from peers import Peer, PeerError, duration, processor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def describe(value):
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
+        return f"{str(value.dtype)[6:]}{list(value.shape)}{strides}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(describe(item) for item in value)}]"
+    return repr(value)
+
+
+class Case:
+    """An operator with arguments; with `backward` its gradients for a gradient of ones."""
+
+    def __init__(self, row, group, arguments, backward):
+        import torch
+
+        self.row, self.group, self.backward, self.weight = row, group, backward, None
+        self.arguments = list(arguments)
+        self.text = f"{row.name}({', '.join(describe(argument) for argument in arguments)})" + (" and gradients" if backward else "")
+        if backward:
+            for i, value in enumerate(arguments):
+                if isinstance(value, torch.Tensor) and value.is_floating_point() and i not in row.no_grad:
+                    self.arguments[i] = value.detach().requires_grad_()
+            self.weight = torch.ones_like(self.first(row.torch(*self.arguments)))
+
+    @staticmethod
+    def first(result):
+        return result[0] if isinstance(result, (list, tuple)) else result
+
+    def request(self):
+        return {"op": self.row.name, "args": self.arguments, "weight": self.weight}
+
+    def step(self):
+        import torch
+
+        if not self.backward:
+            return torch.no_grad()(lambda: self.row.torch(*self.arguments))
+        wanting = [a for a in self.arguments if isinstance(a, torch.Tensor) and a.requires_grad]
+        return lambda: torch.autograd.grad(self.first(self.row.torch(*self.arguments)), wanting, self.weight, allow_unused=True)
+
+
+def make_cases(only):
+    """Those without gradients, then the others where there are any."""
+    import torch
+
+    sys.path.insert(0, os.path.join(HERE, "..", "tests", "support"))
+    import operator_cases
+    from operator_rows import creation, index, method, network, pointwise, reduce, shape
+
+    rows = {row.name: row for family in (pointwise, reduce, shape, index, network, creation, method) for row in family.ROWS}
+    for group, members in operator_cases.cases().items():
+        for op, arguments in members:
+            if only not in f"{group} {op}":
+                continue
+            plain = Case(rows[op], group, arguments, backward=False)
+            yield plain
+            with torch.no_grad():
+                result = Case.first(plain.step()())
+            floats = any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in arguments)
+            if rows[op].grad and floats and result.is_floating_point():
+                yield Case(rows[op], group, arguments, backward=True)
+
+
+def serve(only):
+    """PyTorch's side: answers as peer.h does. Writes the requests for Tern's side to the file that the first line names."""
+    import torch
+
+    from torch_peer import time_step
+
+    cases = list(make_cases(only))
+    torch.save([case.request() for case in cases], sys.stdin.readline().strip())
+    print(json.dumps({"version": f"PyTorch {torch.__version__}", "cases": [(case.group, case.text) for case in cases]}), flush=True)
+    for line in sys.stdin:
+        number, threads, seconds = line.split()
+        torch.set_num_threads(int(threads))
+        print(time_step(cases[int(number)].step(), float(seconds)), flush=True)
+
+
+class TorchPeer(Peer):
+    """PyTorch's side, which tells in its first line which cases there are."""
+
+    def __init__(self, python, only, request):
+        self.request = request
+        super().__init__("PyTorch", [python, os.path.abspath(__file__), "--serve", "--only", only])
+
+    def _line(self, timeout):
+        if self.request:
+            self.process.stdin.write(f"{self.request}\n".encode())
+            self.request = None
+        return super()._line(timeout)
+
+
+def markdown(report):
+    lines = [
+        f"Measured on {report['date']}: {report['processor']}, {report['cores']} cores; {', '.join(report['versions'])}; medians of "
+        f"{report['rounds']} interleaved rounds. Ratios below 1 mean that Tern is faster.",
+        "",
+    ]
+    for threads in sorted({row["threads"] for row in report["rows"]}):
+        ratios = [row["ratio"] for row in report["rows"] if row["threads"] == threads]
+        lines.append(f"Threads: {threads}. {len(ratios)} cases, median ratio {statistics.median(ratios):.2f}; {sum(r > 1.05 for r in ratios)} "
+                     "take more than 1.05 times PyTorch's time.")
+    for group in dict.fromkeys(row["group"] for row in report["rows"]):
+        lines += ["", f"## {group.capitalize()}", "", "| case | threads | Tern | PyTorch | ratio |", "|---|---|---|---|---|"]
+        for row in report["rows"]:
+            if row["group"] == group:
+                lines.append(f"| {row['case']} | {row['threads']} | {duration(row['tern'])} | {duration(row['torch'])} | {row['ratio']:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tern", help="the program operator_peer")
+    parser.add_argument("--python", help="a Python that imports torch (scripts/bench_env prints one)")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads, separated by commas")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.02, help="least time of one measurement")
+    parser.add_argument("--only", default="", help="cases whose group and operator contain this text")
+    parser.add_argument("--slower", action="store_true", help="print only what takes more than 1.05 times PyTorch's time")
+    parser.add_argument("--json", default="", help="where the JSON goes")
+    parser.add_argument("--markdown", default="", help="where the Markdown table goes")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve(options.only)
+    if not options.tern or not options.python:
+        parser.error("--tern and --python are needed")
+
+    with tempfile.TemporaryDirectory() as folder:
+        request = os.path.join(folder, "request.pt")
+        torch = TorchPeer(options.python, options.only, request)
+        about = json.loads(torch.version)
+        tern = Peer("Tern", [options.tern, request])
+        rows = []
+        for threads in (int(t) for t in options.threads.split(",")):
+            for number, (group, text) in enumerate(about["cases"]):
+                samples = {"tern": [], "torch": []}
+                for _ in range(options.rounds):
+                    samples["tern"].append(tern.time(number, threads, options.seconds))
+                    samples["torch"].append(torch.time(number, threads, options.seconds))
+                row = {name: statistics.median(values) for name, values in samples.items()}
+                row.update(group=group, case=text, threads=threads, ratio=row["tern"] / row["torch"], samples=samples)
+                rows.append(row)
+                if not options.slower or row["ratio"] > 1.05:
+                    print(f"{row['ratio']:6.2f} {duration(row['tern']):>9} {duration(row['torch']):>9} {threads} threads  {text}", flush=True)
+        report = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "cores": os.cpu_count(),
+                  "versions": [tern.version, about["version"]], "rounds": options.rounds, "rows": rows}
+        tern.close()
+        torch.close()
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(report, file, indent=1)
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(markdown(report))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except PeerError as error:
+        sys.exit(f"operators: {error}")
