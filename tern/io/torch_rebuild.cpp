@@ -395,6 +395,8 @@ Tensor strided_tensor(const Value& storage, const Value& offset, const Value& si
   const StorageValue& held = storage.as_storage();
   Shape sizes = sizes_argument(size, "size"), strides = sizes_argument(stride, "stride");
   int64_t first = int_argument(offset, "storage offset");
+  // PyTorch lets an empty tensor begin anywhere.
+  if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) first = std::min(first, held.numel);
   if (held.offset == 0)
     return Tensor::from_storage(held.storage, dtype.value_or(held.dtype), sizes, strides, first);
   // A part of a storage: the tensor may not leave the part either.

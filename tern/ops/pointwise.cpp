@@ -220,7 +220,8 @@ Tensor pow(const Tensor& a, const Scalar& b) {
     record("pow", y, {a}, [a_ = save(a), b](GradContext& c, const Tensor& g) {
       double exponent = b.to_double();
       if (exponent == 0) return zeros_of(g);
-      return mul(g, mul(pow(c[a_], exponent - 1), exponent));
+      const Tensor slope = exponent == 2 ? c[a_] : pow(c[a_], exponent - 1);
+      return mul(g, mul(slope, exponent));
     });
   return y;
 }

@@ -334,6 +334,15 @@ def main():
 
     check("one storage of several classes", one_storage_of_several_classes)
 
+    def empty_views():
+        source, target = folder / "source.pt", folder / "target.pt"
+        value = torch.zeros(4, 0, 7, 3)[1:3]  # begins behind its storage, which is empty
+        torch.save(value, source)
+        run("pt", source, target)
+        assert plain_load(target).shape == value.shape
+
+    check("empty views", empty_views)
+
     def long_texts():
         source, target = folder / "source.pt", folder / "target.pt"
         value = {"bytes": b"\xff" * (40 << 20), "text": "x" * (70 << 20), "int": 1 << 20000}

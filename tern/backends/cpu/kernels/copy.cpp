@@ -183,7 +183,8 @@ void copy_bits(const CopyArgs& args) {
                           [&](T* to, int64_t first, int64_t n) { copy_bytes(to, in + first, n * kSize); });
   const int64_t columns = g.sizes[g.ndim - 1];
   const Rows from = rows_of(g, 1, sizeof(T)), to = rows_of(g, 0, sizeof(T));
-  if (g.ndim > 1 && columns < kShortRow && g.numel > 0 && (from.dense() || to.dense()))
+  if (g.ndim > 1 && columns < (is_transposition(g) ? kShortRowAcross : kShortGatheredRow) && g.numel > 0 &&
+      (from.dense() || to.dense()))
     return parallel_for(g.numel / columns, kPointwiseGrain / columns, [&](int64_t begin, int64_t end) {
       if (to.dense())
         gather_rows(from, in, begin, end - begin, out + begin * columns);

@@ -188,17 +188,21 @@ template <class Op, class T>
   std::copy_n(sums, kShortRows, results);
 }
 
-/// Rows up to this length are turned, so that each has a lane of its own.
-inline constexpr int64_t kTurnedRow = 128;
+/// Rows up to this length are turned, so that each has a lane of its own, where at least kTurnedRows of them
+/// lie evenly. Both are the same for all variants, since they decide in which order a row is added.
+template <class A>
+inline constexpr int64_t kTurnedRow = sizeof(A) <= 4 ? 64 : 24;
+inline constexpr int64_t kTurnedRows = 32;
 
-/// results[r] = the `n` <= kTurnedRow elements at x + r * row_step combined, for kLanes rows.
+/// results[r] = the `n` <= kTurnedRow elements at x + r * row_step combined, for r < rows <= kLanes.
 template <class Op, class T>
-[[gnu::noinline]] void reduce_turned_rows(const Op& op, const T* x, int64_t row_step, int64_t n,
+[[gnu::noinline]] void reduce_turned_rows(const Op& op, const T* x, int64_t row_step, int64_t rows, int64_t n,
                                           typename Op::Acc* results) {
   using A = typename Op::Acc;
   constexpr int64_t L = kLanes<A>;
-  alignas(64) T turned[kTurnedRow * L];
-  transpose_elements(sizeof(T), x, row_step, L, n, turned, L);
+  alignas(64) T turned[kTurnedRow<A> * L];
+  if (rows < L) std::memset(turned, 0, sizeof turned);
+  transpose_elements(sizeof(T), x, row_step, rows, n, turned, L);
   Block<A> sum, v;
   splat(sum, op.identity());
   for (int64_t i = 0; i < n; ++i) {
@@ -391,6 +395,8 @@ void reduce_with(const Op& op, const T* in, Out* out, const Geometry<1>& kept, c
   const Plan plan = make_plan<A>(kept, reduced);
   if (!plan.columns) {
     if (plan.chunks == 1) {
+      const bool turned = reduced.ndim == 1 && reduced.strides[0][0] == 1 && n >= kShortRow &&
+                          n <= kTurnedRow<A> && kept.sizes[kept.ndim - 1] >= kTurnedRows;
       parallel_for(plan.outer, plan.grain(), [&](int64_t begin, int64_t end) {
         const int64_t step = kept.strides[0][kept.ndim - 1];
         Out* to = out + begin;
@@ -402,10 +408,11 @@ void reduce_with(const Op& op, const T* in, Out* out, const Geometry<1>& kept, c
               for (A sum : sums) *to++ = finish(sum);
             }
           }
-          if (reduced.ndim == 1 && reduced.strides[0][0] == 1 && n >= kShortRow && n <= kTurnedRow) {
-            for (A sums[kLanes<A>]; k + kLanes<A> <= count; k += kLanes<A>) {
-              reduce_turned_rows(op, in + offset[0] + k * step, step, n, sums);
-              for (A sum : sums) *to++ = finish(sum);
+          if (turned) {
+            for (A sums[kLanes<A>]; k < count; k += kLanes<A>) {
+              const int64_t some = std::min<int64_t>(kLanes<A>, count - k);
+              reduce_turned_rows(op, in + offset[0] + k * step, step, some, n, sums);
+              for (int64_t r = 0; r < some; ++r) *to++ = finish(sums[r]);
             }
           }
           for (; k < count; ++k) *to++ = finish(reduce_row(op, in + offset[0] + k * step, reduced, 0, n));

@@ -131,7 +131,7 @@ struct CountBits {
 
 template <class V>
 [[gnu::always_inline]] inline void take_abs(V& v) {
-  v = v < 0 ? -v : v;
+  v = v < 0 ? -v : v + 0;  // of -0 too
 }
 
 template <class T>

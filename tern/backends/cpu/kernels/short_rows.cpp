@@ -46,6 +46,8 @@ void copy_rectangle(T* to, int64_t to_row, int64_t to_step, const T* from, int64
       copy_bytes(to, from, columns * size);
     else if (to_step == 1 && from_step == 0)
       std::fill_n(to, columns, *from);
+    else if (to_step == 1 && from_step == -1)
+      std::reverse_copy(from - columns + 1, from + 1, to);
     else
       for (int64_t j = 0; j < columns; ++j) to[j * to_step] = from[j * from_step];
   }

@@ -9,8 +9,12 @@
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
-/// Rows of fewer elements than this are not worth a call of a loop each.
+/// Rows of fewer elements than this are not worth a call of a loop each,
 inline constexpr int64_t kShortRow = 128;
+/// where they must be gathered first,
+inline constexpr int64_t kShortGatheredRow = 40;
+/// and where they run across the result.
+inline constexpr int64_t kShortRowAcross = 20;
 
 /// One operand of a walk: sizes and strides are those of its Geometry.
 struct Rows {

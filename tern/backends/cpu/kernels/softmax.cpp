@@ -2,7 +2,6 @@
 // pieces, each with a maximum and a sum of its own. The gradients are in softmax_backward.cpp.
 #include "tern/backends/cpu/kernels/softmax.h"
 
-#include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/device/backend.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -137,13 +136,14 @@ class Rows {
       : op_(args.op),
         in_(static_cast<const T*>(args.in)),
         out_(static_cast<T*>(args.out)),
+        shape_(args.shape),
         rows_(args.shape.outer),
         size_(args.shape.size),
         stream_(args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape)) {}
 
   void run() const {
     if (size_ >= kLongRow) return long_rows();
-    if (size_ >= kTransposeTile<T> && size_ <= kTurnedRow && rows_ >= kTransposeTile<T>) return turned_rows();
+    if (are_turned<T>(shape_)) return turned_rows();
     parallel_for(rows_, grain(size_), [&](int64_t begin, int64_t end) {
       C few[kBlock];
       Scratch<C> many(op_ == SoftmaxOp::Softmax && size_ > kBlock ? size_ : 0);
@@ -160,21 +160,16 @@ class Rows {
   }
 
  private:
-  /// Rows that are too short to fill registers, many at a time as columns.
   void turned_rows() const {
-    const int64_t width = std::min<int64_t>(kMaxTile, kTurned / size_), tiles = (rows_ + width - 1) / width;
-    parallel_for(tiles, grain(size_ * width), [&](int64_t begin, int64_t end) {
+    for_turned_rows(shape_, [&](int64_t first, int64_t count, int64_t width) {
       alignas(64) T x[kTurned], y[kTurned];
-      for (int64_t first = begin * width; first < std::min(rows_, end * width); first += width) {
-        const int64_t count = std::min(width, rows_ - first);
-        transpose_elements(sizeof(T), in_ + first * size_, size_, count, size_, x, width);
-        Columns<T> columns(x, size_, width, count);
-        if (op_ == SoftmaxOp::LogSumExp) {
-          columns.run(op_, out_ + first, false);
-        } else {
-          columns.run(op_, y, false);
-          transpose_elements(sizeof(T), y, width, size_, count, out_ + first * size_, size_);
-        }
+      transpose_elements(sizeof(T), in_ + first * size_, size_, count, size_, x, width);
+      Columns<T> columns(x, size_, width, count);
+      if (op_ == SoftmaxOp::LogSumExp) {
+        columns.run(op_, out_ + first, false);
+      } else {
+        columns.run(op_, y, false);
+        transpose_elements(sizeof(T), y, width, size_, count, out_ + first * size_, size_);
       }
     });
   }
@@ -252,6 +247,7 @@ class Rows {
   SoftmaxOp op_;
   const T* in_;
   T* out_;
+  SoftmaxShape shape_;
   int64_t rows_, size_;
   bool stream_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tern/backends/cpu/kernels/reduce_ops.h"
+#include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/kernels/math.h"
 #include "tern/kernels/softmax.h"
 
@@ -12,8 +13,11 @@ inline constexpr int64_t kBlock = 1024;
 /// Rows from this size on are cut in pieces of kPiece, which threads share.
 inline constexpr int64_t kLongRow = 32768;
 inline constexpr int64_t kPiece = 16384;
-/// Rows up to this size are worked on as columns, in tiles of kTurned elements.
-inline constexpr int64_t kTurnedRow = 128;
+/// Rows of these sizes are worked on as columns, in tiles of kTurned elements, where there are at least as
+/// many rows as the least size. The same for all variants, since this decides in which order a row is added.
+inline constexpr int64_t kMinTurned = 16;
+template <class C>
+inline constexpr int64_t kMaxTurned = sizeof(C) <= 4 ? 48 : 24;
 inline constexpr int64_t kTurned = 4096;
 /// Columns worked on together: few where their rows then stay in the second cache, else so many that memory
 /// is read in long runs.
@@ -27,6 +31,22 @@ inline constexpr int64_t kGrain = 8192;
 
 inline int64_t grain(int64_t elements) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements));
+}
+
+/// Rows that are too short to fill registers, and enough of them to be columns of a tile.
+template <class T>
+bool are_turned(const SoftmaxShape& s) {
+  return s.inner == 1 && s.size >= kMinTurned && s.size <= kMaxTurned<Compute<T>> && s.outer >= kMinTurned;
+}
+/// Calls body(first, count, width) for tiles of `count` rows, whose elements are to lie `width` apart; in
+/// parallel.
+template <class Body>
+void for_turned_rows(const SoftmaxShape& s, const Body& body) {
+  const int64_t width = std::min<int64_t>(kMaxTile, kTurned / s.size), tiles = (s.outer + width - 1) / width;
+  parallel_for(tiles, grain(s.size * width), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * width; first < std::min(s.outer, end * width); first += width)
+      body(first, std::min(width, s.outer - first), width);
+  });
 }
 
 template <class C, template <class> class Op>

@@ -51,44 +51,6 @@ Piece<T> piece_at(const SoftmaxBackwardArgs& args, int64_t start) {
           static_cast<T*>(args.grad_in) + start};
 }
 
-template <class T>
-void rows(const SoftmaxBackwardArgs& args) {
-  using C = Compute<T>;
-  const int64_t size = args.shape.size, outer = args.shape.outer;
-  const bool stream = streams<T>(args.shape);
-  if (size < kLongRow) {
-    parallel_for(outer, grain(size), [&](int64_t begin, int64_t end) {
-      for (int64_t r = begin; r < end; ++r) {
-        const Piece<T> piece = piece_at<T>(args, r * size);
-        piece.write(args.op, size, piece.sum(args.op, size), stream);
-      }
-      end_stream(stream);
-    });
-    return;
-  }
-  const int64_t pieces = (size + kPiece - 1) / kPiece;
-  Scratch<C> sums(outer * pieces);
-  auto for_each_piece = [&](const auto& body) {
-    parallel_for(outer * pieces, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t first = task % pieces * kPiece;
-        body(task, piece_at<T>(args, task / pieces * size + first), std::min(kPiece, size - first));
-      }
-      end_stream(stream);
-    });
-  };
-  for_each_piece(
-      [&](int64_t task, const Piece<T>& piece, int64_t n) { sums.get()[task] = piece.sum(args.op, n); });
-  for (int64_t r = 0; r < outer; ++r) {
-    double sum = 0;
-    for (int64_t i = 0; i < pieces; ++i) sum += static_cast<double>(sums.get()[r * pieces + i]);
-    sums.get()[r * pieces] = static_cast<C>(sum);
-  }
-  for_each_piece([&](int64_t task, const Piece<T>& piece, int64_t n) {
-    piece.write(args.op, n, sums.get()[task / pieces * pieces], stream);
-  });
-}
-
 /// `width` <= kMaxTile neighbouring columns of `size` elements, each a row of `inner` apart.
 template <class T>
 void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int64_t width, bool stream) {
@@ -127,6 +89,57 @@ void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int6
 }
 
 template <class T>
+void turned_rows(const SoftmaxBackwardArgs& args) {
+  const int64_t size = args.shape.size;
+  for_turned_rows(args.shape, [&](int64_t first, int64_t count, int64_t width) {
+    const Piece<T> rows = piece_at<T>(args, first * size);
+    alignas(64) T grad[kTurned], out[kTurned], result[kTurned];
+    transpose_elements(sizeof(T), rows.grad, size, count, size, grad, width);
+    transpose_elements(sizeof(T), rows.out, size, count, size, out, width);
+    one_tile(args.op, Piece<T>{grad, out, result}, size, width, count, /*stream=*/false);
+    transpose_elements(sizeof(T), result, width, size, count, rows.result, size);
+  });
+}
+
+template <class T>
+void rows(const SoftmaxBackwardArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.shape.size, outer = args.shape.outer;
+  const bool stream = streams<T>(args.shape);
+  if (size < kLongRow) {
+    parallel_for(outer, grain(size), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const Piece<T> piece = piece_at<T>(args, r * size);
+        piece.write(args.op, size, piece.sum(args.op, size), stream);
+      }
+      end_stream(stream);
+    });
+    return;
+  }
+  const int64_t pieces = (size + kPiece - 1) / kPiece;
+  Scratch<C> sums(outer * pieces);
+  auto for_each_piece = [&](const auto& body) {
+    parallel_for(outer * pieces, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t first = task % pieces * kPiece;
+        body(task, piece_at<T>(args, task / pieces * size + first), std::min(kPiece, size - first));
+      }
+      end_stream(stream);
+    });
+  };
+  for_each_piece(
+      [&](int64_t task, const Piece<T>& piece, int64_t n) { sums.get()[task] = piece.sum(args.op, n); });
+  for (int64_t r = 0; r < outer; ++r) {
+    double sum = 0;
+    for (int64_t i = 0; i < pieces; ++i) sum += static_cast<double>(sums.get()[r * pieces + i]);
+    sums.get()[r * pieces] = static_cast<C>(sum);
+  }
+  for_each_piece([&](int64_t task, const Piece<T>& piece, int64_t n) {
+    piece.write(args.op, n, sums.get()[task / pieces * pieces], stream);
+  });
+}
+
+template <class T>
 void columns(const SoftmaxBackwardArgs& args) {
   const SoftmaxShape& s = args.shape;
   const int64_t tile = tile_width<T>(s);
@@ -146,7 +159,9 @@ void columns(const SoftmaxBackwardArgs& args) {
 
 void softmax_backward(const LaunchContext&, const SoftmaxBackwardArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
-    if (args.shape.inner == 1)
+    if (are_turned<T>(args.shape))
+      turned_rows<T>(args);
+    else if (args.shape.inner == 1)
       rows<T>(args);
     else
       columns<T>(args);

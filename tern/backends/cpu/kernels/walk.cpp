@@ -92,9 +92,13 @@ Geometry<N> exchanged(Geometry<N> g) {
   return g;
 }
 
+/// True for an operand that is contiguous along the last dimension but one while the result is along the
+/// last.
 template <int N>
-bool has_short_rows(const Geometry<N>& g) {
-  return g.ndim > 1 && g.numel > 0 && g.sizes[g.ndim - 1] < kShortRow;
+bool runs_across(const Geometry<N>& g, int operand, size_t item) {
+  const int r = g.ndim - 2, c = g.ndim - 1;
+  return r >= 0 && g.strides[0][c] == 1 && g.strides[operand][r] == 1 && g.strides[operand][c] > 1 &&
+         g.sizes[r] >= 8 && g.sizes[c] >= 8 && item <= 8;
 }
 
 /// An operand with short rows, seen as dense pieces of as many rows as a Buffer holds. Null data stays null.
@@ -108,6 +112,7 @@ class ShortRows {
         dense_(rows_.dense()),
         repeated_(rows_.repeated()) {}
 
+  bool is_gathered() const { return data_ && !dense_ && !repeated_; }
   int64_t at_once() const { return std::min(count_, kTile / rows_.columns()); }
   /// What `at` expects of a new buffer.
   void prepare(Buffer& buffer) const {
@@ -148,13 +153,14 @@ void for_short_rows(const Geometry<N>& g, void* out, size_t out_item, const Shor
   });
 }
 
-/// True for an operand that is contiguous along the last dimension but one while the result is along the
-/// last.
+/// Whether that is better than a call for each row.
 template <int N>
-bool runs_across(const Geometry<N>& g, int operand, size_t item) {
-  const int r = g.ndim - 2, c = g.ndim - 1;
-  return r >= 0 && g.strides[0][c] == 1 && g.strides[operand][r] == 1 && g.strides[operand][c] > 1 &&
-         g.sizes[r] >= 8 && g.sizes[c] >= 8 && item <= 8;
+bool has_short_rows(const Geometry<N>& g, const ShortRows (&operands)[N - 1], size_t item) {
+  int64_t limit = rows_of(g, 0, item).dense() ? kShortRow : kShortGatheredRow;
+  for (int i = 1; i < N; ++i)
+    if (operands[i - 1].is_gathered())
+      limit = std::min(limit, runs_across(g, i, item) ? kShortRowAcross : kShortGatheredRow);
+  return g.sizes[g.ndim - 1] < limit;
 }
 
 /// Calls `body(const int64_t (&offsets)[N], int64_t rows)` for up to kBlockRows whole rows at a time, in
@@ -193,13 +199,14 @@ void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, siz
     return;
   }
   if (result_runs_across(g)) return walk1(exchanged(g), out, out_item, in, in_item, row, functor);
-  if (has_short_rows(g)) {
-    const int64_t columns = g.sizes[g.ndim - 1];
+  if (g.ndim > 1 && g.numel > 0) {
     const ShortRows operands[] = {{g, 1, in_item, in}};
-    return for_short_rows(g, out, out_item, operands,
-                          [&](void* to, int64_t first, int64_t rows, Buffer(&buffers)[2]) {
-                            row(to, operands[0].at(first, rows, buffers[1]), rows * columns, functor);
-                          });
+    const int64_t columns = g.sizes[g.ndim - 1];
+    if (has_short_rows(g, operands, in_item))
+      return for_short_rows(g, out, out_item, operands,
+                            [&](void* to, int64_t first, int64_t rows, Buffer(&buffers)[2]) {
+                              row(to, operands[0].at(first, rows, buffers[1]), rows * columns, functor);
+                            });
   }
   const int64_t so = g.strides[0][g.ndim - 1], si = g.strides[1][g.ndim - 1];
   if (runs_across(g, 1, in_item)) {
@@ -234,20 +241,21 @@ void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, siz
 void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, const void* b, size_t in_item,
            const void* scalar, const BinaryRows& rows, const void* functor) {
   if (result_runs_across(g)) return walk2(exchanged(g), out, out_item, a, b, in_item, scalar, rows, functor);
-  if (has_short_rows(g)) {
-    const int64_t columns = g.sizes[g.ndim - 1];
+  if (g.ndim > 1 && g.numel > 0) {
     const ShortRows operands[] = {{g, 1, in_item, a}, {g, 2, in_item, b}};
-    return for_short_rows(g, out, out_item, operands,
-                          [&](void* to, int64_t first, int64_t count, Buffer(&buffers)[3]) {
-                            const char* xp = operands[0].at(first, count, buffers[1]);
-                            const char* yp = operands[1].at(first, count, buffers[2]);
-                            if (!xp)
-                              rows.a_fixed(to, scalar, yp, count * columns, functor);
-                            else if (!yp)
-                              rows.b_fixed(to, xp, scalar, count * columns, functor);
-                            else
-                              rows.dense(to, xp, yp, count * columns, functor);
-                          });
+    const int64_t columns = g.sizes[g.ndim - 1];
+    if (has_short_rows(g, operands, in_item))
+      return for_short_rows(g, out, out_item, operands,
+                            [&](void* to, int64_t first, int64_t count, Buffer(&buffers)[3]) {
+                              const char* xp = operands[0].at(first, count, buffers[1]);
+                              const char* yp = operands[1].at(first, count, buffers[2]);
+                              if (!xp)
+                                rows.a_fixed(to, scalar, yp, count * columns, functor);
+                              else if (!yp)
+                                rows.b_fixed(to, xp, scalar, count * columns, functor);
+                              else
+                                rows.dense(to, xp, yp, count * columns, functor);
+                            });
   }
   const char* x = static_cast<const char*>(a);
   const char* y = static_cast<const char*>(b);
