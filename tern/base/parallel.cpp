@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
@@ -16,7 +17,7 @@ namespace {
 
 int initial_threads() {
   if (auto asked = env_int("TERN_NUM_THREADS", 1, 1024)) return static_cast<int>(*asked);
-  return std::max(1, omp_get_num_procs());
+  return std::clamp(omp_get_max_threads(), 1, 1024);  // OMP_NUM_THREADS too
 }
 
 std::atomic<int> process_threads{0};

@@ -101,8 +101,8 @@ std::string memory_summary(std::optional<Device> device) {
       if (block.state == MemoryBlock::State::AwaitingEvents) awaiting += block.nbytes;
     }
   }
-  const auto row = [](const char* what, uint64_t now, uint64_t peak) {
-    return fmt::format("| {:<22} | {:>12} | {:>12} |\n", what, size_text(now), size_text(peak));
+  const auto row = [](const char* what, uint64_t now, std::optional<uint64_t> peak = {}) {
+    return fmt::format("| {:<22} | {:>12} | {:>12} |\n", what, size_text(now), peak ? size_text(*peak) : "");
   };
   const auto line = [](const char* what, uint64_t number) {
     return fmt::format("| {:<22} | {:>12} | {:>12} |\n", what, number, "");
@@ -111,8 +111,8 @@ std::string memory_summary(std::optional<Device> device) {
   return fmt::format("| memory of {:<12} | {:>12} | {:>12} |\n", where.str(), "now", "peak") + rule +
          row("in tensors", stats.allocated, stats.max_allocated) +
          row("reserved", stats.reserved, stats.max_reserved) +
-         row("cached", stats.reserved - stats.allocated, 0) + row("largest free block", largest_free, 0) +
-         row("waiting for streams", awaiting, 0) + rule + line("segments", segments) +
+         row("cached", stats.reserved - stats.allocated) + row("largest free block", largest_free) +
+         row("waiting for streams", awaiting) + rule + line("segments", segments) +
          line("allocations", stats.num_allocations) +
          line("device allocations", stats.num_system_allocations) +
          line("retries after emptying", stats.num_retries) + line("out of memory", stats.num_ooms);

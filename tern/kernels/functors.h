@@ -264,7 +264,7 @@ struct DivFloor : Remainders<C> {
   /// Python's floor division: exact where floor(a / b) would round up (CPython's float_floor_div).
   TERN_FN static C floored(C a, C b, C mod) {
     C quotient = (a - mod) / b;
-    quotient = (mod != C(0)) & ((b < C(0)) != (mod < C(0))) ? quotient - C(1) : quotient;
+    quotient = ((mod != C(0)) & ((b < C(0)) != (mod < C(0)))) ? quotient - C(1) : quotient;
     C floor = std::floor(quotient);
     floor = quotient - floor > C(0.5) ? floor + C(1) : floor;
     return quotient == C(0) ? std::copysign(C(0), a / b) : floor;
@@ -298,7 +298,7 @@ struct Remainder : Remainders<C> {
 
  private:
   TERN_FN static C signed_as(C b, C mod) {
-    return (mod != C(0)) & ((b < C(0)) != (mod < C(0))) ? static_cast<C>(mod + b) : mod;
+    return ((mod != C(0)) & ((b < C(0)) != (mod < C(0)))) ? static_cast<C>(mod + b) : mod;
   }
 };
 /// C's fmod: the sign of the dividend.

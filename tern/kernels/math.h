@@ -122,7 +122,7 @@ TERN_FN float log1p(float x) {
   // / u for the slope.
   float lost = x - (u - 1.0f);
   float slope = (1.0f - parts.mantissa + parts.mantissa * parts.mantissa) * power_of_two(-parts.exponent);
-  float rest = (parts.exponent == 0) | (lost == 0.0f) ? 0.0f : lost * slope;
+  float rest = ((parts.exponent == 0) | (lost == 0.0f)) ? 0.0f : lost * slope;
   float result = log_of(parts.exponent == 0 ? x : parts.mantissa, static_cast<float>(parts.exponent), rest);
   result = x == 0.0f ? x : result;  // keeps -0
   return log_ends(u, result);
@@ -239,7 +239,7 @@ TERN_FN float sigmoid(float x) { return 1.0f / (1.0f + exp(-x)); }
 template <class T>
 TERN_FN T remainder_near(T a, T b) {
   T r = std::fma(-std::trunc(a / b), b, a);
-  r = ((r < T(0)) != (a < T(0))) & (r != T(0)) ? r + std::copysign(b, a) : r;
+  r = (((r < T(0)) != (a < T(0))) & (r != T(0))) ? r + std::copysign(b, a) : r;
   return std::copysign(r, a);
 }
 /// b is finite and no zero, and a / b has two bits less than a number has.

@@ -361,6 +361,11 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) {
 
 std::ostream& operator<<(std::ostream& out, DType dtype) { return out << "torch." << name(dtype); }
 
+std::ostream& detail::print_scalar(std::ostream& out, const Scalar& number) {
+  if (number.kind() == DType::Bool) return out << (number.to_bool() ? "True" : "False");
+  return number.is_floating_point() ? out << number.to_double() : out << number.to_int();
+}
+
 std::ostream& detail::print_device(std::ostream& out, Device device) { return out << device.str(); }
 
 }  // namespace tern

@@ -12,6 +12,7 @@ namespace tern {
 
 namespace detail {
 std::ostream& print_device(std::ostream& out, Device device);
+std::ostream& print_scalar(std::ostream& out, const Scalar& number);
 }  // namespace detail
 
 /// PyTorch's torch.set_printoptions.
@@ -41,6 +42,12 @@ std::ostream& operator<<(std::ostream& out, DType dtype);
 template <std::same_as<Device> D>
 std::ostream& operator<<(std::ostream& out, const D& device) {
   return detail::print_device(out, device);
+}
+/// "0.5", "3" or "True": what x.item() gives, with the stream's precision. Of Scalars only, not of what could
+/// become one.
+template <std::same_as<Scalar> S>
+std::ostream& operator<<(std::ostream& out, const S& number) {
+  return detail::print_scalar(out, number);
 }
 
 }  // namespace tern

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "tests/cli/program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern::cli {
 namespace {
@@ -158,6 +160,19 @@ TEST(Usage, Devices) {
   EXPECT_EQ(devices[0]["device"], "cpu");
   EXPECT_GT(devices[0]["memory_bytes"], 0);
   EXPECT_EQ(devices[0]["simulated"], false);
+}
+
+TEST(Usage, NumberOfThreadsFromTheEnvironment) {
+  const TemporaryFolder folder;
+  const std::tuple<const char*, const char*, const char*> rows[] = {{"", "3", "\"threads\":3"},
+                                                                    {"2", "3", "\"threads\":2"}};
+  for (const auto& [own, openmp, said] : rows) {
+    const Outcome outcome =
+        run_program({"train", "--limit", "64", "--epochs", "1", "--json", "--overwrite", "--out", "run"},
+                    {.environment = {{"TERN_NUM_THREADS", own}, {"OMP_NUM_THREADS", openmp}},
+                     .folder = folder.path().string()});
+    EXPECT_NE(outcome.out.find(said), std::string::npos) << outcome.out << outcome.err;
+  }
 }
 
 TEST(Usage, WrongEnvironment) {

@@ -164,6 +164,9 @@ TEST(Print, SaysWhatTheNumbersDoNot) {
   stream << tensor({1, 2});
   EXPECT_EQ(stream.str(), printed("tensor([1, 2]@)"));
   EXPECT_EQ(to_string(Tensor()), "undefined tensor");
+  std::ostringstream numbers;
+  numbers << tensor({0.5}).item() << ' ' << tensor({-3}).item() << ' ' << tensor({true}).item();
+  EXPECT_EQ(numbers.str(), "0.5 -3 True");
 }
 
 TEST(Print, PutsSuffixesOnNewLines) {

@@ -33,7 +33,8 @@ TEST(SimMemory, CountersAndIdentity) {
   EXPECT_EQ(total, uint64_t{4} << 30);
   EXPECT_EQ(free, total - cuda::memory_reserved(1));
   EXPECT_THAT(cuda::memory_summary(1),
-              ::testing::AllOf(::testing::HasSubstr("memory of cuda:1"), ::testing::HasSubstr("1.0 MiB")));
+              ::testing::AllOf(::testing::HasSubstr("memory of cuda:1"), ::testing::HasSubstr("1.0 MiB"),
+                               ::testing::ContainsRegex("cached  *\\|  *[0-9.]* [KMG]?i?B \\|  *\\|")));
 }
 
 TEST(SimMemory, RunsOutAndGoesOn) {
