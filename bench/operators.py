@@ -160,7 +160,7 @@ def main():
                     samples["tern"].append(tern.time(number, threads, options.seconds))
                     samples["torch"].append(torch.time(number, threads, options.seconds))
                 row = {name: statistics.median(values) for name, values in samples.items()}
-                row.update(group=group, case=text, threads=threads, ratio=row["tern"] / row["torch"], samples=samples)
+                row.update(group=group, case=text, threads=threads, ratio=row["tern"] / row["torch"])
                 rows.append(row)
                 if not options.slower or row["ratio"] > 1.05:
                     print(f"{row['ratio']:6.2f} {duration(row['tern']):>9} {duration(row['torch']):>9} {threads} threads  {text}", flush=True)
