@@ -64,7 +64,8 @@ def rows(small):
         for name, what in (("float32", "float32"), ("tf32", "TF32"), ("bfloat16", "bfloat16")):
             size = n // 32 if small else n
             by_host = " (bound by the host)" if n == 1024 and name != "float32" else ""
-            found.append(Row(f"matmul_{name}_{n}", f"matmul {size}, {what}{by_host}", {"eager": 1 / 0.98}, work="flops", amount=2 * size**3))
+            found.append(Row(f"matmul_{name}_{n}", f"matmul {size}, {what}{by_host}", {"eager": 1 / 0.98}, work="flops", amount=2 * size**3,
+                             own=f"matmul_{name}_{n}_measured" if n in (4096, 8192) else ""))
     found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once / one after the other", {}, tern="logical",
                      own="two_in_turn"))
     return found

@@ -12,7 +12,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames = {"highest", "high", "medium"};
 
 std::atomic<size_t> matmul_precision{0};  // a place in kNames
-std::atomic<bool> conv_in_tf32{false}, conv_measured{false};
+std::atomic<bool> conv_in_tf32{false}, conv_measured{false}, matmul_measured{false};
 
 }  // namespace
 
@@ -37,6 +37,11 @@ void set_cudnn_benchmark(bool benchmark) noexcept {
   conv_measured.store(benchmark, std::memory_order_relaxed);
 }
 bool cudnn_benchmark() noexcept { return conv_measured.load(std::memory_order_relaxed); }
+
+void set_matmul_benchmark(bool benchmark) noexcept {
+  matmul_measured.store(benchmark, std::memory_order_relaxed);
+}
+bool matmul_benchmark() noexcept { return matmul_measured.load(std::memory_order_relaxed); }
 
 bool kernels::matmul_allows_tf32() noexcept { return matmul_precision.load(std::memory_order_relaxed) != 0; }
 

@@ -28,6 +28,12 @@ bool cudnn_allow_tf32() noexcept;
 void set_cudnn_benchmark(bool benchmark) noexcept;
 bool cudnn_benchmark() noexcept;
 
+/// The same for matrix products and cuBLASLt's algorithms, false at first; PyTorch's torch.cuda.tunable.
+/// Small products of float32, which have a kernel of Tern's own, and sums into what a product is added to
+/// (addmm_()) are not measured.
+void set_matmul_benchmark(bool benchmark) noexcept;
+bool matmul_benchmark() noexcept;
+
 namespace kernels {
 
 /// Whether set_float32_matmul_precision() allows it.

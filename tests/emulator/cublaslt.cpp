@@ -1,8 +1,10 @@
-// libcublasLt as the backend calls it: one algorithm, three loops. What the real library would refuse (sizes
-// that do not fit, leading dimensions that are too small, pointers less aligned than was promised, very many
-// matrices) is refused here too.
+// libcublasLt as the backend calls it: three loops. Its heuristic advises an algorithm that takes long and
+// rounds after every step before one that refuses and one that does neither. What the real library would
+// refuse (sizes that do not fit, leading dimensions that are too small, pointers less aligned than was
+// promised, very many matrices) is refused here too.
 #include <cublasLt.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -39,9 +41,14 @@ struct Preference {
   uint32_t align_a = 256, align_b = 256, align_c = 256, align_d = 256;
 };
 
+/// In the order in which they are advised.
+enum class Way : uint64_t { Slow, Refusing, Fast };
+constexpr int kWays = 3;
+
 /// The bytes of an algorithm.
 struct Algorithm {
   uint64_t magic;
+  Way way;
   uint32_t align_a, align_b, align_c, align_d;
   uint64_t workspace;
 };
@@ -189,13 +196,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
-  const Algorithm algorithm{kMagic,         wanted.align_a, wanted.align_b,
-                            wanted.align_c, wanted.align_d, /*workspace=*/72};
-  results[0] = {};
-  std::memcpy(&results[0].algo, &algorithm, sizeof algorithm);
-  results[0].workspaceSize = algorithm.workspace;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *count = 1;
+  for (; *count < std::min(asked, kWays); ++*count) {
+    const Algorithm algorithm{kMagic,         static_cast<Way>(*count), wanted.align_a,  wanted.align_b,
+                              wanted.align_c, wanted.align_d,           /*workspace=*/72};
+    cublasLtMatmulHeuristicResult_t& result = results[*count];
+    result = {};
+    std::memcpy(&result.algo, &algorithm, sizeof algorithm);
+    result.workspaceSize = algorithm.workspace;
+    result.state = CUBLAS_STATUS_SUCCESS;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -217,7 +226,9 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
       (needs_bias && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (algorithm.way == Way::Refusing) return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
+  const bool slow = algorithm.way == Way::Slow, rounds = slow && d.type == CUDA_R_32F;
   const int bits = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 13 : 0;
   const auto work = [=] {
     const int64_t k = op.transposed_a == CUBLAS_OP_T ? a.rows : a.cols;
@@ -229,16 +240,19 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       for (int64_t col = 0; col < d.cols; ++col)
         for (int64_t row = 0; row < d.rows; ++row) {
           double sum = 0;
-          for (int64_t i = 0; i < k; ++i)
+          for (int64_t i = 0; i < k; ++i) {
             sum += input(a, a_data,
                          batch * a.stride + (op.transposed_a == CUBLAS_OP_T ? a.at(i, row) : a.at(row, i))) *
                    input(b, b_data,
                          batch * b.stride + (op.transposed_b == CUBLAS_OP_T ? b.at(col, i) : b.at(i, col)));
+            if (rounds) sum = static_cast<double>(static_cast<float>(sum));
+          }
           sum *= factor;
           if (keep != 0) sum += keep * read_number(c.type, c_data, batch * c.stride + c.at(row, col));
           if (needs_bias) sum += read_number(d.type, op.bias, row);
           write_number(d.type, d_data, batch * d.stride + d.at(row, col), sum);
         }
+    if (slow) emulator::pass_time(1);
   };
   return emulator::enqueue(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
                                                         : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -42,6 +42,11 @@ TEST(Cudnn, AllowsTf32AndMeasuresWhenAskedTo) {
   set_cudnn_allow_tf32(false);
   EXPECT_TRUE(cudnn_benchmark());
   set_cudnn_benchmark(false);
+  EXPECT_FALSE(matmul_benchmark());
+  set_matmul_benchmark(true);
+  EXPECT_TRUE(matmul_benchmark());
+  EXPECT_FALSE(cudnn_benchmark());
+  set_matmul_benchmark(false);
 }
 
 }  // namespace

@@ -177,6 +177,33 @@ TEST_F(Gpu, TheFastestConvolutionIsFoundWhereAskedFor) {
   EXPECT_TRUE(allclose(w.grad().cpu(), w_here.grad(), 1e-5, 1e-4));
 }
 
+TEST_F(Gpu, TheFastestProductIsFoundWhereAskedFor) {
+  const Tensor a = rand({40, 1200}), b = rand({1200, 48}), bias = rand({48});
+  const Tensor x = a.to("cuda:0"), y = b.to("cuda:0"), c = bias.to("cuda:0");
+  const Tensor exact = addmm(bias.to(float64), a.to(float64), b.to(float64)).to(float32);
+  const Tensor advised = addmm(c, x, y);
+  EXPECT_TRUE(allclose(advised.cpu(), exact, 1e-5, 1e-5));
+  set_matmul_benchmark(true);
+  Tensor recorded;
+  CapturedStep step = capture([&] { recorded = addmm(c, x, y); }, {.warmup = 0});
+  step.replay();
+  EXPECT_TRUE(equal(recorded, advised)) << "nothing is measured while a step is recorded";
+  const Tensor fastest = addmm(c, x, y);
+  EXPECT_TRUE(allclose(fastest.cpu(), exact, 1e-5, 1e-5));
+  EXPECT_TRUE(equal(addmm(c, x, y), fastest)) << "measured once";
+  if (cuda::get_device_properties("cuda:0").name == "CUDA emulator") {
+    EXPECT_TRUE(equal(fastest.cpu(), exact));  // its slow way, which is the advised one, is less exact
+    EXPECT_FALSE(equal(advised.cpu(), exact));
+  }
+  step = capture([&] { recorded = addmm(c, x, y); });
+  step.replay();
+  EXPECT_TRUE(equal(recorded, fastest)) << "what was measured before";
+  const Tensor ones_added = addmm(ones({40, 1}).to("cuda:0"), x, y);  // copied to where the product is added
+  EXPECT_TRUE(allclose(ones_added.cpu(), addmm(ones({40, 1}), a, b), 1e-5, 1e-5)) << "added once";
+  set_matmul_benchmark(false);
+  EXPECT_TRUE(equal(addmm(c, x, y), advised));
+}
+
 TEST_F(Gpu, SortsAndScans) {
   const Tensor x = randn({7, 3000});
   expect_same([](Inputs t) { return argsort(t[0], -1); }, {x}, 0, 0);

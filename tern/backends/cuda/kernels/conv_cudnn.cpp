@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -15,6 +14,7 @@
 #include "tern/backends/cuda/cudnn.h"
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/conv.h"
+#include "tern/backends/cuda/kernels/measure.h"
 #include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/kernels/precision.h"
 
@@ -86,15 +86,8 @@ class Plan {
   /// again.
   void keep_fastest(const LaunchContext& context, cudnnHandle_t handle, const Pointers& pointers) {
     if (engines_.size() < 2) return;
-    size_t fastest = 0;
-    float least = std::numeric_limits<float>::infinity();
-    for (size_t i = 0; i < engines_.size(); ++i) {
-      const float time = milliseconds(engines_[i], context, handle, pointers);
-      if (time < least) {
-        least = time;
-        fastest = i;
-      }
-    }
+    const size_t fastest = fastest_of(engines_.size(), stream_of(context.stream),
+                                      [&](size_t i) { execute(engines_[i], context, handle, pointers); });
     std::swap(engines_.front(), engines_[fastest]);
     engines_.resize(1);
   }
@@ -119,26 +112,6 @@ class Plan {
     pack.finish();
     check_cudnn(cudnn()->cudnnSetStream(handle, stream_of(context.stream).handle()), "cudnnSetStream");
     check_cudnn(cudnn()->cudnnBackendExecute(handle, engine.plan.get(), pack.get()), "cudnnBackendExecute");
-  }
-
-  /// Of a few runs after a first one; infinite for an engine that has no memory for it or refuses after all.
-  static float milliseconds(const Engine& engine, const LaunchContext& context, cudnnHandle_t handle,
-                            const Pointers& pointers) {
-    constexpr int kRuns = 4;
-    try {
-      execute(engine, context, handle, pointers);
-      CudaStream& stream = stream_of(context.stream);
-      const EventHandle begin = stream.record(/*timed=*/true);
-      for (int i = 0; i < kRuns; ++i) execute(engine, context, handle, pointers);
-      const EventHandle end = stream.record(/*timed=*/true);
-      TERN_CUDA_CALL(cudaEventSynchronize(end.get()));
-      float time = 0;
-      TERN_CUDA_CALL(cudaEventElapsedTime(&time, begin.get(), end.get()));
-      return time;
-    } catch (const OutOfMemoryError&) {
-    } catch (const NotImplementedError&) {
-    }
-    return std::numeric_limits<float>::infinity();
   }
 
   void make(cudnnHandle_t handle, const Problem& problem) {
@@ -291,13 +264,6 @@ struct Plans {
     return *plans;
   }
 };
-
-/// Nothing can be measured while a step is recorded.
-bool is_recorded(const CudaStream& stream) {
-  cudaStreamCaptureStatus status{};
-  TERN_CUDA_CALL(cudaStreamIsCapturing(stream.handle(), &status));
-  return status != cudaStreamCaptureStatusNone;
-}
 
 bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape& shape, const void* image,
          const void* weight, const void* out) {

@@ -1,7 +1,7 @@
 // Matrix products by cuBLASLt. Its matrices are column-major: out = a @ b is computed as out' = b' @ a' of
 // the transposed ones, which are the same memory. Plans (layouts, epilogue and the algorithm that cuBLASLt's
-// heuristic advises) are kept for every shape that was met. What it has no algorithm for is left to the plain
-// kernel.
+// heuristic advises, or with set_matmul_benchmark() the fastest of several) are kept for every shape that was
+// met. What it has no algorithm for is left to the plain kernel.
 #include "tern/backends/cuda/kernels/matmul.h"
 
 #include <algorithm>
@@ -10,11 +10,14 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/device.h"
+#include "tern/backends/cuda/kernels/measure.h"
 #include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/backends/cuda/library.h"
+#include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/kernels/precision.h"
 
@@ -24,6 +27,8 @@ namespace tern::cuda_backend {
 namespace {
 
 void check_cublaslt(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_NOT_SUPPORTED) [[unlikely]]
+    TERN_THROW(NotImplementedError, "{} of cuBLASLt: {}", call, cublaslt().cublasLtGetStatusString(status));
   if (status != CUBLAS_STATUS_SUCCESS) [[unlikely]]
     throw_library_error("cuBLASLt", call, cublaslt().cublasLtGetStatusString(status));
 }
@@ -126,6 +131,7 @@ struct Problem {
   int64_t batch, left_stride, right_stride, c_stride, out_stride;
   int64_t epilogue, left_align, right_align, c_align, out_align;
   int64_t compute;  ///< cublasComputeType_t
+  int64_t fastest;  ///< whether the algorithm was chosen by measuring
   bool operator==(const Problem&) const = default;
 };
 
@@ -184,15 +190,16 @@ class Plan {
     prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<uint32_t>(p.out_align));
     if (itemsize(dtype) == 2)  // sums of parts in float32, so that the result is rounded once
       prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
-    cublasLtMatmulHeuristicResult_t advice{};
+    std::array<cublasLtMatmulHeuristicResult_t, 8> advice{};
     int count = 0;
     const cublasStatus_t status = cublaslt().cublasLtMatmulAlgoGetHeuristic(
-        handle, operation_, left_, right_, c_, out_, preference, 1, &advice, &count);
+        handle, operation_, left_, right_, c_, out_, preference,
+        p.fastest ? static_cast<int>(advice.size()) : 1, advice.data(), &count);
     if (status == CUBLAS_STATUS_NOT_SUPPORTED) return;
     check_cublaslt(status, "cublasLtMatmulAlgoGetHeuristic");
-    usable_ = count > 0 && advice.state == CUBLAS_STATUS_SUCCESS;
-    algorithm_ = advice.algo;
-    workspace_ = advice.workspaceSize;
+    for (size_t i = 0; i < static_cast<size_t>(count); ++i)
+      if (advice[i].state == CUBLAS_STATUS_SUCCESS)
+        algorithms_.push_back({advice[i].algo, advice[i].workspaceSize});
   }
   ~Plan() {
     for (cublasLtMatrixLayout_t each : {left_, right_, c_, out_})
@@ -202,21 +209,46 @@ class Plan {
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
-  /// False when cuBLASLt has no algorithm.
-  bool usable() const noexcept { return usable_; }
+  /// What a product reads and writes.
+  struct Operands {
+    const void *alpha, *left, *right, *beta, *c;
+    void* out;
+    const void* bias;  ///< may be null
+  };
 
-  void run(const LaunchContext& context, cublasLtHandle_t handle, const void* alpha, const void* left,
-           const void* right, const void* beta, const void* c, void* out, const void* bias) {
-    if (bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    Storage scratch;
-    if (workspace_ > 0) scratch = workspace(context, workspace_);
-    TERN_LT_CALL(cublasLtMatmul(handle, operation_, alpha, left, left_, right, right_, beta, c, c_, out, out_,
-                                &algorithm_, scratch ? scratch->data() : nullptr, workspace_,
-                                stream_of(context.stream).handle()));
+  /// False when cuBLASLt has no algorithm.
+  bool usable() const noexcept { return !algorithms_.empty(); }
+
+  void run(const LaunchContext& context, cublasLtHandle_t handle, const Operands& x) {
+    execute(algorithms_.front(), context, handle, x);
+  }
+
+  /// Leaves the algorithm that takes the least time with these operands, whose result is written again and
+  /// again.
+  void keep_fastest(const LaunchContext& context, cublasLtHandle_t handle, const Operands& x) {
+    if (algorithms_.size() < 2) return;
+    const size_t fastest = fastest_of(algorithms_.size(), stream_of(context.stream),
+                                      [&](size_t i) { execute(algorithms_[i], context, handle, x); });
+    algorithms_ = {algorithms_[fastest]};
   }
 
  private:
+  struct Algorithm {
+    cublasLtMatmulAlgo_t algo;
+    size_t workspace;  ///< in bytes
+  };
+
   Plan() = default;
+
+  void execute(const Algorithm& algorithm, const LaunchContext& context, cublasLtHandle_t handle,
+               const Operands& x) {
+    if (x.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
+    Storage scratch;
+    if (algorithm.workspace > 0) scratch = workspace(context, algorithm.workspace);
+    TERN_LT_CALL(cublasLtMatmul(handle, operation_, x.alpha, x.left, left_, x.right, right_, x.beta, x.c, c_,
+                                x.out, out_, &algorithm.algo, scratch ? scratch->data() : nullptr,
+                                algorithm.workspace, stream_of(context.stream).handle()));
+  }
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     TERN_LT_CALL(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value));
@@ -236,9 +268,7 @@ class Plan {
 
   cublasLtMatmulDesc_t operation_ = nullptr;
   cublasLtMatrixLayout_t left_ = nullptr, right_ = nullptr, c_ = nullptr, out_ = nullptr;
-  cublasLtMatmulAlgo_t algorithm_{};
-  size_t workspace_ = 0;
-  bool usable_ = false;
+  std::vector<Algorithm> algorithms_;  ///< the first is used
 };
 
 /// The handles and plans of all GPUs. Never destroyed: CUDA may be gone before.
@@ -407,8 +437,11 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
 
   Plans& all = Plans::all();
   const std::lock_guard lock(all.mutex);
-  const int64_t gpu = stream_of(context.stream).gpu().number();
+  const CudaStream& stream = stream_of(context.stream);
+  const int64_t gpu = stream.gpu().number();
   const cublasLtHandle_t handle = all.handle(gpu);
+  // A result that is added to can not be written again and again.
+  const bool measurable = matmul_benchmark() && (beta == 0 || c != args.out);
   for (int64_t turn = 0; turn < turns; ++turn) {
     const int64_t first = turn % parts * kMostMatrices;
     int64_t rest = turn / parts;
@@ -423,33 +456,39 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
     const void* right_data = moved(right.data, offsets[1], args.dtype);
     const void* c_data = moved(c, offsets[2], args.dtype);
     void* out_data = const_cast<char*>(moved(args.out, offsets[3], args.dtype));
-    const Problem problem{.gpu = gpu,
-                          .dtype = static_cast<int64_t>(args.dtype),
-                          .m = args.m,
-                          .n = args.n,
-                          .k = args.k,
-                          .left_transposed = left.transposed,
-                          .right_transposed = right.transposed,
-                          .left_ld = left.ld,
-                          .right_ld = right.ld,
-                          .c_ld = c_ld,
-                          .out_ld = out_ld,
-                          .batch = std::min(kMostMatrices, matrices - first),
-                          .left_stride = inner_stride(0),
-                          .right_stride = inner_stride(1),
-                          .c_stride = inner_stride(2),
-                          .out_stride = inner_stride(3),
-                          .epilogue = epilogue,
-                          .left_align = alignment(left_data, kMostAlignment),
-                          .right_align = alignment(right_data, kMostAlignment),
-                          .c_align = alignment(c_data, kMostAlignment),
-                          .out_align = alignment(out_data, kMostAlignment),
-                          .compute = compute_type(args.dtype)};
+    Problem problem{.gpu = gpu,
+                    .dtype = static_cast<int64_t>(args.dtype),
+                    .m = args.m,
+                    .n = args.n,
+                    .k = args.k,
+                    .left_transposed = left.transposed,
+                    .right_transposed = right.transposed,
+                    .left_ld = left.ld,
+                    .right_ld = right.ld,
+                    .c_ld = c_ld,
+                    .out_ld = out_ld,
+                    .batch = std::min(kMostMatrices, matrices - first),
+                    .left_stride = inner_stride(0),
+                    .right_stride = inner_stride(1),
+                    .c_stride = inner_stride(2),
+                    .out_stride = inner_stride(3),
+                    .epilogue = epilogue,
+                    .left_align = alignment(left_data, kMostAlignment),
+                    .right_align = alignment(right_data, kMostAlignment),
+                    .c_align = alignment(c_data, kMostAlignment),
+                    .out_align = alignment(out_data, kMostAlignment),
+                    .compute = compute_type(args.dtype),
+                    .fastest = measurable};
+    if (measurable && !all.plans.contains(problem) && is_recorded(stream)) problem.fastest = false;
+    const Plan::Operands operands{
+        alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data, bias ? args.addend : nullptr};
     std::unique_ptr<Plan>& plan = all.plans[problem];
-    if (!plan) plan = std::make_unique<Plan>(handle, problem);
+    if (!plan) {
+      plan = std::make_unique<Plan>(handle, problem);
+      if (problem.fastest) plan->keep_fastest(context, handle, operands);
+    }
     if (!plan->usable()) return false;
-    plan->run(context, handle, alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data,
-              bias ? args.addend : nullptr);
+    plan->run(context, handle, operands);
   }
   return true;
 }
