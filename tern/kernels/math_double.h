@@ -1,5 +1,5 @@
-// e^x, the logarithm and powers in double, branch-free so that compilers vectorise them. The float forms are
-// in math.h.
+// e^x, the logarithm, the error function and powers in double, branch-free so that compilers vectorise them.
+// The float forms are in math.h.
 #pragma once
 
 #include <bit>
@@ -10,6 +10,26 @@
 #include "tern/kernels/target.h"
 
 namespace tern::math {
+
+/// The last eight terms of the series of e^r, after those of higher degree in `p`.
+TERN_FN double exp_series(double p, double r) {
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  return p * r * r + r + 1.0;
+}
+/// The five terms of lowest degree but one of log((1 + s) / (1 - s)) / s, z = s^2, after those of higher
+/// degree in `p`.
+TERN_FN double log_series(double p, double z) {
+  p = p * z + 2.0 / 11.0;
+  p = p * z + 2.0 / 9.0;
+  p = p * z + 2.0 / 7.0;
+  p = p * z + 2.0 / 5.0;
+  return p * z + 2.0 / 3.0;
+}
 
 /// e^x within 1 ulp: Cody-Waite reduction and the Taylor series to degree 13; overflow to inf, gradual
 /// underflow, NaN kept.
@@ -30,13 +50,7 @@ TERN_FN double exp(double x) {
   p = p * r + 1.0 / 3628800.0;
   p = p * r + 1.0 / 362880.0;
   p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  p = p * r * r + r + 1.0;
+  p = exp_series(p, r);
   // 2^k in two factors, so that results below the normal range come out right.
   int64_t half = (k + 2048) / 2 - 1024;
   double low = std::bit_cast<double>(static_cast<uint64_t>(half + 1023) << 52);
@@ -67,11 +81,7 @@ TERN_FN double log(double x) {
   p = p * z + 2.0 / 17.0;
   p = p * z + 2.0 / 15.0;
   p = p * z + 2.0 / 13.0;
-  p = p * z + 2.0 / 11.0;
-  p = p * z + 2.0 / 9.0;
-  p = p * z + 2.0 / 7.0;
-  p = p * z + 2.0 / 5.0;
-  p = p * z + 2.0 / 3.0;
+  p = log_series(p, z);
   p *= z;
   double half_square = 0.5 * f * f;
   double result = e * 6.93147180369123816490e-01 -
@@ -103,6 +113,60 @@ TERN_FN double tanh(double x) {
 #endif
 }
 
+/// erf(x) = x + x * erf_near(x^2) for |x| < 0.85.
+TERN_FN double erf_near(double z) {
+  double p = 1.0675693706713948e-08;
+  p = p * z - 1.5697115571004142e-07;
+  p = p * z + 1.6399123262977372e-06;
+  p = p * z - 1.4921921653420798e-05;
+  p = p * z + 0.00012055190337021296;
+  p = p * z - 0.0008548323506677763;
+  p = p * z + 0.00522397757126982;
+  p = p * z - 0.026866170640255645;
+  p = p * z + 0.11283791670932594;
+  p = p * z - 0.3761263890318335;
+  return p * z + 0.12837916709551256;
+}
+/// The integral of the standard normal density from a on is e^(-a^2 / 2) * normal_far(a), for 1.2 <= a < 39;
+/// fitted.
+TERN_FN double normal_far(double a) {
+  double t = 1.0 / (a + 4.0);
+  double q = 1.0 - 8.0 * t;
+  double p = 2.8927894357311355e-08;
+  p = p * q - 2.2800230859676622e-07;
+  p = p * q + 1.7420695528294647e-07;
+  p = p * q + 1.1244574454417068e-06;
+  p = p * q - 6.018458973145202e-07;
+  p = p * q - 5.97496103735922e-06;
+  p = p * q + 7.169034649990956e-07;
+  p = p * q + 3.5159962012293245e-05;
+  p = p * q - 1.9100375747351925e-06;
+  p = p * q - 0.0002310973716826225;
+  p = p * q + 0.00013334470810187336;
+  p = p * q + 0.0016308186814091212;
+  p = p * q - 0.003479692405133391;
+  p = p * q - 0.00754018897790664;
+  p = p * q + 0.0603965748925528;
+  p = p * q - 0.18652185795939777;
+  p = p * q + 0.3871374007421895;
+  p = p * q - 0.607896641971894;
+  p = p * q + 0.7552851304157515;
+  return p * t;
+}
+/// Error function within 2 ulp.
+TERN_FN double erf(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::erf(x);
+#else
+  double ax = x < 0 ? -x : x;
+  double z = x * x;
+  double near = x + x * erf_near(z);
+  double far = 1.0 - 2.0 * normal_far(1.41421356237309504880 * ax) * exp(-z);
+  far = x < 0 ? -far : far;
+  return ax >= 0.85 ? far : near;
+#endif
+}
+
 /// Natural logarithm of a positive float, within 3e-12 of itself.
 TERN_FN double log_wide(float x) {
   uint64_t bits = std::bit_cast<uint64_t>(static_cast<double>(x));
@@ -111,12 +175,7 @@ TERN_FN double log_wide(float x) {
   double f = std::bit_cast<double>(bits - (above & 0xfff0000000000000)) - 1.0;
   double s = f / (2.0 + f);
   double z = s * s;
-  double p = 2.0 / 13.0;
-  p = p * z + 2.0 / 11.0;
-  p = p * z + 2.0 / 9.0;
-  p = p * z + 2.0 / 7.0;
-  p = p * z + 2.0 / 5.0;
-  p = p * z + 2.0 / 3.0;
+  double p = log_series(2.0 / 13.0, z);
   return e * 0.69314718055994530942 + s * (p * z + 2.0);
 }
 
@@ -127,14 +186,7 @@ TERN_FN double exp_wide(double x) {
   double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
   uint64_t scale = std::bit_cast<uint64_t>(n) << 52;
   double r = clipped - (n - 6755399441055744.0) * 0.69314718055994530942;
-  double p = 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  p = p * r * r + r + 1.0;
+  double p = exp_series(1.0 / 40320.0, r);
   double result = std::bit_cast<double>(std::bit_cast<uint64_t>(p) + scale);
   return x != x ? x : result;
 }

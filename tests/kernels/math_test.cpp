@@ -18,17 +18,17 @@ double ulps(float found, double exact) {
   return std::fabs(static_cast<double>(found) - exact) / unit;
 }
 
-struct Row {
+struct MathRow {
   const char* name;
   float (*function)(float);
   double (*exact)(double);
   double limit;  ///< ulp
 };
 
-class Math : public ::testing::TestWithParam<Row> {};
+class Math : public ::testing::TestWithParam<MathRow> {};
 
 TEST_P(Math, StaysWithinItsBound) {
-  const Row& row = GetParam();
+  const MathRow& row = GetParam();
   double worst = 0;
   float where = 0;
   for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4093) {
@@ -44,7 +44,7 @@ TEST_P(Math, StaysWithinItsBound) {
 }
 
 TEST_P(Math, SpecialValues) {
-  const Row& row = GetParam();
+  const MathRow& row = GetParam();
   for (float x : {0.0f, -0.0f, 1.0f, -1.0f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-45f, 3.4e38f, -3.4e38f}) {
     const float found = row.function(x);
     const auto exact = static_cast<float>(row.exact(static_cast<double>(x)));
@@ -67,21 +67,21 @@ float sine(float x) { return std::fabs(x) <= math::kTrigonometricLimit ? math::s
 float cosine(float x) { return std::fabs(x) <= math::kTrigonometricLimit ? math::cos_near(x) : std::cos(x); }
 float tangent(float x) { return std::fabs(x) <= math::kTrigonometricLimit ? math::tan_near(x) : std::tan(x); }
 
-const Row kRows[] = {{"exp", [](float x) { return math::exp(x); }, std::exp, 2},
-                     {"log", [](float x) { return math::log(x); }, std::log, 2},
-                     {"expm1", [](float x) { return math::expm1(x); }, std::expm1, 4},
-                     {"log1p", [](float x) { return math::log1p(x); }, std::log1p, 2},
-                     {"log2", [](float x) { return math::log2(x); }, std::log2, 1},
-                     {"log10", [](float x) { return math::log10(x); }, std::log10, 1},
-                     {"tanh", [](float x) { return math::tanh(x); }, std::tanh, 2},
-                     {"erf", [](float x) { return math::erf(x); }, std::erf, 2},
-                     {"sigmoid", [](float x) { return math::sigmoid(x); }, exact_sigmoid, 3},
-                     {"sin", sine, std::sin, 2},
-                     {"cos", cosine, std::cos, 2},
-                     {"tan", tangent, std::tan, 3}};
+const MathRow kRows[] = {{"exp", [](float x) { return math::exp(x); }, std::exp, 2},
+                         {"log", [](float x) { return math::log(x); }, std::log, 2},
+                         {"expm1", [](float x) { return math::expm1(x); }, std::expm1, 4},
+                         {"log1p", [](float x) { return math::log1p(x); }, std::log1p, 2},
+                         {"log2", [](float x) { return math::log2(x); }, std::log2, 1},
+                         {"log10", [](float x) { return math::log10(x); }, std::log10, 1},
+                         {"tanh", [](float x) { return math::tanh(x); }, std::tanh, 2},
+                         {"erf", [](float x) { return math::erf(x); }, std::erf, 2},
+                         {"sigmoid", [](float x) { return math::sigmoid(x); }, exact_sigmoid, 3},
+                         {"sin", sine, std::sin, 2},
+                         {"cos", cosine, std::cos, 2},
+                         {"tan", tangent, std::tan, 3}};
 
 INSTANTIATE_TEST_SUITE_P(Float, Math, ::testing::ValuesIn(kRows),
-                         [](const ::testing::TestParamInfo<Row>& row) {
+                         [](const ::testing::TestParamInfo<MathRow>& row) {
                            return std::string(row.param.name);
                          });
 
@@ -165,6 +165,25 @@ TEST(MathInDouble, Tanh) {
   EXPECT_EQ(math::tanh(INFINITY), 1);
   EXPECT_EQ(math::tanh(-1e-310), -1e-310);
   EXPECT_TRUE(std::signbit(math::tanh(-0.0)) && std::isnan(math::tanh(NAN)));
+}
+
+TEST(MathInDouble, ErfAndNormal) {
+  for (double x = -9; x < 9; x += 0x1p-12) {
+    const double exact = std::erf(x), cdf = 0.5 * std::erfc(-x / std::sqrt(2.0));
+    EXPECT_NEAR(math::erf(x), exact, 5e-16 * std::fabs(exact)) << x;
+    EXPECT_NEAR(math::normal(x).cdf, cdf, 3e-16) << x;
+    if (x < 0) {
+      EXPECT_NEAR(math::normal(x).cdf / cdf, 1, 1e-15 * (1 + x * x)) << x;
+    }
+    EXPECT_NEAR(math::normal(x).pdf, std::exp(-0.5 * x * x) / std::sqrt(2 * M_PI), 2e-16) << x;
+  }
+  EXPECT_EQ(math::erf(INFINITY), 1);
+  EXPECT_EQ(math::erf(-1e300), -1);
+  EXPECT_EQ(math::erf(1e-310), std::erf(1e-310));
+  EXPECT_TRUE(std::signbit(math::erf(-0.0)) && std::isnan(math::erf(NAN)));
+  EXPECT_EQ(math::normal(double{INFINITY}).cdf, 1);
+  EXPECT_EQ(math::normal(-double{INFINITY}).cdf, 0);
+  EXPECT_TRUE(std::isnan(math::normal(double{NAN}).cdf) && std::isnan(math::normal(double{NAN}).pdf));
 }
 
 TEST(MathInDouble, ExpAndLog) {

@@ -3,12 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "tests/backends/cpu/kernel_testing.h"
 
 namespace tern::testing {
 namespace {
 
-struct Case {
+struct ConvCase {
   Conv2dShape shape;
   bool relu = false;
   bool bias = true;
@@ -43,7 +45,7 @@ void for_each_product(const Conv2dShape& s, const F& f) {
 }
 
 template <class T>
-void check(const Variant& variant, Random& random, const Case& c) {
+void check(const Variant& variant, Random& random, const ConvCase& c) {
   const Conv2dShape& s = c.shape;
   const std::string what = fmt::format(
       "{} N {} C {} -> {} groups {} image {} x {} kernel {} x {} stride {} {} padding {} {} dilation {} {} "
@@ -110,7 +112,7 @@ TEST(CpuConv2d, RandomCases) {
       s.dilation_h = random.coin() ? 1 : random.integer(1, 3),
       s.dilation_w = random.coin() ? 1 : random.integer(1, 3);
       if (!infer_output(s)) continue;
-      const Case c{s, random.coin(), random.coin()};
+      const ConvCase c{s, random.coin(), random.coin()};
       with_random_float(random, [&]<class T>() { check<T>(variant, random, c); });
     }
   });
@@ -204,6 +206,128 @@ TEST(CpuConv2d, LayersOfKnownNetworks) {
       check<float>(variant, random, {s, /*relu=*/true});
     }
   });
+}
+
+/// Channels that fill registers: the shapes of direct convolution.
+constexpr Conv2dShape kDirectShapes[] = {
+    {.batch = 3,
+     .in_channels = 64,
+     .in_h = 14,
+     .in_w = 14,
+     .out_channels = 40,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .padding_h = 1,
+     .padding_w = 1},
+    {.batch = 1,
+     .in_channels = 72,
+     .in_h = 7,
+     .in_w = 7,
+     .out_channels = 33,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .padding_h = 1,
+     .padding_w = 1},
+    {.batch = 6,
+     .in_channels = 24,
+     .in_h = 5,
+     .in_w = 3,
+     .out_channels = 48,
+     .kernel_h = 2,
+     .kernel_w = 3,
+     .padding_h = 2,
+     .padding_w = 1},
+    {.batch = 5,
+     .in_channels = 40,
+     .in_h = 1,
+     .in_w = 100,
+     .out_channels = 32,
+     .kernel_h = 1,
+     .kernel_w = 3,
+     .padding_w = 1},
+    {.batch = 2,
+     .in_channels = 16,
+     .in_h = 1,
+     .in_w = 3000,
+     .out_channels = 32,
+     .kernel_h = 1,
+     .kernel_w = 2,
+     .dilation_w = 4},
+    {.batch = 3,
+     .in_channels = 32,
+     .in_h = 28,
+     .in_w = 27,
+     .out_channels = 64,
+     .kernel_h = 4,
+     .kernel_w = 4,
+     .stride_h = 2,
+     .stride_w = 2,
+     .padding_h = 1,
+     .padding_w = 1},
+    {.batch = 2,
+     .in_channels = 32,
+     .in_h = 19,
+     .in_w = 30,
+     .out_channels = 32,
+     .kernel_h = 3,
+     .kernel_w = 5,
+     .stride_h = 3,
+     .stride_w = 2,
+     .padding_h = 0,
+     .padding_w = 3,
+     .dilation_h = 2,
+     .dilation_w = 3},
+    {.batch = 4,
+     .in_channels = 64,
+     .in_h = 12,
+     .in_w = 20,
+     .out_channels = 96,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .padding_h = 1,
+     .padding_w = 1,
+     .groups = 2},
+};
+
+TEST(CpuConv2d, ManyChannels) {
+  for_each_variant([](const Variant& variant) {
+    Random random(4);
+    for (Conv2dShape s : kDirectShapes) {
+      ASSERT_TRUE(infer_output(s));
+      check<float>(variant, random, {s, random.coin()});
+    }
+  });
+}
+
+/// Also for two instruction sets: with many channels the sums follow from the shape alone.
+TEST(CpuConv2d, ManyChannelsGiveTheSameBitsEverywhere) {
+  for (Conv2dShape s : kDirectShapes) {
+    ASSERT_TRUE(infer_output(s));
+    Random random(5);
+    std::vector<float> input = random.elements<float>(s.batch * s.in_channels * s.in_h * s.in_w);
+    std::vector<float> weight =
+        random.elements<float>(s.out_channels * (s.in_channels / s.groups) * s.kernel_h * s.kernel_w);
+    std::vector<float> grad_output = random.elements<float>(s.batch * s.out_channels * s.out_h * s.out_w);
+    for (std::vector<float>* values : {&input, &weight, &grad_output})
+      for (float& x : *values) x /= 3.0f;
+    std::vector<std::vector<float>> outputs, grad_inputs, grad_weights;
+    for_each_variant([&](const Variant& variant) {
+      if (std::string_view(variant.table->variant) == "generic") return;
+      std::vector<float> output(grad_output.size()), grad_input(input.size()), grad_weight(weight.size());
+      variant.run(kernels::conv2d,
+                  {DType::Float32, /*relu=*/false, s, input.data(), weight.data(), nullptr, output.data()});
+      variant.run(kernels::conv2d_backward, {DType::Float32, s, grad_output.data(), nullptr, input.data(),
+                                             weight.data(), grad_input.data(), grad_weight.data(), nullptr});
+      outputs.push_back(std::move(output));
+      grad_inputs.push_back(std::move(grad_input));
+      grad_weights.push_back(std::move(grad_weight));
+    });
+    for (size_t i = 1; i < outputs.size(); ++i) {
+      EXPECT_EQ(outputs[0], outputs[i]) << s.in_channels << " channels, run " << i;
+      EXPECT_EQ(grad_inputs[0], grad_inputs[i]) << s.in_channels << " channels, run " << i;
+      EXPECT_EQ(grad_weights[0], grad_weights[i]) << s.in_channels << " channels, run " << i;
+    }
+  }
 }
 
 TEST(CpuConv2d, ResultDoesNotDependOnThreads) {

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "tests/backends/cpu/kernel_testing.h"
 
 namespace tern::testing {
@@ -12,7 +14,7 @@ namespace {
 enum class Layout { Rows, Columns, Gaps };
 enum class Addend { None, Bias, Matrix, Turned, PerRow };
 
-struct Case {
+struct ProductCase {
   int64_t m, n, k;
   Layout a = Layout::Rows;
   Layout b = Layout::Rows;
@@ -39,7 +41,7 @@ int64_t lay_out(Random& random, Layout layout, int64_t rows, int64_t columns, in
 }
 
 template <class T>
-void check(const Variant& variant, Random& random, const Case& c) {
+void check(const Variant& variant, Random& random, const ProductCase& c) {
   MatmulArgs args;
   args.dtype = dtype_of<T>();
   args.relu = c.relu;
@@ -135,7 +137,7 @@ TEST(CpuMatmul, RandomCases) {
         const int64_t kind = random.integer(0, 5);
         return kind == 0 ? random.integer(0, 4) : kind < 4 ? random.integer(1, 40) : random.integer(1, 120);
       };
-      Case c{size(), size(), random.integer(0, 30) == 0 ? random.integer(500, 1500) : size()};
+      ProductCase c{size(), size(), random.integer(0, 30) == 0 ? random.integer(500, 1500) : size()};
       c.a = static_cast<Layout>(random.integer(0, 2));
       c.b = static_cast<Layout>(random.integer(0, 2));
       c.addend = static_cast<Addend>(random.integer(0, 4));
@@ -228,6 +230,61 @@ TEST(CpuMatmul, ResultDoesNotDependOnThreads) {
     EXPECT_EQ(results[0], results[2]) << table->variant;
   }
   set_thread_local_num_threads(0);
+}
+
+/// The product of matrices of bfloat16 that are given as floats, with `turned` columns of b side by side.
+std::vector<float> bfloat16_product(const Variant& variant, int64_t m, int64_t n, int64_t k, bool turned,
+                                    const std::vector<float>& a, const std::vector<float>& b) {
+  const auto narrow = [](const std::vector<float>& values) {
+    std::vector<BFloat16> result;
+    for (float x : values) result.push_back(BFloat16(x));
+    return result;
+  };
+  const std::vector<BFloat16> narrow_a = narrow(a), narrow_b = narrow(b);
+  std::vector<BFloat16> out(static_cast<size_t>(m * n));
+  MatmulArgs args;
+  args.dtype = DType::BFloat16;
+  args.m = m, args.n = n, args.k = k;
+  args.a = narrow_a.data(), args.b = narrow_b.data(), args.out = out.data();
+  args.a_row_stride = k, args.a_col_stride = 1;
+  args.b_row_stride = turned ? 1 : n, args.b_col_stride = turned ? k : 1;
+  args.out_row_stride = n;
+  variant.run(kernels::matmul, args);
+  std::vector<float> result;
+  for (BFloat16 x : out) result.push_back(static_cast<float>(x));
+  return result;
+}
+
+TEST(CpuMatmul, BFloat16HasTheSameBitsOnEveryInstructionSet) {
+  const int64_t m = 150, n = 170;
+  for (int64_t k : {1, 2, 301, 513, 1030}) {
+    Random random(5);
+    std::vector<float> a = random.elements<float>(m * k), b = random.elements<float>(k * n);
+    for (float& x : a) x *= 0.3f;
+    for (float& x : b) x *= 0.7f;
+    for (bool turned : {false, true}) {
+      std::vector<std::vector<float>> results;
+      for_each_variant([&](const Variant& variant) {
+        if (std::string_view(variant.table->variant) != "generic")
+          results.push_back(bfloat16_product(variant, m, n, k, turned, a, b));
+      });
+      for (size_t i = 1; i < results.size(); ++i) EXPECT_EQ(results[0], results[i]) << k << ", run " << i;
+    }
+  }
+}
+
+TEST(CpuMatmul, BFloat16KeepsNumbersBelowTheNormalOnes) {
+  const int64_t m = 130, n = 140, k = 40;
+  const float small = std::ldexp(1.0f, -130), large = std::ldexp(1.0f, 20), tiny = std::ldexp(1.0f, -66);
+  for_each_variant([&](const Variant& variant) {
+    const std::vector<float> ones(static_cast<size_t>(k * n), large);
+    EXPECT_EQ(bfloat16_product(variant, m, n, k, false, std::vector<float>(static_cast<size_t>(m * k), small),
+                               ones),
+              std::vector<float>(static_cast<size_t>(m * n), std::ldexp(40.0f, -110)));
+    const std::vector<float> a(static_cast<size_t>(m * k), tiny), b(static_cast<size_t>(k * n), tiny);
+    EXPECT_EQ(bfloat16_product(variant, m, n, k, false, a, b),
+              std::vector<float>(static_cast<size_t>(m * n), std::ldexp(40.0f, -132)));
+  });
 }
 
 }  // namespace

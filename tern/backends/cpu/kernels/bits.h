@@ -55,18 +55,47 @@ inline void copy_ends(char* to, const char* from, int64_t nbytes) {
   *reinterpret_cast<Line*>(to + nbytes - n) = last;
 }
 
+/// Calls `body` with the n for which copy_ends<n> copies `nbytes`; with 0 when that are fewer than 4 or more
+/// than 128.
+template <class Body>
+inline void visit_ends(int64_t nbytes, Body&& body) {
+  if (nbytes > 128)
+    body.template operator()<0>();
+  else if (nbytes >= 64)
+    body.template operator()<64>();
+  else if (nbytes >= 32)
+    body.template operator()<32>();
+  else if (nbytes >= 16)
+    body.template operator()<16>();
+  else if (nbytes >= 8)
+    body.template operator()<8>();
+  else if (nbytes >= 4)
+    body.template operator()<4>();
+  else
+    body.template operator()<0>();
+}
+
 /// memcpy without a call, and without the string instructions that glibc takes for more than 2 KiB: some
 /// processors are ten times slower with them where the target is not aligned.
 inline void copy_bytes(void* to, const void* from, int64_t nbytes) {
   auto* t = static_cast<char*>(to);
   auto* f = static_cast<const char*>(from);
   for (; nbytes > 128; nbytes -= 64, t += 64, f += 64) copy_ends<64>(t, f, 64);
-  if (nbytes >= 64) return copy_ends<64>(t, f, nbytes);
-  if (nbytes >= 32) return copy_ends<32>(t, f, nbytes);
-  if (nbytes >= 16) return copy_ends<16>(t, f, nbytes);
-  if (nbytes >= 8) return copy_ends<8>(t, f, nbytes);
-  if (nbytes >= 4) return copy_ends<4>(t, f, nbytes);
-  for (int64_t i = 0; i < nbytes; ++i) t[i] = f[i];
+  visit_ends(nbytes, [&]<int n>() {
+    if constexpr (n > 0)
+      copy_ends<n>(t, f, nbytes);
+    else
+      for (int64_t i = 0; i < nbytes; ++i) t[i] = f[i];
+  });
+}
+
+/// The same for a number of bytes that is the same in a loop: visit_ends has told n.
+template <int n>
+[[gnu::always_inline]] inline void copy_row_bytes(void* to, const void* from, int64_t nbytes) {
+  if constexpr (n > 0)
+    copy_ends<n>(static_cast<char*>(to), static_cast<const char*>(from), nbytes);
+  else
+    copy_bytes(to, from, nbytes);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -14,13 +14,27 @@ bool is_empty(const Correlation& c) {
   return c.batch == 0 || c.groups == 0 || c.out_c == 0 || c.out_size() == 0;
 }
 
+bool is_pointwise(const Correlation& c) { return c.taps() == 1 && c.stride_h == 1 && c.stride_w == 1; }
+
+bool suits_direct(const Correlation& c) {
+  return !is_pointwise(c) && conv_direct_cost(c) <= std::min(conv_indirect_cost(c), conv_gemm_cost(c));
+}
+
+/// With strides every input needs taps of its own, and channels to fill a register.
+bool suits_direct_backward_input(const Conv2dShape& s) {
+  if (s.stride_h == 1 && s.stride_w == 1) return suits_direct(backward_correlation(s));
+  const Correlation c = correlation(s);
+  return c.in_c >= 8 && c.kernel_h >= c.stride_h && c.kernel_w >= c.stride_w &&
+         c.out_c * (c.in_h + c.reach_h()) * (c.in_w + c.reach_w()) <= INT32_MAX;
+}
+
 template <class T>
 void forward(const Correlation& c, const ForwardOperands<T>& x) {
   if constexpr (std::is_same_v<T, float>) {
     if (conv_suits_depthwise(c)) return conv_depthwise(c, x);
     if (conv_suits_lanes(c)) return conv_lanes(c, x);
-    const bool pointwise = c.taps() == 1 && c.stride_h == 1 && c.stride_w == 1;
-    if (!pointwise && conv_indirect_cost(c) < conv_gemm_cost(c)) return conv_indirect(c, x);
+    if (suits_direct(c)) return conv_direct(c, x);
+    if (!is_pointwise(c) && conv_indirect_cost(c) < conv_gemm_cost(c)) return conv_indirect(c, x);
   }
   conv_gemm(c, x);
 }
@@ -34,6 +48,8 @@ void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight,
       return conv_depthwise_backward_input(c, grad_output, weight, grad_input);
     if (!is_empty(c) && conv_suits_lanes_backward_input(c))
       return conv_lanes_backward_input(c, grad_output, weight, grad_input);
+    if (!is_empty(c) && suits_direct_backward_input(s))
+      return conv_direct_backward_input(c, grad_output, weight, grad_input);
   }
   if (s.stride_h == 1 && s.stride_w == 1) {
     const Correlation c = backward_correlation(s);
@@ -49,10 +65,16 @@ template <class T>
 void backward_weight(const Conv2dShape& s, const WeightGradOperands<T>& x) {
   const Correlation c = correlation(s);
   if constexpr (std::is_same_v<T, float>) {
-    if (!is_empty(c) && x.grad_weight != nullptr && conv_suits_depthwise(c))
-      return conv_depthwise_backward_weight(c, x);
-    if (!is_empty(c) && x.grad_weight != nullptr && conv_suits_lanes_backward_weight(c))
-      return conv_lanes_backward_weight(c, x);
+    if (!is_empty(c) && x.grad_weight != nullptr) {
+      const bool depthwise = conv_suits_depthwise(c);
+      if (depthwise || conv_suits_direct_backward_weight(c)) {
+        (depthwise ? conv_depthwise_backward_weight : conv_direct_backward_weight)(c, x.input, x.grad_output,
+                                                                                   x.grad_weight);
+        return conv_gemm_backward_weight(c,
+                                         WeightGradOperands<T>{x.input, x.grad_output, nullptr, x.grad_bias});
+      }
+      if (conv_suits_lanes_backward_weight(c)) return conv_lanes_backward_weight(c, x);
+    }
   }
   conv_gemm_backward_weight(c, x);
 }

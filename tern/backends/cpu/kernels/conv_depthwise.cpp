@@ -82,31 +82,24 @@ class Depthwise {
     });
   }
 
-  void backward_weight(const WeightGradOperands<float>& x) const {
+  void backward_weight(const float* input, const float* grad_output, float* grad_weight) const {
     parallel_for(c_.groups, grain(c_.batch), [&](int64_t begin, int64_t end) {
       const Scratch<float> image(phases_.channel_size() + kSlack), gradient(phases_.columns() + kSlack);
       std::fill_n(image.get() + phases_.channel_size(), kSlack, 0.0f);
-      std::vector<double> weights(static_cast<size_t>(c_.out_c * c_.taps())),
-          biases(static_cast<size_t>(c_.out_c));
+      std::vector<double> weights(static_cast<size_t>(c_.out_c * c_.taps()));
       for (int64_t group = begin; group < end; ++group) {
         std::fill(weights.begin(), weights.end(), 0.0);
-        std::fill(biases.begin(), biases.end(), 0.0);
         for (int64_t n = 0; n < c_.batch; ++n) {
           const int64_t item = n * c_.groups + group;
-          phases_.copy_channel(x.input + item * c_.in_size(), image.get());
+          phases_.copy_channel(input + item * c_.in_size(), image.get());
           for (int64_t o = 0; o < c_.out_c; ++o) {
-            const float* grad = x.grad_output + (item * c_.out_c + o) * c_.out_size();
+            const float* grad = grad_output + (item * c_.out_c + o) * c_.out_size();
             spread(grad, gradient.get(), phases_.columns() + kSlack);
             dot_all(gradient.get(), image.get(), weights.data() + o * c_.taps());
-            if (x.grad_bias) biases[static_cast<size_t>(o)] += sum(grad, c_.out_size());
           }
         }
         for (int64_t i = 0; i < c_.out_c * c_.taps(); ++i)
-          x.grad_weight[group * c_.out_c * c_.taps() + i] =
-              static_cast<float>(weights[static_cast<size_t>(i)]);
-        if (x.grad_bias)
-          for (int64_t o = 0; o < c_.out_c; ++o)
-            x.grad_bias[group * c_.out_c + o] = static_cast<float>(biases[static_cast<size_t>(o)]);
+          grad_weight[group * c_.out_c * c_.taps() + i] = static_cast<float>(weights[static_cast<size_t>(i)]);
       }
     });
   }
@@ -140,17 +133,6 @@ class Depthwise {
   template <class Body>
   void for_planes(Body&& body) const {
     parallel_for(c_.batch * c_.groups, grain(c_.out_c), body);
-  }
-
-  static double sum(const float* x, int64_t n) {
-    double total = 0;
-    for (int64_t first = 0; first < n; first += 1024) {
-      float part = 0;
-#pragma omp simd reduction(+ : part)
-      for (int64_t i = first; i < std::min(n, first + 1024); ++i) part += x[i];
-      total += static_cast<double>(part);
-    }
-    return total;
   }
 
   /// The gradient of a plane in rows of a phase, zero between and behind them, `n` elements.
@@ -226,8 +208,9 @@ bool conv_suits_depthwise(const Correlation& c) {
 }
 
 void conv_depthwise(const Correlation& c, const ForwardOperands<float>& x) { Depthwise(c).forward(x); }
-void conv_depthwise_backward_weight(const Correlation& c, const WeightGradOperands<float>& x) {
-  Depthwise(c).backward_weight(x);
+void conv_depthwise_backward_weight(const Correlation& c, const float* input, const float* grad_output,
+                                    float* grad_weight) {
+  Depthwise(c).backward_weight(input, grad_output, grad_weight);
 }
 void conv_depthwise_backward_input(const Correlation& c, const float* grad_output, const float* weight,
                                    float* grad_input) {

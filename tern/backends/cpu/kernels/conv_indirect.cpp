@@ -13,8 +13,7 @@ namespace {
 
 constexpr int64_t L = kLanes<float>;
 constexpr int64_t W = kTileColumns<float>;
-/// Products of one pass, and bytes of packed weights that one core keeps in its second-level cache.
-constexpr int64_t kMaxDepth = 576;
+/// Bytes of packed weights that one core keeps in its second-level cache.
 constexpr int64_t kWeightBytes = 384 * 1024;
 
 class IndirectConv {
@@ -26,8 +25,7 @@ class IndirectConv {
         row_tiles_((c.out_c + kMaxRows - 1) / kMaxRows),
         columns_(phases_.columns()),
         panels_((columns_ + W - 1) / W) {
-    const int64_t passes = (c.depth() + kMaxDepth - 1) / kMaxDepth;
-    depth_ = (c.depth() + passes - 1) / passes;
+    depth_ = pass_depth<float>(c.depth());
     block_tiles_ =
         std::max<int64_t>(1, kWeightBytes / (kMaxRows * depth_ * static_cast<int64_t>(sizeof(float))));
     image_size_ = round_to_line<float>(c.in_c * phases_.channel_size());
@@ -114,12 +112,12 @@ class IndirectConv {
             tile.a_row_stride = 1;
             tile.a_col_stride = rows;
             tile.b = image + q * W;
-            tile.b_offsets = offsets_.data() + k;
+            tile.offsets = offsets_.data() + k;
             tile.c = sums;
             tile.c_row_stride = W;
             Epilogue<float> epilogue;
             if (k == 0 && x_.bias != nullptr) epilogue.row_bias = x_.bias + group * c_.out_c + o;
-            run_tile<float, true>(rows, width, tile, epilogue);
+            run_tile<float, Indirect::B>(rows, width, tile, epilogue);
             store_tile(sums, rows, q * W, width, /*add=*/k > 0, x_.relu && k + depth == c_.depth(),
                        output + o * pixels);
           }

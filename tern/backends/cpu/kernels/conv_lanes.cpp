@@ -148,9 +148,11 @@ bool conv_suits_lanes(const Correlation& c) {
   if (c.batch == 0 || c.depth() == 0 || c.taps() == 1) return false;
   const PaddedImage padded(c);
   const int64_t bytes = c.in_c * padded.channel_stride() * static_cast<int64_t>(sizeof(float));
-  // The matrix product reaches two thirds of a full block of lanes while channels are few, nine tenths with
-  // many.
-  return filled_lanes(c) >= (std::min(c.in_c, c.out_c) <= 16 ? 0.6 : 0.85) && bytes <= kLaneBytes;
+  // Direct convolution reaches two thirds of a full block of lanes while channels are few, nine tenths with
+  // many, and shares more than rows over the cores.
+  const bool few_channels = std::min(c.in_c, c.out_c) <= 16;
+  const int64_t rows = (c.batch + L - 1) / L * c.groups * c.out_h;
+  return filled_lanes(c) >= (few_channels ? 0.6 : 0.85) && (few_channels || rows >= 8) && bytes <= kLaneBytes;
 }
 
 bool conv_suits_lanes_backward_weight(const Correlation& c) {

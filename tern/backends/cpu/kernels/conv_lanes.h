@@ -18,9 +18,7 @@ inline constexpr int kVectorRegisters = 16;
 /// One group of channels of an image with its padding, as lanes hold it.
 struct PaddedImage {
   int64_t h, w;  ///< the rows and columns that taps reach
-  explicit PaddedImage(const Correlation& c)
-      : h((c.out_h - 1) * c.stride_h + (c.kernel_h - 1) * c.dilation_h + 1),
-        w((c.out_w - 1) * c.stride_w + (c.kernel_w - 1) * c.dilation_w + 1) {}
+  explicit PaddedImage(const Correlation& c) : h(c.reach_h()), w(c.reach_w()) {}
   int64_t row_stride() const { return w * kImageLanes; }
   int64_t channel_stride() const { return h * w * kImageLanes; }
 };

@@ -1,8 +1,9 @@
 // The ways in which the CPU computes a convolution. conv.cpp chooses among them; each has a file of its own:
 //   conv_gemm.cpp      image patches packed for the blocked matrix product: every shape and floating dtype
-//   conv_indirect.cpp  the matrix product's microkernel on a padded image, no patches: float, larger images
-//   conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches
-//   conv_depthwise.cpp neighbouring pixels in the lanes: float, one channel in each group
+//   conv_direct*.cpp   the matrix product's microkernel with output channels in the lanes, no patches: float
+//   conv_indirect.cpp  the matrix product's microkernel on a padded image, no patches: float, few output
+//   channels conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches conv_depthwise.cpp
+//   neighbouring pixels in the lanes: float, one channel in each group
 #pragma once
 
 #include <algorithm>
@@ -29,6 +30,9 @@ struct Correlation {
   int64_t in_size() const { return in_h * in_w; }
   int64_t out_size() const { return out_h * out_w; }
   int64_t taps() const { return kernel_h * kernel_w; }
+  /// Rows and columns that taps reach, from the first row and column of padding on.
+  int64_t reach_h() const { return (out_h - 1) * stride_h + (kernel_h - 1) * dilation_h + 1; }
+  int64_t reach_w() const { return (out_w - 1) * stride_w + (kernel_w - 1) * dilation_w + 1; }
   /// Products summed for one output.
   int64_t depth() const { return in_c * taps(); }
   double work() const {
@@ -113,6 +117,14 @@ void conv_gemm_backward_input(const Correlation& c, const T* grad_output, const 
 
 void conv_indirect(const Correlation& c, const ForwardOperands<float>& x);
 
+void conv_direct(const Correlation& c, const ForwardOperands<float>& x);
+/// The gradient of the input for any strides.
+void conv_direct_backward_input(const Correlation& c, const float* grad_output, const float* weight,
+                                float* grad_input);
+void conv_direct_backward_weight(const Correlation& c, const float* input, const float* grad_output,
+                                 float* grad_weight);
+bool conv_suits_direct_backward_weight(const Correlation& c);
+
 /// Lanes of images: batch must not be 0. Good where conv_suits_lanes says so.
 void conv_lanes(const Correlation& c, const ForwardOperands<float>& x);
 void conv_lanes_backward_weight(const Correlation& c, const WeightGradOperands<float>& x);
@@ -122,15 +134,16 @@ bool conv_suits_lanes(const Correlation& c);
 bool conv_suits_lanes_backward_weight(const Correlation& c);
 bool conv_suits_lanes_backward_input(const Correlation& c);
 
-/// One input channel in each group, and few outputs: good where conv_suits_depthwise says so. `grad_weight`
-/// must not be null.
+/// One input channel in each group, and few outputs: good where conv_suits_depthwise says so.
 void conv_depthwise(const Correlation& c, const ForwardOperands<float>& x);
-void conv_depthwise_backward_weight(const Correlation& c, const WeightGradOperands<float>& x);
+void conv_depthwise_backward_weight(const Correlation& c, const float* input, const float* grad_output,
+                                    float* grad_weight);
 void conv_depthwise_backward_input(const Correlation& c, const float* grad_output, const float* weight,
                                    float* grad_input);
 bool conv_suits_depthwise(const Correlation& c);
 
-/// Estimated cycles of conv_indirect for one image and group, and of conv_gemm.
+/// Estimated cycles for one image and group.
+double conv_direct_cost(const Correlation& c);
 double conv_indirect_cost(const Correlation& c);
 double conv_gemm_cost(const Correlation& c);
 

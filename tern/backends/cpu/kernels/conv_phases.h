@@ -6,10 +6,38 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "tern/backends/cpu/kernels/conv_paths.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
+
+/// The elements of a row from `first` on, zero outside [0, size).
+[[gnu::always_inline]] inline Vec<float> load_padded(const float* row, int64_t size, int64_t first) {
+  constexpr int64_t L = kLanes<float>;
+  if (first >= 0 && first + L <= size) return load(row + first);
+  const int64_t skip = std::clamp<int64_t>(-first, 0, L);
+  return Tail<float>(std::clamp<int64_t>(size - first, skip, L), skip).load(row + first);
+}
+
+/// to[x] = the element x - left of a row, zero outside, for x < w.
+inline void copy_padded_row(const float* row, int64_t size, int64_t left, int64_t w, float* to) {
+  constexpr int64_t L = kLanes<float>;
+  int64_t x = 0;
+  for (; x + L <= w; x += L) store(to + x, load_padded(row, size, x - left));
+  if (x < w) Tail<float>(w - x).store(to + x, load_padded(row, size, x - left));
+}
+
+/// to [h, w] = a plane with `top` rows and `left` columns of zeros before it, cut off or followed by zeros.
+inline void copy_padded(const float* plane, int64_t in_h, int64_t in_w, int64_t top, int64_t left, int64_t h,
+                        int64_t w, float* to) {
+  for (int64_t y = 0; y < h; ++y, to += w) {
+    if (y < top || y - top >= in_h)
+      std::fill_n(to, w, 0.0f);
+    else
+      copy_padded_row(plane + (y - top) * in_w, in_w, left, w, to);
+  }
+}
 
 struct Phases {
   const Correlation& c;
@@ -40,15 +68,19 @@ struct Phases {
 
   /// One channel of an image to its phases.
   void copy_channel(const float* plane, float* to) const {
-    for (int64_t i = 0; i < c.stride_h; ++i) {
-      for (int64_t j = 0; j < c.stride_w; ++j) {
-        for (int64_t y = 0; y < h; ++y, to += w) {
-          const int64_t in_y = y * c.stride_h + i - c.pad_h;
-          if (in_y < 0 || in_y >= c.in_h)
-            std::fill_n(to, w, 0.0f);
-          else
-            copy_row(plane + in_y * c.in_w, inside(j), to);
-        }
+    for (int64_t i = 0; i < c.stride_h; ++i, to += c.stride_w * size()) {
+      for (int64_t y = 0; y < h; ++y) {
+        const int64_t in_y = y * c.stride_h + i - c.pad_h;
+        const float* row = plane + in_y * c.in_w;
+        float* out = to + y * w;
+        if (in_y < 0 || in_y >= c.in_h)
+          for (int64_t j = 0; j < c.stride_w; ++j) std::fill_n(out + j * size(), w, 0.0f);
+        else if (c.stride_w == 1)
+          copy_padded_row(row, c.in_w, c.pad_w, w, out);
+        else if (c.stride_w == 2)
+          copy_even_and_odd(row, out);
+        else
+          for (int64_t j = 0; j < c.stride_w; ++j) copy_every(row, inside(j), out + j * size());
       }
     }
   }
@@ -66,17 +98,34 @@ struct Phases {
   }
 
  private:
+  /// A padded row's even columns to `to`, the odd ones to the next phase.
+  void copy_even_and_odd(const float* row, float* to) const {
+    constexpr int64_t L = kLanes<float>;
+    for (int64_t x = 0; x < w; x += L) {
+      Vec<float> even = load_padded(row, c.in_w, 2 * x - c.pad_w),
+                 odd = load_padded(row, c.in_w, 2 * x + L - c.pad_w);
+      separate(even, odd, std::make_integer_sequence<int, L>());
+      if (w - x >= L) {
+        store(to + x, even);
+        store(to + size() + x, odd);
+      } else {
+        const Tail<float> tail(w - x);
+        tail.store(to + x, even);
+        tail.store(to + size() + x, odd);
+      }
+    }
+  }
+  template <int... lane>
+  static void separate(Vec<float>& a, Vec<float>& b, std::integer_sequence<int, lane...>) {
+    const Vec<float> even = __builtin_shufflevector(a, b, (2 * lane)...);
+    b = __builtin_shufflevector(a, b, (2 * lane + 1)...);
+    a = even;
+  }
+
   /// to[x] = row[x * stride_w + first], zero outside.
-  void copy_row(const float* row, const Inside& in, float* to) const {
-    std::fill_n(to, in.begin, 0.0f);
-    row += in.first;
-    if (c.stride_w == 1)
-      std::copy(row + in.begin, row + in.end, to + in.begin);
-    else if (c.stride_w == 2)
-      for (int64_t x = in.begin; x < in.end; ++x) to[x] = row[x * 2];
-    else
-      for (int64_t x = in.begin; x < in.end; ++x) to[x] = row[x * c.stride_w];
-    std::fill_n(to + in.end, w - in.end, 0.0f);
+  void copy_every(const float* row, const Inside& in, float* to) const {
+    std::fill_n(to, w, 0.0f);
+    for (int64_t x = in.begin; x < in.end; ++x) to[x] = row[x * c.stride_w + in.first];
   }
 };
 

@@ -44,10 +44,8 @@ void pack_panel(const T* from, int64_t index_stride, int64_t k_stride, int64_t w
 
 namespace {
 
-/// Bytes of A that one core keeps in its second-level cache, and rows of B (k) that one pass takes.
+/// Bytes of A that one core keeps in its second-level cache.
 constexpr int64_t kBlockBytes = 384 * 1024;
-template <class T>
-constexpr int64_t kMaxDepth = 2048 / static_cast<int64_t>(sizeof(T));
 /// Columns of B that are packed at once; they stay in the last-level cache.
 constexpr int64_t kMaxColumns = 4096;
 /// Results up to which one core computes a sum of few outer products.
@@ -60,8 +58,8 @@ class BlockedGemm {
     a_packed_ = g.pack_a != nullptr || (g.m * g.k > kDirectElements && g.n > 2 * kTileColumns<T>);
     b_packed_ = g.pack_b != nullptr || g.b_col_stride != 1 ||
                 (row_tiles_ > 2 && (g.n > 4 * kTileColumns<T> || g.k > kMaxDepth<T>));
-    const int64_t depths = g.k / kMaxDepth<T> + (g.k % kMaxDepth<T> != 0);
-    depth_ = g.k == 0 ? 1 : row_tiles_ == 1 && !b_packed_ && !a_packed_ ? g.k : (g.k + depths - 1) / depths;
+    depth_ = g.k > 0 && row_tiles_ == 1 && !b_packed_ && !a_packed_ ? g.k : pass_depth<T>(g.k);
+    if (g.pass_depth > 0) depth_ = g.pass_depth;
     const int64_t tile_bytes = kMaxRows * depth_ * static_cast<int64_t>(sizeof(T));
     block_tiles_ = a_packed_ ? std::clamp<int64_t>(kBlockBytes / tile_bytes, 1, row_tiles_) : row_tiles_;
     columns_ = b_packed_ ? std::min(kMaxColumns, (g.n + W - 1) / W * W) : g.n;
@@ -184,7 +182,13 @@ class BlockedGemm {
           Epilogue<T> here = epilogue;
           if (here.addend != nullptr) here.addend += i * here.addend_row_stride + j;
           if (here.row_bias != nullptr) here.row_bias += i;
-          run_tile<T, false>(rows, width, tile, here);
+          if constexpr (kHasPairs && std::is_same_v<T, float>) {
+            if (g_.elements == Elements::Pairs) {
+              run_tile<T, Indirect::None, kMaxRows, Elements::Pairs>(rows, width, tile, here);
+              continue;
+            }
+          }
+          run_tile<T, Indirect::None>(rows, width, tile, here);
         }
       }
     }
@@ -213,6 +217,14 @@ Grid share_tiles(int64_t threads, int64_t row_tiles, int64_t panels) {
     }
   }
   return best;
+}
+
+bool has_pairs() {
+#if defined(__AVX512F__)
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
 }
 
 template <class T>

@@ -40,7 +40,12 @@ struct Gemm {
   const Packer<T>* pack_a = nullptr;  ///< in place of a
   const Packer<T>* pack_b = nullptr;  ///< in place of b; panels start at multiples of kTileColumns
   Epilogue<T> epilogue{};
+  int64_t pass_depth = 0;                ///< products of one pass, or 0 for pass_depth()
+  Elements elements = Elements::Values;  ///< Pairs come from packers, for processors that has_pairs() tells
 };
+
+/// Whether this processor multiplies pairs of bfloat16.
+bool has_pairs();
 
 /// Runs it. The order in which products are summed depends on sizes only, never on the number of threads.
 template <class T>
@@ -75,6 +80,15 @@ inline int64_t threads_for(double work) {
   if (work < 2 * kWorkPerThread || tern::detail::in_parallel_region()) return 1;
   return std::min(static_cast<int64_t>(std::min(work / kWorkPerThread, 1e6)),
                   static_cast<int64_t>(num_threads()));
+}
+
+/// Products (k) that one pass sums before it adds them to the result: equal parts of at most kMaxDepth.
+template <class T>
+inline constexpr int64_t kMaxDepth = 2048 / static_cast<int64_t>(sizeof(T));
+template <class T>
+inline int64_t pass_depth(int64_t k) {
+  const int64_t passes = k / kMaxDepth<T> + (k % kMaxDepth<T> != 0);
+  return passes == 0 ? 1 : (k + passes - 1) / passes;
 }
 
 /// How row tiles and column panels are shared over cores: so that the largest share is smallest, and among

@@ -1,5 +1,6 @@
 // The microkernel of the matrix product: a tile of C of up to kMaxRows rows and a few registers of columns is
-// held in registers while k runs. How matrices are cut into tiles is decided in gemm.cpp and conv_direct.cpp.
+// held in registers while k runs. How matrices are cut into tiles is decided in gemm.cpp, conv_indirect.cpp
+// and conv_direct*.cpp.
 #pragma once
 
 #include <array>
@@ -31,29 +32,61 @@ struct Epilogue {
   bool relu = false;
 };
 
+/// The operand that is read where it is, each k at an offset of its own.
+enum class Indirect { None, A, B };
+
+/// What an element of A and B is: a float, or a pair of bfloat16 (the first in the lower half) whose products
+/// are both added, the second one's first, each with one rounding.
+enum class Elements { Values, Pairs };
+#if defined(__AVX512F__)
+inline constexpr bool kHasPairs = true;  ///< where the processor has AVX512-BF16
+#else
+inline constexpr bool kHasPairs = false;
+#endif
+
 /// A tile: c[i, j] = epilogue(sum over p of a[i, p] * b[p, j]).
-/// The row p of b starts at b + p * b_row_stride, or at b + b_offsets[p] where the kernel is an indirect one.
+/// Column p of a is at a + p * a_col_stride, and row p of b at b + p * b_row_stride; that of an indirect
+/// operand at + offsets[p]. The rows of an indirect a from (number of rows + 1) / 2 on start at a +
+/// a_second_half.
 template <class T>
 struct Tile {
   int64_t k = 0;
   const T* a = nullptr;
   int64_t a_row_stride = 0;
   int64_t a_col_stride = 0;
+  int64_t a_second_half = 0;
   const T* b = nullptr;
   int64_t b_row_stride = 0;
-  const int32_t* b_offsets = nullptr;
+  const int32_t* offsets = nullptr;
   T* c = nullptr;
   int64_t c_row_stride = 0;
   int64_t tail = 0;  ///< columns in the last register of a partial tile
 };
 
-template <class T, int Rows, int Vectors, bool Partial, bool Indirect>
+/// sum += a * b.
+template <Elements elements, class V>
+[[gnu::always_inline]] inline void add_product(V& sum, const V& a, const V& b) {
+  if constexpr (elements == Elements::Values) {
+    sum += a * b;
+  } else {
+#if defined(__AVX512F__)
+    // By its name, since the kernels are compiled for processors without it too.
+    asm("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+#endif
+  }
+}
+
+template <class T, int Rows, int Vectors, bool Partial, Indirect indirect, Elements elements>
 [[gnu::noinline]] void micro_kernel(const Tile<T>& tile, const Epilogue<T>& epilogue) {
   constexpr int L = kLanes<T>;
-  constexpr int kGroups = (Rows + 3) / 4;  // rows are addressed in fours: base + {0, 1, 2, 3} * stride
+  // Rows are addressed in fours: base + {0, 1, 2, 3} * stride. The fours of an indirect a start anew at its
+  // half.
+  constexpr int kHalf = indirect == Indirect::A ? (Rows + 1) / 2 : Rows, kFours = (kHalf + 3) / 4;
+  constexpr int kGroups = kHalf < Rows ? 2 * kFours : kFours;
   const int64_t rs = tile.a_row_stride, rs3 = 3 * rs, cs = tile.a_col_stride;
   const T* a[kGroups];
-  for (int g = 0; g < kGroups; ++g) a[g] = tile.a + 4 * g * rs;
+  for (int g = 0; g < kGroups; ++g)
+    a[g] = tile.a + (g < kFours ? 4 * g * rs : tile.a_second_half + 4 * (g - kFours) * rs);
   const T* b = tile.b;
   const Tail<T> tail(Partial ? tile.tail : 0);
 
@@ -66,10 +99,11 @@ template <class T, int Rows, int Vectors, bool Partial, bool Indirect>
     TERN_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] = Vec<T>{};
   }
   for (int64_t p = 0; p < tile.k; ++p) {
-    const T* row = Indirect ? b + tile.b_offsets[p] : b;
+    const T* row = indirect == Indirect::B ? b + tile.offsets[p] : b;
+    const int64_t a_offset = indirect == Indirect::A ? tile.offsets[p] : 0;
     // Packed operands come from the second-level cache, 16 steps ahead.
-    __builtin_prefetch(a[0] + 16 * cs);
-    if constexpr (!Indirect) {
+    if constexpr (indirect != Indirect::A) __builtin_prefetch(a[0] + 16 * cs);
+    if constexpr (indirect != Indirect::B) {
       TERN_UNROLL for (int j = 0; j < Vectors; ++j) __builtin_prefetch(row + 16 * tile.b_row_stride + j * L);
     }
     Vec<T> bv[Vectors];
@@ -77,13 +111,16 @@ template <class T, int Rows, int Vectors, bool Partial, bool Indirect>
       bv[j] = Partial && j == Vectors - 1 ? tail.load(row + j * L) : load(row + j * L);
     }
     TERN_UNROLL for (int i = 0; i < Rows; ++i) {
-      const T* base = a[i / 4];
-      const T* x = i % 4 == 0 ? base : i % 4 == 1 ? base + rs : i % 4 == 2 ? base + 2 * rs : base + rs3;
+      const int in_half = i % kHalf;
+      const T* base = a[i / kHalf * kFours + in_half / 4] + a_offset;
+      const T* x = base + (in_half % 4 == 3 ? rs3 : in_half % 4 * rs);
       Vec<T> av = splat(*x);
-      TERN_UNROLL for (int j = 0; j < Vectors; ++j) acc[i][j] += av * bv[j];
+      TERN_UNROLL for (int j = 0; j < Vectors; ++j) add_product<elements>(acc[i][j], av, bv[j]);
     }
-    TERN_UNROLL for (int g = 0; g < kGroups; ++g) a[g] += cs;
-    if constexpr (!Indirect) b += tile.b_row_stride;
+    if constexpr (indirect != Indirect::A) {
+      TERN_UNROLL for (int g = 0; g < kGroups; ++g) a[g] += cs;
+    }
+    if constexpr (indirect != Indirect::B) b += tile.b_row_stride;
   }
 
   const bool scaled = epilogue.alpha != T(1), scaled_addend = epilogue.beta != T(1);
@@ -112,33 +149,44 @@ template <class T>
 using MicroKernel = void (*)(const Tile<T>&, const Epilogue<T>&);
 
 namespace detail {
-template <class T, int Vectors, bool Partial, bool Indirect, int... Row>
+template <class T, int Vectors, bool Partial, Indirect indirect, Elements elements, int... Row>
 constexpr std::array<MicroKernel<T>, sizeof...(Row)> micro_kernels(std::integer_sequence<int, Row...>) {
-  return {&micro_kernel<T, Row + 1, Vectors, Partial, Indirect>...};
+  return {&micro_kernel<T, Row + 1, Vectors, Partial, indirect, elements>...};
 }
 }  // namespace detail
 
 /// The kernel for `rows` (1 to MaxRows) and Vectors registers of columns.
-template <class T, int MaxRows, int Vectors, bool Partial, bool Indirect>
+template <class T, int MaxRows, int Vectors, bool Partial, Indirect indirect,
+          Elements elements = Elements::Values>
 [[gnu::always_inline]] inline MicroKernel<T> find_micro_kernel(int64_t rows) {
-  static constexpr auto kernels =
-      detail::micro_kernels<T, Vectors, Partial, Indirect>(std::make_integer_sequence<int, MaxRows>{});
+  static constexpr auto kernels = detail::micro_kernels<T, Vectors, Partial, indirect, elements>(
+      std::make_integer_sequence<int, MaxRows>{});
   return kernels[static_cast<size_t>(rows - 1)];
 }
 
+/// Runs the kernel for a tile whose columns fill one or kTileVectors registers.
+template <Indirect indirect, class T>
+[[gnu::always_inline]] inline void run_whole_tile(int64_t rows, int64_t columns, const Tile<T>& tile,
+                                                  const Epilogue<T>& epilogue) {
+  if (columns == kTileColumns<T>)
+    find_micro_kernel<T, kMaxRows, kTileVectors, false, indirect>(rows)(tile, epilogue);
+  else
+    find_micro_kernel<T, kMaxRows, 1, false, indirect>(rows)(tile, epilogue);
+}
+
 /// Runs the kernel for a tile of `rows` x `columns`, rows <= MaxRows, columns <= kTileColumns.
-template <class T, bool Indirect, int MaxRows = kMaxRows>
+template <class T, Indirect indirect, int MaxRows = kMaxRows, Elements elements = Elements::Values>
 [[gnu::always_inline]] inline void run_tile(int64_t rows, int64_t columns, Tile<T>& tile,
                                             const Epilogue<T>& epilogue) {
   constexpr int L = kLanes<T>;
   if (columns == kTileColumns<T>) {
-    find_micro_kernel<T, MaxRows, kTileVectors, false, Indirect>(rows)(tile, epilogue);
+    find_micro_kernel<T, MaxRows, kTileVectors, false, indirect, elements>(rows)(tile, epilogue);
   } else if (columns > L) {
     tile.tail = columns - L;
-    find_micro_kernel<T, MaxRows, kTileVectors, true, Indirect>(rows)(tile, epilogue);
+    find_micro_kernel<T, MaxRows, kTileVectors, true, indirect, elements>(rows)(tile, epilogue);
   } else {
     tile.tail = columns;
-    find_micro_kernel<T, MaxRows, 1, true, Indirect>(rows)(tile, epilogue);
+    find_micro_kernel<T, MaxRows, 1, true, indirect, elements>(rows)(tile, epilogue);
   }
 }
 

@@ -64,11 +64,11 @@ void wide_columns(const Gemm<T>& g, int64_t begin, int64_t end) {
       Epilogue<T> here = epilogue;
       if (here.addend != nullptr) here.addend += j;
       if (end - j >= kWide) {
-        find_micro_kernel<T, kWideRows, kWideVectors, false, false>(g.m)(tile, here);
+        find_micro_kernel<T, kWideRows, kWideVectors, false, Indirect::None>(g.m)(tile, here);
         j += kWide;
       } else {
         const int64_t columns = std::min(W, end - j);
-        run_tile<T, false, kWideRows>(g.m, columns, tile, here);
+        run_tile<T, Indirect::None, kWideRows>(g.m, columns, tile, here);
         j += columns;
       }
     }

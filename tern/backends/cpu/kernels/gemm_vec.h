@@ -69,12 +69,14 @@ template <class T>
   return v < Vec<T>{} ? Vec<T>{} : v;
 }
 
-/// The first `count` lanes of a register, 0 <= count <= kLanes.
+/// The first `count` lanes of a register, without the first `skip` ones, 0 <= skip <= count <= kLanes. What
+/// the other lanes would read is not touched.
 template <class T>
 class Tail {
  public:
 #if defined(__AVX512F__)
-  [[gnu::always_inline]] explicit Tail(int64_t count) : mask_((1u << count) - 1u) {}
+  [[gnu::always_inline]] explicit Tail(int64_t count, int64_t skip = 0)
+      : mask_((1u << count) - (1u << skip)) {}
   [[gnu::always_inline]] Vec<T> load(const T* p) const {
     if constexpr (sizeof(T) == 4)
       return (Vec<T>)_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask_), p);
@@ -91,12 +93,16 @@ class Tail {
  private:
   uint32_t mask_;
 #elif defined(__AVX2__)
-  [[gnu::always_inline]] explicit Tail(int64_t count) {
-    if constexpr (sizeof(T) == 4)
-      mask_ = _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)),
-                                 _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    else
-      mask_ = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
+  [[gnu::always_inline]] explicit Tail(int64_t count, int64_t skip = 0) {
+    if constexpr (sizeof(T) == 4) {
+      const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+      mask_ = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(skip)), lane),
+                                  _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane));
+    } else {
+      const __m256i lane = _mm256_setr_epi64x(0, 1, 2, 3);
+      mask_ = _mm256_andnot_si256(_mm256_cmpgt_epi64(_mm256_set1_epi64x(skip), lane),
+                                  _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lane));
+    }
   }
   [[gnu::always_inline]] Vec<T> load(const T* p) const {
     if constexpr (sizeof(T) == 4)
@@ -114,18 +120,18 @@ class Tail {
  private:
   __m256i mask_;
 #else
-  explicit Tail(int64_t count) : count_(count) {}
+  explicit Tail(int64_t count, int64_t skip = 0) : count_(count), skip_(skip) {}
   Vec<T> load(const T* p) const {
     Vec<T> v{};
-    for (int i = 0; i < count_; ++i) v[i] = p[i];
+    for (int64_t i = skip_; i < count_; ++i) v[i] = p[i];
     return v;
   }
   void store(T* p, Vec<T> v) const {
-    for (int i = 0; i < count_; ++i) p[i] = v[i];
+    for (int64_t i = skip_; i < count_; ++i) p[i] = v[i];
   }
 
  private:
-  int64_t count_;
+  int64_t count_, skip_;
 #endif
 };
 

@@ -84,6 +84,19 @@ class Checker {
 
 constexpr int64_t kCheckedTile = 16384;  // indices that stay in the cache between check and use
 
+/// out[i] = x[index[i]]. Asks for the indices that are checked next.
+template <class T>
+void get_plain(T* out, const T* x, const int64_t* index, int64_t n) {
+  constexpr int64_t kLine = 8;
+  int64_t i = 0;
+  for (; i + kLine <= n; i += kLine) {
+    __builtin_prefetch(index + i + n);
+#pragma GCC unroll 8
+    for (int64_t j = i; j < i + kLine; ++j) out[j] = x[index[j]];
+  }
+  for (; i < n; ++i) out[i] = x[index[i]];
+}
+
 /// out[i] = x[i + index[i] * stride], each with its own step.
 template <class T>
 void get_row(Checker& at, T* out, int64_t out_step, const T* x, int64_t x_step, const int64_t* index,
@@ -92,40 +105,12 @@ void get_row(Checker& at, T* out, int64_t out_step, const T* x, int64_t x_step, 
     const int64_t count = std::min(n, kCheckedTile);
     at.check(index, index_step, count);
     if (at.plain() && out_step == 1 && x_step == 0 && index_step == 1)
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < count; ++i) out[i] = x[index[i]];
+      get_plain(out, x, index, count);
     else
       for (int64_t i = 0; i < count; ++i) out[i * out_step] = x[i * x_step + at(index[i * index_step])];
     out += count * out_step;
     x += count * x_step;
     index += count * index_step;
-  }
-}
-
-/// Copies whole rows of `nbytes`, whose addresses the indices tell.
-template <int64_t nbytes, class T>
-void get_rows_of(const Checker& at, T* out, const T* x, const int64_t* index, int64_t index_step,
-                 int64_t rows) {
-  constexpr int64_t n = nbytes / static_cast<int64_t>(sizeof(T));
-  for (int64_t i = 0; i < rows; ++i) std::memcpy(out + i * n, x + at(index[i * index_step]), nbytes);
-}
-template <class T>
-void get_rows(const Checker& at, T* out, const T* x, const int64_t* index, int64_t index_step, int64_t rows,
-              int64_t n) {
-  const int64_t nbytes = n * static_cast<int64_t>(sizeof(T));
-  switch (nbytes) {
-    case 8:
-      return get_rows_of<8>(at, out, x, index, index_step, rows);
-    case 12:
-      return get_rows_of<12>(at, out, x, index, index_step, rows);
-    case 16:
-      return get_rows_of<16>(at, out, x, index, index_step, rows);
-    case 32:
-      return get_rows_of<32>(at, out, x, index, index_step, rows);
-    case 64:
-      return get_rows_of<64>(at, out, x, index, index_step, rows);
-    default:
-      for (int64_t i = 0; i < rows; ++i) copy_bytes(out + i * n, x + at(index[i * index_step]), nbytes);
   }
 }
 
@@ -137,14 +122,18 @@ bool get_by_row(const IndexGetArgs& args, const Geometry<3>& g) {
       g.strides[1][1] != 1 || g.strides[1][0] != 0)
     return false;
   const int64_t* index = args.dims.index[0];
-  const int64_t step = g.strides[2][0];
+  const int64_t step = g.strides[2][0], nbytes = n * static_cast<int64_t>(sizeof(T));
   parallel_for(rows, std::max<int64_t>(1, kIndexGrain / n), [&](int64_t begin, int64_t end) {
     Checker checker(args.dims);
     for (; begin < end; begin += kCheckedTile) {
       const int64_t count = std::min(end - begin, kCheckedTile);
       checker.check(index + begin * step, step, count);
-      get_rows(checker, static_cast<T*>(args.out) + begin * n, static_cast<const T*>(args.in),
-               index + begin * step, step, count, n);
+      T* out = static_cast<T*>(args.out) + begin * n;
+      visit_ends(nbytes, [&]<int ends>() {
+        for (int64_t i = 0; i < count; ++i, out += n)
+          copy_row_bytes<ends>(out, static_cast<const T*>(args.in) + checker(index[(begin + i) * step]),
+                               nbytes);
+      });
     }
   });
   return true;

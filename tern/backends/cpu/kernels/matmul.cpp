@@ -3,9 +3,12 @@
 #include "tern/kernels/matmul.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "tern/backends/cpu/kernels/gemm.h"
 #include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/widen.h"
 #include "tern/device/launch.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -91,53 +94,141 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
 // ---- float16 and bfloat16
 // --------------------------------------------------------------------------------------------
 
-/// Packs a matrix of 16-bit elements as floats.
+/// A matrix of 16-bit elements: `index` is the row of A or the column of B, as in Packer.
+template <class T>
+struct Narrow {
+  const T* from;
+  int64_t index_stride, k_stride;
+};
+
+/// Packs a matrix of 16-bit elements as floats. Every second element of bfloat16 changes places with the one
+/// before it, so that products are added in the order in which processors add them by pairs.
 template <class T>
 class WideningPacker final : public Packer<float> {
  public:
-  WideningPacker(const T* from, int64_t index_stride, int64_t k_stride)
-      : from_(from), index_stride_(index_stride), k_stride_(k_stride) {}
+  explicit WideningPacker(const Narrow<T>& matrix) : matrix_(matrix) {}
 
   void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, float* to) const override {
-    const T* from = from_ + first * index_stride_ + k_first * k_stride_;
-    if (k_stride_ != 1) {
+    const auto [source, index_stride, k_stride] = matrix_;
+    const T* from = source + first * index_stride + k_first * k_stride;
+    if (index_stride == 1) {
+      for (int64_t p = 0; p < k_count; ++p) widen_row(to + p * width, from + p * k_stride, width);
+    } else if (k_stride != 1) {
       for (int64_t p = 0; p < k_count; ++p)
         for (int64_t i = 0; i < width; ++i)
-          to[p * width + i] = static_cast<float>(from[i * index_stride_ + p * k_stride_]);
+          to[p * width + i] = static_cast<float>(from[i * index_stride + p * k_stride]);
+    } else {
+      constexpr int64_t kChunk = 64;
+      alignas(64) float wide[kTileColumns<float> * kChunk];
+      for (int64_t p = 0; p < k_count; p += kChunk) {
+        const int64_t count = std::min(kChunk, k_count - p);
+        for (int64_t i = 0; i < width; ++i) widen_row(wide + i * kChunk, from + i * index_stride + p, count);
+        pack_panel(wide, kChunk, int64_t{1}, width, count, to + p * width);
+      }
+    }
+    if constexpr (std::is_same_v<T, BFloat16>)
+      for (float* row = to; row + 2 * width <= to + k_count * width; row += 2 * width)
+        std::swap_ranges(row, row + width, row + width);
+  }
+
+ private:
+  Narrow<T> matrix_;
+};
+
+/// Packs a matrix of bfloat16 as pairs of neighbours in k, a last one alone with zero.
+class PairPacker final : public Packer<float> {
+ public:
+  PairPacker(const Narrow<BFloat16>& matrix, int64_t k) : matrix_(matrix), k_(k) {}
+
+  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, float* to) const override {
+    const int64_t is = matrix_.index_stride, ks = matrix_.k_stride;
+    const BFloat16* from = matrix_.from + first * is + 2 * k_first * ks;
+    const int64_t values = std::min(2 * k_count, k_ - 2 * k_first);
+    if (ks != 1) {
+      for (int64_t p = 0; p < k_count; ++p, to += width) {
+        const BFloat16 *low = from + 2 * p * ks, *high = low + ks;
+        if (2 * p + 1 >= values)
+          for (int64_t i = 0; i < width; ++i) to[i] = pair(low[i * is].bits, 0);
+        else if (is == 1)
+          for (int64_t i = 0; i < width; ++i) to[i] = pair(low[i].bits, high[i].bits);
+        else
+          for (int64_t i = 0; i < width; ++i) to[i] = pair(low[i * is].bits, high[i * is].bits);
+      }
       return;
     }
     constexpr int64_t kChunk = 64;
-    alignas(64) float wide[kTileColumns<float> * kChunk];
+    alignas(64) float words[kTileColumns<float> * kChunk];
     for (int64_t p = 0; p < k_count; p += kChunk) {
       const int64_t count = std::min(kChunk, k_count - p);
+      const size_t bytes = static_cast<size_t>(std::min(2 * count, values - 2 * p)) * sizeof(BFloat16);
       for (int64_t i = 0; i < width; ++i) {
-        const T* row = from + i * index_stride_ + p;
-        for (int64_t q = 0; q < count; ++q) wide[i * kChunk + q] = static_cast<float>(row[q]);
+        words[i * kChunk + count - 1] = 0.0f;
+        std::memcpy(words + i * kChunk, from + i * is + 2 * p, bytes);
       }
-      pack_panel(wide, kChunk, int64_t{1}, width, count, to + p * width);
+      pack_panel(words, kChunk, int64_t{1}, width, count, to + p * width);
     }
   }
 
  private:
-  const T* from_;
-  int64_t index_stride_;
-  int64_t k_stride_;
+  static float pair(uint16_t low, uint16_t high) { return std::bit_cast<float>(uint32_t{high} << 16 | low); }
+
+  Narrow<BFloat16> matrix_;
+  int64_t k_;
 };
+
+/// The exponent (biased) of the smallest magnitude that is not 0; 0 for numbers below the normal ones, and
+/// for matrices without contiguous rows or columns.
+int64_t least_exponent(const Narrow<BFloat16>& x, int64_t size, int64_t k) {
+  if (x.index_stride != 1 && x.k_stride != 1) return 0;
+  const bool by_index = x.index_stride == 1;
+  const int64_t rows = by_index ? k : size, columns = by_index ? size : k;
+  const int64_t row_stride = by_index ? x.k_stride : x.index_stride;
+  uint16_t least = 0xffff;
+  for (int64_t i = 0; i < rows; ++i) {
+    const BFloat16* row = x.from + i * row_stride;
+    for (int64_t j = 0; j < columns; ++j) {
+      const uint16_t above_zero = static_cast<uint16_t>((row[j].bits & 0x7fff) - 1);  // 0 becomes the largest
+      least = above_zero < least ? above_zero : least;
+    }
+  }
+  return (int64_t{least} + 1) >> 7;
+}
+
+/// Pairs are multiplied without the numbers below the normal ones, which must not be missed: every product,
+/// and so every sum, is a multiple of the last bits' product. Gives the same sums as widening does.
+bool suits_pairs(const Narrow<BFloat16>& a, int64_t m, const Narrow<BFloat16>& b, int64_t n, int64_t k) {
+  constexpr int64_t kBias = 127, kFraction = 7, kLeastNormal = -126;
+  if (!has_pairs() || static_cast<double>(m) * static_cast<double>(n) < 64.0 * static_cast<double>(m + n))
+    return false;
+  const int64_t least_a = least_exponent(a, m, k), least_b = least_exponent(b, n, k);
+  return least_a > 0 && least_b > 0 && least_a + least_b - 2 * (kBias + kFraction) >= kLeastNormal;
+}
 
 template <class T>
 requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(const MatmulArgs& args,
                                                                                const Matrices<T>& x) {
-  const WideningPacker<T> pack_a(x.a, args.a_row_stride, args.a_col_stride);
-  const WideningPacker<T> pack_b(x.b, args.b_col_stride, args.b_row_stride);
+  const Narrow<T> a{x.a, args.a_row_stride, args.a_col_stride}, b{x.b, args.b_col_stride, args.b_row_stride};
   const Scratch<float> sums(args.m * args.n);
-  gemm(Gemm<float>{.m = args.m,
-                   .n = args.n,
-                   .k = args.k,
-                   .c = sums.get(),
-                   .c_row_stride = args.n,
-                   .pack_a = &pack_a,
-                   .pack_b = &pack_b,
-                   .epilogue = {.alpha = static_cast<float>(args.alpha)}});
+  Gemm<float> g{.m = args.m, .n = args.n, .k = args.k, .c = sums.get(), .c_row_stride = args.n};
+  g.epilogue.alpha = static_cast<float>(args.alpha);
+  const auto run = [&](const Packer<float>& pack_a, const Packer<float>& pack_b) {
+    g.pack_a = &pack_a;
+    g.pack_b = &pack_b;
+    gemm(g);
+  };
+  bool pairs = false;
+  if constexpr (std::is_same_v<T, BFloat16>) {
+    const int64_t pair_depth = (pass_depth<float>(args.k) + 1) / 2;
+    g.pass_depth = 2 * pair_depth;
+    pairs = suits_pairs(a, args.m, b, args.n, args.k);
+    if (pairs) {
+      g.k = (args.k + 1) / 2;
+      g.pass_depth = pair_depth;
+      g.elements = Elements::Pairs;
+      run(PairPacker(a, args.k), PairPacker(b, args.k));
+    }
+  }
+  if (!pairs) run(WideningPacker<T>(a), WideningPacker<T>(b));
   const float beta = static_cast<float>(args.beta);
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(args.n, 1));
   parallel_for(args.m, grain, [&](int64_t begin, int64_t end) {
@@ -151,7 +242,7 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
       if (args.relu)
         for (int64_t j = 0; j < args.n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
       T* out = x.out + i * args.out_row_stride;
-      for (int64_t j = 0; j < args.n; ++j) out[j] = static_cast<T>(row[j]);
+      narrow_row(out, row, args.n);
     }
   });
 }

@@ -1,5 +1,5 @@
-// Maximum and minimum with their positions: the extreme of a row is found first, then the first place where
-// it stands.
+// Maximum and minimum with their positions. The extreme of a row is found first, then the first place where
+// it stands; columns, and short rows turned so that they are columns, are compared side by side.
 #include "tern/backends/cpu/kernels/reduce_ops.h"
 #include "tern/device/backend.h"
 #include "tern/kernels/reduce.h"
@@ -45,6 +45,29 @@ int64_t find_first(const T* p, int64_t n, int64_t step, Compute<T> value) {
   return n;
 }
 
+/// The extremes of neighbouring columns and the rows in which they stand.
+template <bool largest, class C, class I>
+struct ColumnExtremes {
+  static constexpr int64_t kColumns = 256;
+  C value[kColumns];
+  I row[kColumns];
+
+  template <class T>
+  [[gnu::always_inline]] void add(const T* p, I number, int64_t width) {
+    if (number == 0) {
+      for (int64_t j = 0; j < width; ++j) value[j] = static_cast<C>(p[j]), row[j] = 0;
+      return;
+    }
+#pragma GCC ivdep
+    for (int64_t j = 0; j < width; ++j) {
+      const C other = static_cast<C>(p[j]);
+      const bool better = displaces<largest>(other, value[j]);
+      value[j] = better ? other : value[j];
+      row[j] = better ? number : row[j];
+    }
+  }
+};
+
 template <bool largest, class T>
 class IndexReduction {
  public:
@@ -66,7 +89,8 @@ class IndexReduction {
   }
 
  private:
-  static constexpr int64_t kTile = 256;
+  /// Rows up to this length are turned, in pieces of so many elements.
+  static constexpr int64_t kTurnedRow = 64, kTurned = 2048;
 
   void put(int64_t k, C value, int64_t index) const {
     if (values_) values_[k] = static_cast<T>(value);
@@ -98,28 +122,33 @@ class IndexReduction {
     parallel_for(kept.numel, plan_.grain(), [&](int64_t begin, int64_t end) {
       int64_t k = begin;
       walk_rows(kept, begin, end, [&](const int64_t(&offset)[1], int64_t count) {
+        if (args_.reduced.ndim == 1 && args_.reduced.strides[0][0] == 1 && n <= kTurnedRow) {
+          turned_rows(in_ + offset[0], step, count, k);
+          k += count;
+          return;
+        }
         for (int64_t i = 0; i < count; ++i, ++k) {
           const T* x = in_ + offset[0] + i * step;
-          if (args_.reduced.ndim == 1 && n < wide::kShortRow) {
-            short_row(x, n, k);
-          } else {
-            const C value = extreme(x, 0, n);
-            put(k, value, position(x, 0, n, value));
-          }
+          const C value = extreme(x, 0, n);
+          put(k, value, position(x, 0, n, value));
         }
       });
     });
   }
 
-  void short_row(const T* x, int64_t n, int64_t k) const {
-    const int64_t step = args_.reduced.strides[0][0];
-    C best = static_cast<C>(x[0]);
-    int64_t index = 0;
-    for (int64_t i = 1; i < n; ++i) {
-      const C value = static_cast<C>(x[i * step]);
-      if (displaces<largest>(value, best)) best = value, index = i;
+  /// `count` rows of neighbouring elements, kTurnedRow at most.
+  void turned_rows(const T* x, int64_t row_step, int64_t count, int64_t k) const {
+    using I = wide::MaskOf<C>;
+    using Extremes = ColumnExtremes<largest, C, I>;
+    const int64_t n = args_.reduced.numel, width = std::min(Extremes::kColumns, kTurned / n);
+    alignas(64) T turned[kTurned];
+    Extremes extremes;
+    for (int64_t first = 0; first < count; first += width, x += width * row_step) {
+      const int64_t some = std::min(width, count - first);
+      transpose_elements(sizeof(T), x, row_step, some, n, turned, width);
+      for (int64_t i = 0; i < n; ++i) extremes.add(turned + i * width, static_cast<I>(i), some);
+      for (int64_t j = 0; j < some; ++j) put(k + first + j, extremes.value[j], extremes.row[j]);
     }
-    put(k, best, index);
   }
 
   void long_rows() const {
@@ -145,36 +174,26 @@ class IndexReduction {
   }
 
   void columns() const {
+    using Extremes = ColumnExtremes<largest, C, int64_t>;
+    constexpr int64_t kTile = Extremes::kColumns;
     const int64_t tiles = (plan_.width + kTile - 1) / kTile;
     const int64_t n = args_.reduced.numel;
     const int64_t stride = args_.reduced.strides[0][args_.reduced.ndim - 1];
     const int64_t work = n * std::min(plan_.width, kTile);
     parallel_for(plan_.outer * tiles, std::max<int64_t>(1, kReduceGrain / work),
                  [&](int64_t begin, int64_t end) {
-                   C best[kTile];
-                   int64_t index[kTile];
+                   Extremes extremes;
                    for (int64_t task = begin; task < end; ++task) {
                      const int64_t first = task % tiles * kTile;
                      const int64_t width = std::min(kTile, plan_.width - first);
                      const T* x = in_ + wide::offset_of(plan_.kept, task / tiles) + first;
                      int64_t row = 0;
                      walk_rows(args_.reduced, 0, n, [&](const int64_t(&offset)[1], int64_t count) {
-                       for (int64_t i = 0; i < count; ++i, ++row) {
-                         const T* p = x + offset[0] + i * stride;
-                         if (row == 0) {
-                           for (int64_t j = 0; j < width; ++j) best[j] = static_cast<C>(p[j]), index[j] = 0;
-                           continue;
-                         }
-                         for (int64_t j = 0; j < width; ++j) {
-                           const C value = static_cast<C>(p[j]);
-                           const bool better = displaces<largest>(value, best[j]);
-                           best[j] = better ? value : best[j];
-                           index[j] = better ? row : index[j];
-                         }
-                       }
+                       for (int64_t i = 0; i < count; ++i)
+                         extremes.add(x + offset[0] + i * stride, row++, width);
                      });
                      for (int64_t j = 0; j < width; ++j)
-                       put(task / tiles * plan_.width + first + j, best[j], index[j]);
+                       put(task / tiles * plan_.width + first + j, extremes.value[j], extremes.row[j]);
                    }
                  });
   }

@@ -171,7 +171,7 @@ class RowSums {
   int64_t pending_ = 0;
 };
 
-/// results[r] = `n` < kShortRow elements at x + r * row_step, `step` apart, combined, for kShortRows rows.
+/// results[r] = `n` elements at x + r * row_step, `step` apart, combined, for kShortRows rows.
 template <class Op, class T>
 [[gnu::always_inline]] inline void reduce_short_rows(const Op& op, const T* x, int64_t row_step, int64_t n,
                                                      int64_t step, typename Op::Acc* results) {
@@ -188,28 +188,62 @@ template <class Op, class T>
   std::copy_n(sums, kShortRows, results);
 }
 
-/// Rows up to this length are turned, so that each has a lane of its own, where at least kTurnedRows of them
-/// lie evenly. Both are the same for all variants, since they decide in which order a row is added.
-template <class A>
-inline constexpr int64_t kTurnedRow = sizeof(A) <= 4 ? 64 : 24;
-inline constexpr int64_t kTurnedRows = 32;
+/// All elements of v[r] combined as combine_lanes does, in lane r, for as many blocks as a register has
+/// lanes: the steps of the tree that exchange halves of two blocks take both at once.
+template <int d, class Op>
+[[gnu::always_inline]] inline void combine_registers(const Op& op, Register<typename Op::Acc>* r) {
+  constexpr int n = kRegisterLanes<typename Op::Acc>;
+  if constexpr (d > 0) {
+    TERN_UNROLL for (int i = 0; i < d; ++i) {
+      exchange_squares<d>(r[i], r[i + d], std::make_integer_sequence<int, n>());
+      op.combine(r[i], r[i + d]);
+    }
+    combine_registers<d / 2>(op, r);
+  }
+}
 
-/// results[r] = the `n` <= kTurnedRow elements at x + r * row_step combined, for r < rows <= kLanes.
+/// results[r] = what reduce_row gives for the `n` elements at x + r * row_step, for kRegisterLanes rows of
+/// kLanes to 4 * kLanes elements.
 template <class Op, class T>
-[[gnu::noinline]] void reduce_turned_rows(const Op& op, const T* x, int64_t row_step, int64_t rows, int64_t n,
-                                          typename Op::Acc* results) {
+[[gnu::noinline]] void reduce_rows_together(const Op& op, const T* x, int64_t row_step, int64_t n,
+                                            typename Op::Acc* results) {
   using A = typename Op::Acc;
   constexpr int64_t L = kLanes<A>;
-  alignas(64) T turned[kTurnedRow<A> * L];
-  if (rows < L) std::memset(turned, 0, sizeof turned);
-  transpose_elements(sizeof(T), x, row_step, rows, n, turned, L);
-  Block<A> sum, v;
-  splat(sum, op.identity());
-  for (int64_t i = 0; i < n; ++i) {
-    load(v, turned + i * L);
+  auto block = [&](Block<A> & sum, const T* p) __attribute__((always_inline)) {
+    Block<A> v;
+    load(v, p);
+    splat(sum, op.identity());
     accumulate(op, sum, v, 0);
+  };
+  const int64_t whole = n / L, rest = n % L;
+  Register<A> r[kRegisterLanes<A>];
+#pragma GCC unroll 1
+  for (auto& row : r) {
+    Block<A> s0, s1, s2, s3;
+    block(s0, x);
+    if (whole > 1) {
+      block(s1, x + L);
+      combine(op, s0, s1);
+    }
+    splat(s2, op.identity());
+    if (whole > 2) block(s2, x + 2 * L);
+    if (whole > 3) {
+      block(s3, x + 3 * L);
+      combine(op, s2, s3);
+    } else if (rest > 0) {
+      load(s3, x + n - L);
+      for (auto& part : s3.part) op.map(part, 0);
+      drop_lanes(s3, L - rest, op.identity());
+      combine(op, s2, s3);
+    }
+    if (whole > 2 || rest > 0) combine(op, s0, s2);
+    for (int width = kParts / 2; width > 0; width /= 2)
+      for (int k = 0; k < width; ++k) op.combine(s0.part[k], s0.part[k + width]);
+    row = s0.part[0];
+    x += row_step;
   }
-  std::memcpy(results, &sum, sizeof sum);
+  combine_registers<kRegisterLanes<A> / 2>(op, r);
+  std::memcpy(results, r, sizeof r[0]);
 }
 
 /// The elements [begin, end) of the walk `g` from `x`, combined.
@@ -245,6 +279,30 @@ typename Op::Acc reduce_row(const Op& op, const T* x, const Geometry<1>& g, int6
     }
   });
   return sums.result();
+}
+
+/// Whether reduce_rows takes rows of n neighbouring elements.
+template <class A>
+constexpr bool are_short_rows(int64_t n) {
+  return n >= std::max<int64_t>(kShortRow, kLanes<A>) && n <= 4 * kLanes<A>;
+}
+
+/// results[r] = finish(what reduce_row gives for the `n` neighbouring elements at x + r * row_step), for r <
+/// rows.
+template <class Op, class T, class Out, class Finish>
+void reduce_rows(const Op& op, const T* x, int64_t row_step, int64_t rows, int64_t n, Out* results,
+                 const Finish& finish) {
+  using A = typename Op::Acc;
+  int64_t r = 0;
+  for (A some[kRegisterLanes<A>]; r + kRegisterLanes<A> <= rows; r += kRegisterLanes<A>) {
+    reduce_rows_together(op, x + r * row_step, row_step, n, some);
+    for (int i = 0; i < kRegisterLanes<A>; ++i) results[r + i] = finish(some[i]);
+  }
+  for (; r < rows; ++r) {
+    RowSums<Op> sums(op);
+    sums.add(x + r * row_step, n);
+    results[r] = finish(sums.result());
+  }
 }
 
 /// sums[j] = sums[j] with `rows` rows of the tile, which start at p, p + stride, ...; `width` columns. Lanes
@@ -395,25 +453,23 @@ void reduce_with(const Op& op, const T* in, Out* out, const Geometry<1>& kept, c
   const Plan plan = make_plan<A>(kept, reduced);
   if (!plan.columns) {
     if (plan.chunks == 1) {
-      const bool turned = reduced.ndim == 1 && reduced.strides[0][0] == 1 && n >= kShortRow &&
-                          n <= kTurnedRow<A> && kept.sizes[kept.ndim - 1] >= kTurnedRows;
+      const bool few = reduced.ndim == 1 && n < std::max<int64_t>(kShortRow, kLanes<A>),
+                 together = reduced.ndim == 1 && reduced.strides[0][0] == 1 && are_short_rows<A>(n);
       parallel_for(plan.outer, plan.grain(), [&](int64_t begin, int64_t end) {
         const int64_t step = kept.strides[0][kept.ndim - 1];
         Out* to = out + begin;
         walk_rows(kept, begin, end, [&](const int64_t(&offset)[1], int64_t count) {
           int64_t k = 0;
-          if (reduced.ndim == 1 && n < kShortRow) {
+          if (few) {
             for (A sums[kShortRows]; k + kShortRows <= count; k += kShortRows) {
               reduce_short_rows(op, in + offset[0] + k * step, step, n, reduced.strides[0][0], sums);
               for (A sum : sums) *to++ = finish(sum);
             }
           }
-          if (turned) {
-            for (A sums[kLanes<A>]; k < count; k += kLanes<A>) {
-              const int64_t some = std::min<int64_t>(kLanes<A>, count - k);
-              reduce_turned_rows(op, in + offset[0] + k * step, step, some, n, sums);
-              for (int64_t r = 0; r < some; ++r) *to++ = finish(sums[r]);
-            }
+          if (together) {
+            reduce_rows(op, in + offset[0], step, count, n, to, finish);
+            to += count;
+            return;
           }
           for (; k < count; ++k) *to++ = finish(reduce_row(op, in + offset[0] + k * step, reduced, 0, n));
         });

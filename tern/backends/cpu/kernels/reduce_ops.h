@@ -40,7 +40,20 @@ struct Prod {
 /// a = the larger (else the smaller) of both; NaN wins.
 template <bool largest, class C, class V>
 [[gnu::always_inline]] inline void take_extreme(V& a, const V& b) {
-  if constexpr (std::is_floating_point_v<C>) {
+  // Two or three instructions, for which compilers take four: max(b, a) is a where either is NaN.
+#if defined(__AVX512F__)
+  if constexpr (std::is_same_v<V, Register<float>>) {
+    const __m512 x = (__m512)a, y = (__m512)b;
+    const __mmask16 number = _mm512_cmp_ps_mask(y, y, _CMP_ORD_Q);
+    a = (V)(largest ? _mm512_mask_max_ps(y, number, y, x) : _mm512_mask_min_ps(y, number, y, x));
+  } else
+#elif defined(__AVX2__)
+  if constexpr (std::is_same_v<V, Register<float>>) {
+    const __m256 x = (__m256)a, y = (__m256)b, extreme = largest ? _mm256_max_ps(y, x) : _mm256_min_ps(y, x);
+    a = (V)_mm256_blendv_ps(extreme, y, _mm256_cmp_ps(y, y, _CMP_UNORD_Q));
+  } else
+#endif
+      if constexpr (std::is_floating_point_v<C>) {
     if constexpr (largest)
       a = ((b > a) | (b != b)) ? b : a;
     else

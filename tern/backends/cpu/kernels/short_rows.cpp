@@ -18,10 +18,53 @@ void copy_columns(T* to, int64_t to_row, int64_t to_step, const T* from, int64_t
         from[i * from_row + j * from_step];
 }
 
-/// The same for any number of columns.
+/// to[i * to_row + j] = from[i * from_row], for rows of more than 4 elements; n is that of visit_ends.
+template <int n, class T>
+void fill_rows_of(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
+  constexpr int kLine = n > 0 ? n : 64;
+  if constexpr (kLine > static_cast<int>(sizeof(T)) && sizeof(T) <= 8) {
+    typedef T Line __attribute__((vector_size(kLine), aligned(alignof(T)), may_alias));
+    constexpr int64_t kLanes = kLine / static_cast<int64_t>(sizeof(T));
+    for (int64_t i = 0; i < rows; ++i, to += to_row, from += from_row) {
+      const Line line = Line{} + *from;
+      *reinterpret_cast<Line*>(to) = line;
+      if constexpr (n == 0)
+        for (int64_t j = kLanes; j < columns; j += kLanes)
+          *reinterpret_cast<Line*>(to + std::min(j, columns - kLanes)) = line;
+      else
+        *reinterpret_cast<Line*>(to + columns - kLanes) = line;
+    }
+  } else {
+    for (int64_t i = 0; i < rows; ++i) std::fill_n(to + i * to_row, columns, from[i * from_row]);
+  }
+}
+template <class T>
+void fill_rows(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
+  visit_ends(columns * static_cast<int64_t>(sizeof(T)),
+             [&]<int n>() { fill_rows_of<n>(to, to_row, from, from_row, rows, columns); });
+}
+
+/// to[i * to_row + j] = from[i * from_row + j].
+template <class T>
+void copy_rows(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
+  const int64_t nbytes = columns * static_cast<int64_t>(sizeof(T));
+  visit_ends(nbytes, [&]<int n>() {
+    for (int64_t i = 0; i < rows; ++i) copy_row_bytes<n>(to + i * to_row, from + i * from_row, nbytes);
+  });
+}
+
+/// The same as copy_columns for any number of columns.
 template <class T>
 void copy_rectangle(T* to, int64_t to_row, int64_t to_step, const T* from, int64_t from_row,
                     int64_t from_step, int64_t rows, int64_t columns) {
+  if (to_step == 1 && from_step == 0 && columns > 4)
+    return fill_rows(to, to_row, from, from_row, rows, columns);
+  if constexpr (sizeof(T) <= 8) {
+    if (to_step == 1 && from_row == 1 && from_step != 1)
+      return transpose_elements(sizeof(T), from, from_step, columns, rows, to, to_row);
+    if (to_row == 1 && to_step != 1 && from_step == 1)
+      return transpose_elements(sizeof(T), from, from_row, rows, columns, to, to_step);
+  }
   switch (columns) {
     case 1:
       return copy_columns<1>(to, to_row, to_step, from, from_row, from_step, rows);
@@ -34,19 +77,9 @@ void copy_rectangle(T* to, int64_t to_row, int64_t to_step, const T* from, int64
     default:
       break;
   }
-  const auto size = static_cast<int64_t>(sizeof(T));
-  if constexpr (sizeof(T) <= 8) {
-    if (to_step == 1 && from_row == 1 && from_step != 1)
-      return transpose_elements(sizeof(T), from, from_step, columns, rows, to, to_row);
-    if (to_row == 1 && to_step != 1 && from_step == 1)
-      return transpose_elements(sizeof(T), from, from_row, rows, columns, to, to_step);
-  }
+  if (to_step == 1 && from_step == 1) return copy_rows(to, to_row, from, from_row, rows, columns);
   for (int64_t i = 0; i < rows; ++i, to += to_row, from += from_row) {
-    if (to_step == 1 && from_step == 1)
-      copy_bytes(to, from, columns * size);
-    else if (to_step == 1 && from_step == 0)
-      std::fill_n(to, columns, *from);
-    else if (to_step == 1 && from_step == -1)
+    if (to_step == 1 && from_step == -1)
       std::reverse_copy(from - columns + 1, from + 1, to);
     else
       for (int64_t j = 0; j < columns; ++j) to[j * to_step] = from[j * from_step];

@@ -127,23 +127,64 @@ class Columns {
   C max_[kMaxTile], sum_[kMaxTile];
 };
 
+/// Rows that wide::reduce_rows takes, in pieces that stay in the first cache; each loop runs over a whole
+/// piece.
 template <class T>
-class Rows {
+void short_rows(const SoftmaxArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.shape.size;
+  const bool stream = args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape);
+  for_row_pieces(args.shape.outer, size, [&](int64_t first, int64_t rows) {
+    alignas(64) C values[kTogether], maxima[kTogether], exps[kTogether];
+    C max[kTogether / wide::kShortRow], sum[kTogether / wide::kShortRow];
+    const int64_t n = rows * size;
+    const C* x = to_compute(static_cast<const T*>(args.in) + first * size, n, values);
+    reduce_short_rows<wide::Max>(x, rows, size, max);
+    spread_over_rows(max, rows, size, maxima);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) exps[i] = math::exp(x[i] - maxima[i]);
+    reduce_short_rows<wide::Sum>(exps, rows, size, sum);
+    T* out = static_cast<T*>(args.out) + first * (args.op == SoftmaxOp::LogSumExp ? 1 : size);
+    if (args.op == SoftmaxOp::LogSumExp) {
+      for (int64_t r = 0; r < rows; ++r) out[r] = static_cast<T>(ExpSum<C>{max[r], sum[r]}.log());
+    } else if (args.op == SoftmaxOp::Softmax) {
+#pragma GCC ivdep
+      for (int64_t r = 0; r < rows; ++r) sum[r] = C(1) / sum[r];
+      C* scales = maxima;
+      spread_over_rows(sum, rows, size, scales);
+      write_blocks(out, n, stream, [&](C* block, int64_t start, int64_t count) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) block[i] = exps[start + i] * scales[start + i];
+      });
+    } else {
+#pragma GCC ivdep
+      for (int64_t r = 0; r < rows; ++r) sum[r] = math::log(sum[r]);
+      C* log_sums = exps;
+      spread_over_rows(sum, rows, size, log_sums);
+      write_blocks(out, n, stream, [&](C* block, int64_t start, int64_t count) {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) block[i] = x[start + i] - maxima[start + i] - log_sums[start + i];
+      });
+    }
+    end_stream(stream);
+  });
+}
+
+template <class T>
+class LongerRows {
  public:
   using C = Compute<T>;
 
-  explicit Rows(const SoftmaxArgs& args)
+  explicit LongerRows(const SoftmaxArgs& args)
       : op_(args.op),
         in_(static_cast<const T*>(args.in)),
         out_(static_cast<T*>(args.out)),
-        shape_(args.shape),
         rows_(args.shape.outer),
         size_(args.shape.size),
         stream_(args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape)) {}
 
   void run() const {
     if (size_ >= kLongRow) return long_rows();
-    if (are_turned<T>(shape_)) return turned_rows();
     parallel_for(rows_, grain(size_), [&](int64_t begin, int64_t end) {
       C few[kBlock];
       Scratch<C> many(op_ == SoftmaxOp::Softmax && size_ > kBlock ? size_ : 0);
@@ -160,20 +201,6 @@ class Rows {
   }
 
  private:
-  void turned_rows() const {
-    for_turned_rows(shape_, [&](int64_t first, int64_t count, int64_t width) {
-      alignas(64) T x[kTurned], y[kTurned];
-      transpose_elements(sizeof(T), in_ + first * size_, size_, count, size_, x, width);
-      Columns<T> columns(x, size_, width, count);
-      if (op_ == SoftmaxOp::LogSumExp) {
-        columns.run(op_, out_ + first, false);
-      } else {
-        columns.run(op_, y, false);
-        transpose_elements(sizeof(T), y, width, size_, count, out_ + first * size_, size_);
-      }
-    });
-  }
-
   /// A row whose exponentials are kept in `exps`.
   void short_row(int64_t r, C* exps) const {
     const int64_t start = r * size_;
@@ -247,7 +274,6 @@ class Rows {
   SoftmaxOp op_;
   const T* in_;
   T* out_;
-  SoftmaxShape shape_;
   int64_t rows_, size_;
   bool stream_;
 };
@@ -280,8 +306,10 @@ void softmax(const LaunchContext&, const SoftmaxArgs& args) {
       if (args.op == SoftmaxOp::LogSumExp)
         std::fill_n(static_cast<T*>(args.out), args.shape.outer,
                     static_cast<T>(-std::numeric_limits<Compute<T>>::infinity()));
+    } else if (wide::are_short_rows<Compute<T>>(args.shape.size)) {
+      short_rows<T>(args);
     } else {
-      Rows<T>(args).run();
+      LongerRows<T>(args).run();
     }
   });
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "tern/backends/cpu/kernels/reduce_ops.h"
-#include "tern/backends/cpu/kernels/transpose.h"
+#include "tern/backends/cpu/kernels/short_rows.h"
 #include "tern/kernels/math.h"
 #include "tern/kernels/softmax.h"
 
@@ -13,12 +13,8 @@ inline constexpr int64_t kBlock = 1024;
 /// Rows from this size on are cut in pieces of kPiece, which threads share.
 inline constexpr int64_t kLongRow = 32768;
 inline constexpr int64_t kPiece = 16384;
-/// Rows of these sizes are worked on as columns, in tiles of kTurned elements, where there are at least as
-/// many rows as the least size. The same for all variants, since this decides in which order a row is added.
-inline constexpr int64_t kMinTurned = 16;
-template <class C>
-inline constexpr int64_t kMaxTurned = sizeof(C) <= 4 ? 48 : 24;
-inline constexpr int64_t kTurned = 4096;
+/// Elements of the short rows that are worked on together.
+inline constexpr int64_t kTogether = 2048;
 /// Columns worked on together: few where their rows then stay in the second cache, else so many that memory
 /// is read in long runs.
 inline constexpr int64_t kMinTile = 64;
@@ -33,20 +29,27 @@ inline int64_t grain(int64_t elements) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements));
 }
 
-/// Rows that are too short to fill registers, and enough of them to be columns of a tile.
-template <class T>
-bool are_turned(const SoftmaxShape& s) {
-  return s.inner == 1 && s.size >= kMinTurned && s.size <= kMaxTurned<Compute<T>> && s.outer >= kMinTurned;
-}
-/// Calls body(first, count, width) for tiles of `count` rows, whose elements are to lie `width` apart; in
-/// parallel.
+/// Calls body(first, count) for pieces of up to kTogether elements in rows of `size`; in parallel.
 template <class Body>
-void for_turned_rows(const SoftmaxShape& s, const Body& body) {
-  const int64_t width = std::min<int64_t>(kMaxTile, kTurned / s.size), tiles = (s.outer + width - 1) / width;
-  parallel_for(tiles, grain(s.size * width), [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin * width; first < std::min(s.outer, end * width); first += width)
-      body(first, std::min(width, s.outer - first), width);
+void for_row_pieces(int64_t rows, int64_t size, const Body& body) {
+  const int64_t at_once = kTogether / size, pieces = (rows + at_once - 1) / at_once;
+  parallel_for(pieces, grain(size * at_once), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * at_once; first < std::min(rows, end * at_once); first += at_once)
+      body(first, std::min(at_once, rows - first));
   });
+}
+
+/// results[r] = the row r of `rows` dense ones combined.
+template <template <class> class Op, class C>
+void reduce_short_rows(const C* x, int64_t rows, int64_t size, C* results) {
+  wide::reduce_rows(Op<C>{}, x, size, rows, size, results, [](C value) { return value; });
+}
+
+/// to[r * size + i] = values[r].
+template <class C>
+void spread_over_rows(const C* values, int64_t rows, int64_t size, C* to) {
+  const int64_t sizes[] = {rows, size}, strides[] = {1, 0};
+  gather_rows({2, sizes, strides, sizeof(C)}, values, 0, rows, to);
 }
 
 template <class C, template <class> class Op>

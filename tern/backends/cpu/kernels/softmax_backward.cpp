@@ -88,16 +88,39 @@ void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int6
     });
 }
 
+/// What the gradient needs the sum of. Not inlined: GCC takes the result for uninitialized.
+template <class C>
+[[gnu::noinline]] void sum_terms(C* terms, bool log, const C* g, const C* y, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) terms[i] = log ? g[i] : g[i] * y[i];
+}
+
+/// Rows that wide::reduce_rows takes, as in softmax.cpp.
 template <class T>
-void turned_rows(const SoftmaxBackwardArgs& args) {
+void short_row_gradients(const SoftmaxBackwardArgs& args) {
+  using C = Compute<T>;
   const int64_t size = args.shape.size;
-  for_turned_rows(args.shape, [&](int64_t first, int64_t count, int64_t width) {
-    const Piece<T> rows = piece_at<T>(args, first * size);
-    alignas(64) T grad[kTurned], out[kTurned], result[kTurned];
-    transpose_elements(sizeof(T), rows.grad, size, count, size, grad, width);
-    transpose_elements(sizeof(T), rows.out, size, count, size, out, width);
-    one_tile(args.op, Piece<T>{grad, out, result}, size, width, count, /*stream=*/false);
-    transpose_elements(sizeof(T), result, width, size, count, rows.result, size);
+  const bool log = args.op == SoftmaxOp::LogSoftmax, stream = streams<T>(args.shape);
+  for_row_pieces(args.shape.outer, size, [&](int64_t first, int64_t rows) {
+    const Piece<T> piece = piece_at<T>(args, first * size);
+    alignas(64) C one[kTogether], two[kTogether], sums[kTogether];
+    C sum[kTogether / wide::kShortRow];
+    const int64_t n = rows * size;
+    const C* g = to_compute(piece.grad, n, one);
+    const C* y = to_compute(piece.out, n, two);
+    sum_terms(sums, log, g, y, n);
+    reduce_short_rows<wide::Sum>(sums, rows, size, sum);
+    spread_over_rows(sum, rows, size, sums);
+    write_blocks(piece.result, n, stream, [&](C* block, int64_t start, int64_t count) {
+      if (log) {
+#pragma GCC ivdep
+        for (int64_t i = start; i < start + count; ++i) block[i - start] = g[i] - math::exp(y[i]) * sums[i];
+      } else {
+#pragma GCC ivdep
+        for (int64_t i = start; i < start + count; ++i) block[i - start] = (g[i] - sums[i]) * y[i];
+      }
+    });
+    end_stream(stream);
   });
 }
 
@@ -159,12 +182,12 @@ void columns(const SoftmaxBackwardArgs& args) {
 
 void softmax_backward(const LaunchContext&, const SoftmaxBackwardArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
-    if (are_turned<T>(args.shape))
-      turned_rows<T>(args);
-    else if (args.shape.inner == 1)
-      rows<T>(args);
-    else
+    if (args.shape.inner != 1)
       columns<T>(args);
+    else if (wide::are_short_rows<Compute<T>>(args.shape.size))
+      short_row_gradients<T>(args);
+    else
+      rows<T>(args);
   });
 }
 

@@ -51,6 +51,9 @@ struct Narrow {
   bool operator<(const Narrow& other) const { return both < other.both; }
 };
 
+/// The longest rows whose positions fit it.
+constexpr int64_t kMostNarrow = 0xffffffff;
+
 template <class K>
 struct Wide {
   using Key = K;
@@ -105,6 +108,9 @@ class Sorter {
   void row(int64_t o, int64_t k) {
     const int64_t n = args_.size, count = args_.count, inner = args_.inner;
     const T* x = in_ + o * n * inner + k;
+    if constexpr (!std::is_same_v<Entry, Narrow> && std::is_integral_v<T>) {
+      if (whole_ && n <= kMostNarrow && sort_narrow(o, k, x)) return;
+    }
     if (heap_) {
       select(x);
       put(o, k, x, entries_.get());
@@ -133,7 +139,8 @@ class Sorter {
   }
 
  private:
-  void put(int64_t o, int64_t k, const T* x, const Entry* sorted) const {
+  template <class E>
+  void put(int64_t o, int64_t k, const T* x, const E* sorted) const {
     const int64_t start = o * args_.count * args_.inner + k;
     for (int64_t i = 0; i < args_.count; ++i) {
       const int64_t position = sorted[i].position();
@@ -142,20 +149,46 @@ class Sorter {
     }
   }
 
+  /// Sorts a row of integers whose span fits half a key; else returns false.
+  bool sort_narrow(int64_t o, int64_t k, const T* x) {
+    const int64_t n = args_.size, inner = args_.inner;
+    Key least = ~Key(0), most = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const Key key = key_of(x[i * inner]) ^ flip_;
+      least = std::min(least, key);
+      most = std::max(most, key);
+    }
+    if (most - least > ~Narrow::Key(0)) return false;
+    Scratch<Narrow> entries(n), spare(n);
+    for (int64_t i = 0; i < n; ++i)
+      entries.get()[i] = Narrow(static_cast<Narrow::Key>((key_of(x[i * inner]) ^ flip_) - least), i);
+    put(o, k, x, sort_by_digits(entries.get(), spare.get(), n));
+    return true;
+  }
+
   /// The first elements of the order, sorted: a heap with the last of them on top takes each better one in.
   void select(const T* x) {
+    constexpr int64_t kBlock = 64;
     Entry* heap = entries_.get();
     const int64_t count = args_.count, inner = args_.inner;
     for (int64_t i = 0; i < count; ++i) heap[i] = Entry(key_of(x[i * inner]) ^ flip_, i);
     std::make_heap(heap, heap + count);
-    Key worst = heap[0].key();
-    for (int64_t i = count; i < args_.size; ++i) {
-      const Key key = key_of(x[i * inner]) ^ flip_;
-      if (key >= worst) continue;  // an equal one comes after those before it
-      std::pop_heap(heap, heap + count);
-      heap[count - 1] = Entry(key, i);
-      std::push_heap(heap, heap + count);
-      worst = heap[0].key();
+    Key worst = heap[0].key(), keys[kBlock];
+    for (int64_t first = count; first < args_.size; first += kBlock) {
+      const int64_t n = std::min(kBlock, args_.size - first);
+      Key best = ~Key(0);
+      for (int64_t i = 0; i < n; ++i) {
+        keys[i] = key_of(x[(first + i) * inner]) ^ flip_;
+        best = std::min(best, keys[i]);
+      }
+      if (best >= worst) continue;  // an equal one comes after those before it
+      for (int64_t i = 0; i < n; ++i) {
+        if (keys[i] >= worst) continue;
+        std::pop_heap(heap, heap + count);
+        heap[count - 1] = Entry(keys[i], first + i);
+        std::push_heap(heap, heap + count);
+        worst = heap[0].key();
+      }
     }
     std::sort_heap(heap, heap + count);
   }
@@ -200,7 +233,7 @@ void sort(const LaunchContext&, const SortArgs& args) {
   visit_dtype(args.dtype, [&]<class T>() {
     using Key = decltype(key_of(T{}));
     if constexpr (sizeof(Key) == 4) {
-      if (args.size <= int64_t{0xffffffff}) return run<T, Narrow>(args);
+      if (args.size <= kMostNarrow) return run<T, Narrow>(args);
     }
     run<T, Wide<Key>>(args);
   });

@@ -12,11 +12,10 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 template <class T>
 inline constexpr int kTransposeTile = kLanes<T> < 16 ? kLanes<T> : 16;
 
-template <class T>
+template <class T, int n>
 struct TransposeRow {
-  typedef T type __attribute__((vector_size(kTransposeTile<T> * sizeof(T))));
-  typedef T unaligned
-      __attribute__((vector_size(kTransposeTile<T> * sizeof(T)), aligned(alignof(T)), may_alias));
+  typedef T type __attribute__((vector_size(n * sizeof(T))));
+  typedef T unaligned __attribute__((vector_size(n * sizeof(T)), aligned(alignof(T)), may_alias));
 };
 
 /// Swaps the upper right and lower left d x d squares of every 2d x 2d square that rows a and b, d apart,
@@ -43,13 +42,12 @@ template <int d = -1, class Row, int n>
   }
 }
 
-/// to[j * to_stride + i] = from[i * from_stride + j] for i, j < kTransposeTile<T>.
-template <class T>
-[[gnu::always_inline]] inline void transpose_tile(const T* from, int64_t from_stride, T* to,
-                                                  int64_t to_stride) {
-  constexpr int n = kTransposeTile<T>;
-  using Unaligned = typename TransposeRow<T>::unaligned;
-  typename TransposeRow<T>::type r[n];
+/// to[j * to_stride + i] = from[i * from_stride + j] for i, j < n, which is a power of two.
+template <int n, class T>
+[[gnu::always_inline]] inline void transpose_square(const T* from, int64_t from_stride, T* to,
+                                                    int64_t to_stride) {
+  using Unaligned = typename TransposeRow<T, n>::unaligned;
+  typename TransposeRow<T, n>::type r[n];
   TERN_UNROLL for (int i = 0; i < n; ++i) r[i] = *reinterpret_cast<const Unaligned*>(from + i * from_stride);
   transpose_registers(r);
   TERN_UNROLL for (int j = 0; j < n; ++j) * reinterpret_cast<Unaligned*>(to + j * to_stride) = r[j];
@@ -61,7 +59,7 @@ template <class T>
 [[gnu::always_inline]] inline void transpose_block(const T* from, int64_t from_stride, int64_t rows,
                                                    int64_t columns, T* to, int64_t to_stride) {
   constexpr int L = kLanes<T>;
-  if (rows == L && columns == L) return transpose_tile(from, from_stride, to, to_stride);
+  if (rows == L && columns == L) return transpose_square<L>(from, from_stride, to, to_stride);
   const Tail<T> in(columns), out(rows);
   Vec<T> r[L];
   TERN_UNROLL for (int i = 0; i < L; ++i) r[i] = i < rows ? in.load(from + i * from_stride) : Vec<T>{};

@@ -16,7 +16,7 @@ void with_item(size_t item, Body&& body) {
   if (!visit_item(item, body)) body.template operator()<Wide>();
 }
 
-/// A place for kTile elements of any size.
+/// A place for kTile elements of any size, and for more of the usual sizes.
 struct Buffer {
   alignas(64) std::byte bytes[kTile * sizeof(Wide)];
 };
@@ -107,16 +107,14 @@ class ShortRows {
   template <int N>
   ShortRows(const Geometry<N>& g, int operand, size_t item, const void* data)
       : rows_(rows_of(g, operand, item)),
-        count_(g.numel / rows_.columns()),
         data_(static_cast<const char*>(data)),
         dense_(rows_.dense()),
         repeated_(rows_.repeated()) {}
 
   bool is_gathered() const { return data_ && !dense_ && !repeated_; }
-  int64_t at_once() const { return std::min(count_, kTile / rows_.columns()); }
-  /// What `at` expects of a new buffer.
-  void prepare(Buffer& buffer) const {
-    if (data_ && repeated_) gather_rows(rows_, data_, 0, at_once(), buffer.bytes);
+  /// What `at` expects of a new buffer, for up to `count` rows.
+  void prepare(Buffer& buffer, int64_t count) const {
+    if (data_ && repeated_) gather_rows(rows_, data_, 0, count, buffer.bytes);
   }
   const char* at(int64_t first, int64_t count, Buffer& buffer) const {
     if (!data_) return nullptr;
@@ -127,7 +125,6 @@ class ShortRows {
 
  private:
   Rows rows_;
-  int64_t count_;
   const char* data_;
   bool dense_, repeated_;
 };
@@ -135,14 +132,15 @@ class ShortRows {
 /// Calls `body(void* to, int64_t first, int64_t rows, Buffers&)` for pieces of whole rows of the result, in
 /// parallel.
 template <int N, class Body>
-void for_short_rows(const Geometry<N>& g, void* out, size_t out_item, const ShortRows (&operands)[N - 1],
-                    Body&& body) {
+void for_short_rows(const Geometry<N>& g, void* out, size_t out_item, size_t in_item,
+                    const ShortRows (&operands)[N - 1], Body&& body) {
   const Rows result = rows_of(g, 0, out_item);
   const bool dense = result.dense();
-  const int64_t columns = result.columns(), at_once = operands[0].at_once();
+  const int64_t columns = result.columns();
+  const int64_t at_once = static_cast<int64_t>(sizeof(Buffer) / std::max(out_item, in_item)) / columns;
   parallel_for(g.numel / columns, kPointwiseGrain / columns, [&](int64_t begin, int64_t end) {
     Buffer buffers[N];
-    for (int i = 1; i < N; ++i) operands[i - 1].prepare(buffers[i]);
+    for (int i = 1; i < N; ++i) operands[i - 1].prepare(buffers[i], std::min(at_once, end - begin));
     for (; begin < end; begin += at_once) {
       const int64_t rows = std::min(at_once, end - begin);
       void* to = buffers[0].bytes;
@@ -203,7 +201,7 @@ void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, siz
     const ShortRows operands[] = {{g, 1, in_item, in}};
     const int64_t columns = g.sizes[g.ndim - 1];
     if (has_short_rows(g, operands, in_item))
-      return for_short_rows(g, out, out_item, operands,
+      return for_short_rows(g, out, out_item, in_item, operands,
                             [&](void* to, int64_t first, int64_t rows, Buffer(&buffers)[2]) {
                               row(to, operands[0].at(first, rows, buffers[1]), rows * columns, functor);
                             });
@@ -245,7 +243,7 @@ void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, cons
     const ShortRows operands[] = {{g, 1, in_item, a}, {g, 2, in_item, b}};
     const int64_t columns = g.sizes[g.ndim - 1];
     if (has_short_rows(g, operands, in_item))
-      return for_short_rows(g, out, out_item, operands,
+      return for_short_rows(g, out, out_item, in_item, operands,
                             [&](void* to, int64_t first, int64_t count, Buffer(&buffers)[3]) {
                               const char* xp = operands[0].at(first, count, buffers[1]);
                               const char* yp = operands[1].at(first, count, buffers[2]);
