@@ -11,9 +11,8 @@ import os
 import statistics
 import subprocess
 import sys
-import time
 
-from peers import Peer, PeerError, duration, processor
+from peers import Peer, PeerError, duration, measured, report, write_report
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -95,8 +94,7 @@ def measure_own(peer, options):
 
 def markdown(report):
     lines = [
-        f"Measured on {report['date']}: {report['processor']}, {report['cores']} cores; {', '.join(report['versions'])}; "
-        f"medians of {report['rounds']} interleaved rounds. Ratios below 1 mean that Tern is faster.",
+        measured(report),
         "",
         "| case | threads | Tern | libtorch | ratio | bar | PyTorch (Python) | ratio |",
         "|---|---|---|---|---|---|---|---|",
@@ -157,23 +155,10 @@ def main():
     own = list(measure_own(peers["tern"], options))
     for row in own:
         print(f"{row['what']}: {row['figure']}, bar {row['bar']} {'ok' if row['met'] else 'MISSED'}")
-    report = {
-        "date": time.strftime("%Y-%m-%d"),
-        "processor": processor(),
-        "cores": os.cpu_count(),
-        "versions": [peer.version for peer in peers.values()],
-        "rounds": options.rounds,
-        "rows": rows,
-        "own": own,
-    }
+    about = report([peer.version for peer in peers.values()], options.rounds, rows=rows, own=own)
     for peer in peers.values():
         peer.close()
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(report, file, indent=1)
-    if options.markdown:
-        with open(options.markdown, "w") as file:
-            file.write(markdown(report))
+    write_report(about, markdown, options)
 
 
 if __name__ == "__main__":

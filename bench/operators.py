@@ -11,22 +11,11 @@ import os
 import statistics
 import sys
 import tempfile
-import time
 
-from peers import Peer, PeerError, duration, processor
+from peers import Peer, PeerError, duration, measured, report, write_report
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def describe(value):
-    import torch
-
-    if isinstance(value, torch.Tensor):
-        strides = "" if value.is_contiguous() else f" strides {list(value.stride())}"
-        return f"{str(value.dtype)[6:]}{list(value.shape)}{strides}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(describe(item) for item in value)}]"
-    return repr(value)
+sys.path.insert(0, os.path.join(HERE, "..", "tests", "support"))
 
 
 class Case:
@@ -34,6 +23,7 @@ class Case:
 
     def __init__(self, row, group, arguments, backward):
         import torch
+        from operator_rows.driver import describe
 
         self.row, self.group, self.backward, self.weight = row, group, backward, None
         self.arguments = list(arguments)
@@ -64,7 +54,6 @@ def make_cases(only):
     """Those without gradients, then the others where there are any."""
     import torch
 
-    sys.path.insert(0, os.path.join(HERE, "..", "tests", "support"))
     import operator_cases
     from operator_rows import creation, index, method, network, pointwise, reduce, shape
 
@@ -113,8 +102,7 @@ class TorchPeer(Peer):
 
 def markdown(report):
     lines = [
-        f"Measured on {report['date']}: {report['processor']}, {report['cores']} cores; {', '.join(report['versions'])}; medians of "
-        f"{report['rounds']} interleaved rounds. Ratios below 1 mean that Tern is faster.",
+        measured(report),
         "",
     ]
     for threads in sorted({row["threads"] for row in report["rows"]}):
@@ -164,16 +152,10 @@ def main():
                 rows.append(row)
                 if not options.slower or row["ratio"] > 1.05:
                     print(f"{row['ratio']:6.2f} {duration(row['tern']):>9} {duration(row['torch']):>9} {threads} threads  {text}", flush=True)
-        report = {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "cores": os.cpu_count(),
-                  "versions": [tern.version, about["version"]], "rounds": options.rounds, "rows": rows}
+        about = report([tern.version, about["version"]], options.rounds, rows=rows)
         tern.close()
         torch.close()
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump(report, file, indent=1)
-    if options.markdown:
-        with open(options.markdown, "w") as file:
-            file.write(markdown(report))
+    write_report(about, markdown, options)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """What the comparisons with PyTorch share: the processes that are measured (their side of the protocol is in peer.h and in the
 *_peer.py), and how figures and the machine are written."""
 
+import json
 import os
 import platform
 import select
@@ -95,3 +96,24 @@ def processor():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor()
+
+
+def report(versions, rounds, **parts):
+    """What a comparison says of itself, with its parts."""
+    return {"date": time.strftime("%Y-%m-%d"), "processor": processor(), "cores": os.cpu_count(), "versions": versions, "rounds": rounds, **parts}
+
+
+def measured(report):
+    """The same in words."""
+    return (f"Measured on {report['date']}: {report['processor']}, {report['cores']} cores; {', '.join(report['versions'])}; medians of "
+            f"{report['rounds']} interleaved rounds. Ratios below 1 mean that Tern is faster.")
+
+
+def write_report(report, markdown, options):
+    """Writes the report to the file of --json and `markdown(report)` to that of --markdown, where they are given."""
+    if options.json:
+        with open(options.json, "w") as file:
+            json.dump(report, file, indent=1)
+    if options.markdown:
+        with open(options.markdown, "w") as file:
+            file.write(markdown(report))
