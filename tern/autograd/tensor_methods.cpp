@@ -13,12 +13,18 @@ void remove_from(GradHooks& hooks, int64_t number) {
   });
 }
 
+/// Also of numbers that no operator computes on: files say so of them.
+bool may_require_grad(DType dtype) {
+  return is_floating_point(dtype) || is_complex(dtype) || is_float8(dtype) ||
+         dtype == DType::Float4_e2m1fn_x2;
+}
+
 }  // namespace
 
 const Tensor& Tensor::requires_grad_(bool wanted) const {
   if (!wanted && !requires_grad()) return *this;
   TERN_CHECK(
-      !wanted || is_floating_point(), DTypeError,
+      !wanted || may_require_grad(dtype()), DTypeError,
       "requires_grad_: only Tensors of floating point dtype can require gradients, got {}: convert it with "
       "to(float32)",
       name(dtype()));

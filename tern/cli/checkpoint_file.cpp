@@ -140,16 +140,10 @@ LoadedCheckpoint load_checkpoint(const std::string& path, const ModelOptions& op
 
 void check_one_model(const LoadedCheckpoint& loaded, const std::string& path) {
   if (loaded.candidates.empty()) return;
-  constexpr size_t kShown = 5;
-  const size_t count = loaded.candidates.size();
-  std::string names;
-  for (size_t i = 0; i < std::min(count, kShown); ++i)
-    names += fmt::format("{}'{}'", i > 0 ? ", " : "", loaded.candidates[i]);
-  if (count > kShown) names += fmt::format(" and {} more", count - kShown);
   TERN_THROW(CheckpointError,
              "'{}' has several dicts that may be the model: {}; 'tern convert --key {}' takes that one, "
              "'--key .' all tensors",
-             path, names, loaded.candidates.front());
+             path, some_names(loaded.candidates, 5), loaded.candidates.front());
 }
 
 size_t tensor_count(const Weights& weights) {

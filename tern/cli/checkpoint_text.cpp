@@ -126,6 +126,13 @@ std::string number_text(std::complex<double> value, bool is_complex) {
   return is_complex ? fmt::format("{}{:+.6g}j", real, value.imag()) : real;
 }
 
+std::string some_names(const std::vector<std::string>& names, size_t most) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), most); ++i)
+    text += fmt::format("{}'{}'", i > 0 ? ", " : "", names[i]);
+  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+}
+
 std::string tensor_label(const std::string& name, const Value& root) {
   if (name.empty() && !root.is_dict()) return "(the file itself)";
   const bool plain = !name.empty() && name.front() != ' ' && name.back() != ' ';

@@ -37,6 +37,9 @@ nlohmann::ordered_json number_json(const io::Number& number);
 /// In short: "0.1234", "nan", "1+2j".
 std::string number_text(std::complex<double> value, bool is_complex);
 
+/// "'a', 'b' and 7 more": the first `most` names in quotes.
+std::string some_names(const std::vector<std::string>& names, size_t most = 3);
+
 /// What a tensor is called in lists: its name fit for a terminal, in quotes where it is empty or has blanks
 /// at its ends. The root of a file is "(the file itself)".
 std::string tensor_label(const std::string& name, const Value& root);

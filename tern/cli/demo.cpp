@@ -23,7 +23,7 @@
 namespace tern::cli {
 namespace {
 
-constexpr const char* kFooter =
+constexpr const char* kDemoFooter =
     R"(Trains LeNet on 20,000 generated digits, tests it on 4,000 others, writes lenet.pt and lenet.safetensors, loads
 both again, and draws a few digits with the answers.
 
@@ -31,7 +31,7 @@ Examples:
   tern demo
   tern demo --epochs 1 --out /tmp/demo)";
 
-struct Arguments {
+struct DemoArguments {
   std::string out = "tern-demo";
   int64_t epochs = 3;
   CommonOptions common;
@@ -124,7 +124,7 @@ void check_replaceable(const std::filesystem::path& folder) {
              "'{}' is not from a demo: choose another folder with --out", path.string());
 }
 
-int run_demo(const Arguments& a) {
+int run_demo(const DemoArguments& a) {
   const auto start = std::chrono::steady_clock::now();
   TrainSettings settings;
   settings.epochs = a.epochs;
@@ -163,7 +163,7 @@ int run_demo(const Arguments& a) {
 
 void add_demo(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("demo", "Train on generated digits and show the whole story");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<DemoArguments>();
   command->add_option("--out", a->out, "The folder to write to; an earlier demo in it is replaced")
       ->type_name("DIR")
       ->capture_default_str();
@@ -172,7 +172,7 @@ void add_demo(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
   a->common.add_to(*command);
-  command->footer(kFooter);
+  command->footer(kDemoFooter);
   command->callback([a, &action] { action = [a] { return run_demo(*a); }; });
 }
 

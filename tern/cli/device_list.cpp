@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "tern/cli/output.h"
+#include "tern/cli/usage.h"
 #include "tern/device/machine.h"
 #include "tern/device/registry.h"
 
@@ -156,9 +158,17 @@ void add_reading(nlohmann::ordered_json& json, const GpuReading& reading) {
 
 }  // namespace
 
+std::string machine_folder(const std::string& given) {
+  const std::string root = given.empty() ? machine_root() : given;
+  std::error_code error;
+  if (!std::filesystem::is_directory(root, error))
+    throw_usage("{}: there is no folder '{}'", given.empty() ? "TERN_MACHINE_ROOT" : "--root", root);
+  return std::filesystem::equivalent(root, "/", error) ? "/" : root;
+}
+
 DeviceLister::DeviceLister() {
   MachineOptions options;
-  options.root = machine_root();
+  options.root = machine_folder();
   const Machine machine = read_machine(std::move(options));
   // A machine that only has files cannot be asked.
   if (machine.real()) monitor_ = nvml_monitor();

@@ -31,9 +31,14 @@ struct DeviceList {
   std::string runtime_version;     ///< of the CUDA toolkit that is installed; empty: none
 };
 
+/// The root folder of the machine that is looked at: `given` (by --root), else TERN_MACHINE_ROOT, else "/".
+/// Throws UsageError for one that is not there.
+std::string machine_folder(const std::string& given = {});
+
 /// What stays the same between two looks, and the connection to the driver.
 class DeviceLister {
  public:
+  /// Throws UsageError as machine_folder.
   DeviceLister();
   DeviceList list();
 

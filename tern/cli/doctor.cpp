@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,6 +12,7 @@
 
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
+#include "tern/cli/device_list.h"
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/device/plugin.h"
@@ -114,12 +114,7 @@ void print_json(const std::vector<Finding>& findings, bool expected, const std::
 
 int examine(const DoctorOptions& given) {
   MachineOptions options;
-  options.root = given.root.empty() ? machine_root() : given.root;
-  std::error_code error;
-  if (!std::filesystem::is_directory(options.root, error))
-    throw_usage("{}: there is no folder '{}'", given.root.empty() ? "TERN_MACHINE_ROOT" : "--root",
-                options.root);
-  if (std::filesystem::equivalent(options.root, "/", error)) options.root = "/";
+  options.root = machine_folder(given.root);
   const bool real = options.root == "/";
   options.environment = MachineEnvironment::current();
   options.version = TERN_VERSION;

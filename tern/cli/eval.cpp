@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFooter =
+constexpr const char* kEvalFooter =
     R"(FILE may be a checkpoint.pt of a run, a state dict that torch.save wrote, or a safetensors file; which network it
 holds is found from the names of its tensors.
 
@@ -34,7 +34,7 @@ Examples:
   tern eval --checkpoint run/checkpoint.pt --data mnist:mnist
   tern eval --checkpoint run/lenet.safetensors --data digits --json)";
 
-struct Arguments {
+struct EvalArguments {
   std::string checkpoint;
   std::string data = "digits";
   std::string model;
@@ -46,7 +46,7 @@ struct Arguments {
   CommonOptions common;
 };
 
-Json to_json(const Arguments& a, const TrainedModel& model, const train::Evaluation& result) {
+Json to_json(const EvalArguments& a, const TrainedModel& model, const train::Evaluation& result) {
   Json classes = Json::array(), table = Json::array();
   const train::Confusion& confusion = result.confusion;
   for (int64_t target = 0; target < confusion.classes(); ++target) {
@@ -108,7 +108,7 @@ bool are_numbers(const std::vector<std::string>& names) {
 
 /// For each class of the data the network's number: that of the class with its name or, where one of the two
 /// has no names, its own. A network without names gets those of the data.
-std::vector<int64_t> match_classes(const Arguments& a, const std::vector<std::string>& has,
+std::vector<int64_t> match_classes(const EvalArguments& a, const std::vector<std::string>& has,
                                    std::vector<std::string>& knows) {
   std::vector<int64_t> numbers;
   const std::string* unknown = nullptr;
@@ -150,7 +150,7 @@ class Relabelled : public data::Dataset {
   Tensor numbers_;
 };
 
-int run_eval(const Arguments& a) {
+int run_eval(const EvalArguments& a) {
   std::error_code ignored;
   if (std::filesystem::equivalent(a.checkpoint, a.save_outputs, ignored))
     throw_usage("--save-outputs: '{}' is the checkpoint: give another file", a.save_outputs);
@@ -204,7 +204,7 @@ int run_eval(const Arguments& a) {
 void add_eval(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("eval", "Test a trained network: loss, accuracy, accuracy of each class");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<EvalArguments>();
   command->add_option("--checkpoint", a->checkpoint, "The file with the weights")
       ->type_name("FILE")
       ->required();
@@ -226,7 +226,7 @@ void add_eval(CLI::App& app, Action& action) {
       ->type_name("FILE");
   a->common.add_to(*command);
   command->add_flag("--json", a->json, "Print one JSON object instead of text");
-  command->footer(kFooter);
+  command->footer(kEvalFooter);
   command->callback([a, &action] { action = [a] { return run_eval(*a); }; });
 }
 

@@ -22,7 +22,7 @@ namespace {
 constexpr int kFailure = 1;
 constexpr int kWrongUse = 2;
 
-constexpr const char* kFooter = R"(Examples:
+constexpr const char* kProgramFooter = R"(Examples:
   tern demo
   tern train --data mnist:mnist --epochs 5 --out run
   tern train --resume --out run
@@ -74,7 +74,7 @@ int fail(std::string_view text) noexcept {
 int run(int argc, char** argv) {
   CLI::App app("Tern trains neural networks, saves them in PyTorch's format, and tests them.");
   app.name("tern");
-  app.footer(kFooter);
+  app.footer(kProgramFooter);
   app.require_subcommand(1);
   app.set_version_flag("--version", "tern " TERN_VERSION, "Print the version and exit");
   app.get_formatter()->column_width(34);

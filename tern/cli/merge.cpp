@@ -24,12 +24,6 @@ struct CombineOptions {
   bool override_names = false;
 };
 
-std::string some_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 3; ++i) text += fmt::format("{}'{}'", i ? ", " : "", names[i]);
-  return names.size() > 3 ? fmt::format("{} and {} more", text, names.size() - 3) : text;
-}
-
 /// The entries of both `_metadata`; the later ones win.
 Value joined_attributes(const Value& first, const Value& second) {
   if (!second.is_dict()) return first;

@@ -23,7 +23,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kFooter =
+constexpr const char* kPredictFooter =
     R"(Pictures are PNG or JPEG of any size, grey or colour. For a network of digits they are turned into light ink on a dark
 ground (by looking at the border), and the ink is scaled and centred as in MNIST; on a terminal what the network
 sees is drawn. A picture that cannot be read is reported, the others are still told; the exit code is then 1.
@@ -32,7 +32,7 @@ Examples:
   tern predict --checkpoint run/checkpoint.pt seven.png photo.jpg
   tern predict --checkpoint run/lenet.safetensors --top 3 --json *.png)";
 
-struct Arguments {
+struct PredictArguments {
   std::string checkpoint;
   std::vector<std::string> images;
   std::string kind;
@@ -82,7 +82,7 @@ void print_text(const std::string& path, const std::vector<Answer>& answers, con
   for (const std::string& line : draw(seen.image, terminal)) fmt::print("{}\n", line);
 }
 
-int run_predict(const Arguments& a) {
+int run_predict(const PredictArguments& a) {
   const Device device = a.common.apply();
   TrainedModel model = load_model(a.checkpoint, {.model = a.model, .kind = a.kind, .device = device});
   if (!model.format_known)
@@ -118,7 +118,7 @@ int run_predict(const Arguments& a) {
 
 void add_predict(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("predict", "Tell what pictures show");
-  auto a = std::make_shared<Arguments>();
+  auto a = std::make_shared<PredictArguments>();
   command->add_option("--checkpoint", a->checkpoint, "The file with the weights, as for 'tern eval'")
       ->type_name("FILE")
       ->required();
@@ -136,7 +136,7 @@ void add_predict(CLI::App& app, Action& action) {
   command->add_option("--model", a->model, "lenet or mlp, to insist on one")->type_name("NAME");
   a->common.add_to(*command);
   command->add_flag("--json", a->json, "Print one JSON object a line for each picture");
-  command->footer(kFooter);
+  command->footer(kPredictFooter);
   command->callback([a, &action] { action = [a] { return run_predict(*a); }; });
 }
 

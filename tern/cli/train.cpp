@@ -16,7 +16,7 @@
 namespace tern::cli {
 namespace {
 
-constexpr const char* kFooter = R"(Files in DIR:
+constexpr const char* kTrainFooter = R"(Files in DIR:
   checkpoint.pt          everything needed to go on; replaced every epoch, and when stopped
   checkpoint-STEP.pt     with --keep: the last checkpoints
   best.pt                with --keep: the checkpoint with the lowest test loss
@@ -36,7 +36,7 @@ Examples:
   tern train --devices all --batch-size 256
   tern train --resume --out run)";
 
-struct Arguments {
+struct TrainArguments {
   TrainSettings settings;
   TrainingOptions training;
   CommonOptions common;
@@ -53,7 +53,7 @@ CLI::Option* add_optional(CLI::App& command, const std::string& name, std::optio
       ->type_name("X");
 }
 
-void add_options(CLI::App& command, Arguments& a) {
+void add_options(CLI::App& command, TrainArguments& a) {
   TrainSettings& s = a.settings;
   command.add_option("--model", s.model, "lenet or mlp")->type_name("NAME")->capture_default_str();
   command.add_option("--data", s.data, kDataHelp)->type_name("SET")->capture_default_str();
@@ -132,7 +132,7 @@ void add_options(CLI::App& command, Arguments& a) {
                   "trace for ui.perfetto.dev or chrome://tracing")
       ->type_name("FILE");
   command.add_flag("--json", a.training.json, "Print one JSON object a line instead of text");
-  command.footer(kFooter);
+  command.footer(kTrainFooter);
 }
 
 /// Takes the devices that a run was on; false when they are not here.
@@ -151,7 +151,7 @@ bool take_devices(const std::string& choice, TrainingOptions& training) {
 }
 
 /// Takes what was not given from the checkpoint. What was given stays, so that fit() sees where it differs.
-void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
+void fill_from_checkpoint(const CLI::App& command, TrainArguments& a) {
   const auto path = std::filesystem::path(a.out) / train::kCheckpointName;
   std::error_code failed;
   if (!std::filesystem::exists(path, failed) && !failed)
@@ -193,7 +193,7 @@ void fill_from_checkpoint(const CLI::App& command, Arguments& a) {
     if (!command.count("--momentum")) s.momentum.reset();
 }
 
-int run_train(const CLI::App& command, Arguments& a) {
+int run_train(const CLI::App& command, TrainArguments& a) {
   if (a.training.resume && a.training.overwrite) throw_usage("--resume and --overwrite exclude each other");
   if (a.training.resume && a.out.empty()) throw_usage("--resume needs the folder of the run: --out DIR");
   if (command.count("--out") && a.out.empty()) throw_usage("--out: the folder's name is empty");
@@ -217,7 +217,7 @@ int run_train(const CLI::App& command, Arguments& a) {
 void add_train(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("train", "Train a network and write checkpoints, metrics and weights");
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<TrainArguments>();
   add_options(*command, *arguments);
   command->callback([command, arguments, &action] {
     action = [command, arguments] { return run_train(*command, *arguments); };

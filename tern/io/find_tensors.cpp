@@ -26,11 +26,17 @@ std::string array_dtype(const Value& dtype) {
       dtype.as_object().callee.as_global().name == "_convert_to_stringdtype_kwargs")
     return "StringDType128";
   const Value& code_value = dtype.as_object().args.as_tuple()[0];
+  const auto with_bits = [](const char* word, const Value& nbytes) {
+    return fmt::format("{}{}", word, 8 * std::clamp<int64_t>(nbytes.as_int(), 0, 1 << 30));
+  };
   // Of records the state tells the size: (version, order, base, names, fields, size, ...).
   const Value& state = dtype.as_object().state;
   if (code_value.kind() == ValueKind::Global && state.is_tuple() && state.length() > 5 &&
       state.as_tuple()[5].kind() == ValueKind::Int)
-    return fmt::format("record{}", 8 * std::clamp<int64_t>(state.as_tuple()[5].as_int(), 0, 1 << 30));
+    return with_bits("record", state.as_tuple()[5]);
+  if (code_value.is_dict())
+    if (const Value* size = code_value.find("itemsize"); size && size->kind() == ValueKind::Int)
+      return with_bits("void", *size);
   if (!code_value.is_str()) return "unknown";
   const std::string_view code = without_byte_order(code_value.as_str());
   if (code.empty()) return "unknown";

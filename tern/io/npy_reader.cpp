@@ -24,8 +24,9 @@ constexpr uint64_t kMaxHeader = 1 << 16;
 struct Header {
   std::optional<DType> dtype;  ///< none for elements that are no numbers here
   std::string code;            ///< as it is there, "<f4"; of a structured dtype empty
+  Value structure;             ///< what numpy.dtype() takes for a structured dtype, else None
   bool objects = false;        ///< the data are a pickle
-  uint64_t width = 0;          ///< bytes of an element; of a structured dtype or objects 0
+  uint64_t width = 0;          ///< bytes of an element
   bool big_endian = false;
   bool column_major = false;
   Shape shape;
@@ -141,57 +142,111 @@ class HeaderText {
   void parse_type(Header& header) {
     skip_space();
     if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '(')) {
-      header.objects = skip_structure();
+      Element type = element(/*depth=*/0);
+      header.structure = std::move(type.dtype);
+      header.width = type.width;
+      header.objects = type.objects;
       return;
     }
-    std::string_view code = quoted();
-    header.code = code;
-    header.big_endian = code.starts_with('>');
-    code = without_byte_order(code);
+    header.code = quoted();
+    header.big_endian = header.code.starts_with('>');
+    const std::string_view code = without_byte_order(header.code);
     header.dtype = dtype_of_numpy_code(code);
-    TERN_CHECK(header.dtype || is_opaque_numpy_code(code), CheckpointError,
-               "the NumPy array has the dtype '{}', which is not supported", header.code.substr(0, 40));
-    header.objects = code[0] == 'O';
-    if (header.objects) return;
-    if (header.dtype) {
-      header.width = itemsize(*header.dtype);
-      return;
-    }
-    constexpr uint64_t kMaxWidth = uint64_t{1} << 40;
-    for (char c : code.substr(1, code.find('[') - 1)) {
-      header.width = header.width * 10 + static_cast<uint64_t>(c - '0');
-      if (header.width > kMaxWidth) fail("has elements of too many bytes");
-    }
-    if (code[0] == 'U') header.width *= 4;  // UTF-32
+    header.objects = code.starts_with('O');
+    header.width = width_of(header.code);
   }
 
-  /// Goes past [('a', '<f4'), ('b', '<i2', (3,))]: brackets, texts and sizes. True when a field may be of
-  /// objects.
-  bool skip_structure() {
+  /// Bytes of an element; 0 of objects.
+  uint64_t width_of(std::string_view written) const {
+    const std::string_view code = without_byte_order(written);
+    if (const auto dtype = dtype_of_numpy_code(code)) return itemsize(*dtype);
+    TERN_CHECK(is_opaque_numpy_code(code), CheckpointError,
+               "the NumPy array has the dtype '{}', which is not supported", written.substr(0, 40));
+    uint64_t width = 0;
+    if (code[0] == 'O') return width;
+    for (char c : code.substr(1, code.find('[') - 1)) {
+      width = width * 10 + static_cast<uint64_t>(c - '0');
+      check_width(width);
+    }
+    return code[0] == 'U' ? width * 4 : width;  // UTF-32
+  }
+  void check_width(uint64_t width) const {
+    if (width > uint64_t{1} << 40) fail("has elements of too many bytes");
+  }
+
+  /// A type as numpy.dtype() takes it.
+  struct Element {
+    Value dtype;
+    uint64_t width = 0;
+    bool objects = false;  ///< a field may be of objects
+  };
+
+  /// '<f4', ('<f4', (3,)), [('a', '<f4'), ('b', '<i2', (3,))].
+  Element element(size_t depth) {
     constexpr size_t kMaxDepth = 32;
-    std::string open;
-    bool objects = false;
-    do {
-      skip_space();
-      if (at_ >= text_.size()) fail("has a dtype without an end");
-      const char c = text_[at_];
-      if (c == '[' || c == '(') {
-        if (open.size() == kMaxDepth) fail("has a dtype of too many levels");
-        open += c == '[' ? ']' : ')';
-        ++at_;
-      } else if (c == open.back()) {
-        open.pop_back();
-        ++at_;
-      } else if (c == ',') {
-        ++at_;
-      } else if (c >= '0' && c <= '9') {
-        whole_number();
-      } else {
-        const std::string_view code = without_byte_order(quoted());
-        objects = objects || (code.starts_with('O') && is_opaque_numpy_code(code));
+    if (depth > kMaxDepth) fail("has a dtype of too many levels");
+    if (accept('[')) return structure(depth);
+    if (!accept('(')) {
+      const std::string_view code = quoted();
+      return {code, width_of(code), without_byte_order(code).starts_with('O')};
+    }
+    Element type = element(depth + 1);
+    expect(',');
+    type = repeated(std::move(type), sizes());
+    expect(')');
+    return type;
+  }
+
+  Element repeated(Element type, const Shape& shape) const {
+    Value counts = Value::tuple(std::vector<Value>(shape.begin(), shape.end()));
+    for (int64_t size : shape) {
+      if (__builtin_mul_overflow(type.width, static_cast<uint64_t>(size), &type.width))
+        type.width = UINT64_MAX;
+      check_width(type.width);
+    }
+    type.dtype = Value::tuple({std::move(type.dtype), std::move(counts)});
+    return type;
+  }
+
+  /// What follows a '['. Gaps between the fields are bytes without a name (numpy.lib.format.descr_to_dtype).
+  Element structure(size_t depth) {
+    Element whole;
+    Value names = Value::list(), formats = Value::list(), offsets = Value::list(), titles = Value::list();
+    while (!accept(']')) {
+      expect('(');
+      Value title;
+      const bool titled = accept('(');
+      if (titled) {
+        title = quoted();
+        expect(',');
       }
-    } while (!open.empty());
-    return objects;
+      const std::string_view field = quoted();
+      if (titled) expect(')');
+      expect(',');
+      Element type = element(depth + 1);
+      const bool is_gap =
+          field.empty() && type.dtype.is_str() && without_byte_order(type.dtype.as_str()).starts_with('V');
+      if (accept(',')) type = repeated(std::move(type), sizes());
+      expect(')');
+      if (!is_gap) {
+        names.as_list().emplace_back(field);
+        formats.as_list().push_back(std::move(type.dtype));
+        offsets.as_list().emplace_back(whole.width);
+        titles.as_list().push_back(std::move(title));
+      }
+      whole.width += type.width;
+      check_width(whole.width);
+      whole.objects = whole.objects || type.objects;
+      if (accept(',')) continue;
+      expect(']');
+      break;
+    }
+    whole.dtype = Value{{"names", names},
+                        {"formats", formats},
+                        {"offsets", offsets},
+                        {"titles", titles},
+                        {"itemsize", whole.width}};
+    return whole;
   }
 
   std::string_view text_;
@@ -217,17 +272,24 @@ Header read_header(const ByteSource& source) {
              "the header of a NumPy array has {} bytes; {} are there, and at most {} are accepted", length,
              source.size() - text_begin, kMaxHeader);
   std::vector<std::byte> bytes = source.read(text_begin, length);
-  Header header =
-      HeaderText(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size())).parse();
+  std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (version < 3) text = latin1_to_utf8(text);
+  TERN_CHECK(is_utf8(text), CheckpointError, "the header of a NumPy array is not UTF-8");
+  Header header = HeaderText(text).parse();
   header.data_begin = text_begin + length;
   return header;
+}
+
+std::string dtype_text(const Header& header) {
+  if (header.dtype) return std::string(name(*header.dtype));
+  return header.code.empty() ? "structured" : header.code.substr(0, 40);
 }
 
 /// Throws CheckpointError for an array whose data are a pickle.
 void refuse_objects(const Header& header) {
   TERN_CHECK(!header.objects, CheckpointError,
              "the NumPy array holds Python objects (dtype '{}'), which are a pickle: they are not read",
-             header.code.empty() ? "of several fields" : header.code);
+             dtype_text(header));
 }
 
 /// Throws CheckpointError for an array that is no tensor.
@@ -247,7 +309,7 @@ uint64_t data_size(const Header& header, uint64_t file_size) {
   for (int64_t size : header.shape)
     overflow = overflow || __builtin_mul_overflow(nbytes, static_cast<uint64_t>(size), &nbytes);
   uint64_t held = file_size - header.data_begin;
-  const std::string dtype = header.dtype ? std::string(name(*header.dtype)) : header.code.substr(0, 40);
+  const std::string dtype = dtype_text(header);
   TERN_CHECK(!overflow && nbytes <= held, CheckpointError,
              "a NumPy array of shape {} and dtype {} needs {} bytes, but there are {} (incomplete file?)",
              to_string(header.shape), dtype, overflow ? "more than 2^64" : std::to_string(nbytes), held);
@@ -279,17 +341,9 @@ Tensor tensor_of(const Header& header, Storage storage) {
 /// An array that is no tensor.
 Value opaque_value(const Header& header, std::string data) {
   refuse_objects(header);
-  const uint64_t size = data.size();
-  Value bytes = Value::bytes(std::move(data));
-  if (!header.code.empty()) {
-    data_size(header, header.data_begin + size);
-    return opaque_array(std::string_view(header.code), header.shape, header.column_major, std::move(bytes));
-  }
-  const auto numel = static_cast<uint64_t>(checked_numel(header.shape));
-  TERN_CHECK(numel == 0 ? size == 0 : size % numel == 0, CheckpointError,
-             "a NumPy array of shape {} and a structured dtype has {} bytes", to_string(header.shape), size);
-  return opaque_array(std::string_view(fmt::format("|V{}", numel == 0 ? 0 : size / numel)), header.shape,
-                      header.column_major, std::move(bytes));
+  data_size(header, header.data_begin + data.size());
+  return opaque_array(header.code.empty() ? header.structure : Value(header.code), header.shape,
+                      header.column_major, Value::bytes(std::move(data)));
 }
 
 constexpr std::string_view kSuffix = ".npy";

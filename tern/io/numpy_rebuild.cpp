@@ -47,6 +47,7 @@ ArrayType array_type(const Value& value) {
   const std::vector<Value>& args = object.args.as_tuple();
   // numpy.record, or a class of another package: the name of a type stands for it.
   if (!args.empty() && args[0].kind() == ValueKind::Global) return {};
+  if (!args.empty() && args[0].is_dict()) return {};  // of a structure's fields
   if (args.empty() || !args[0].is_str()) fail("a dtype has no code");
   std::string_view code = args[0].as_str();
   ArrayType type;
@@ -343,6 +344,7 @@ bool is_opaque_numpy_code(std::string_view code) noexcept {
 }
 
 Value opaque_array(Value dtype, const Shape& shape, bool column_major, Value data) {
+  if (!dtype.is_object()) dtype = make_object(find_global("numpy", "dtype"), {std::move(dtype), false, true});
   std::vector<Value> sizes(shape.begin(), shape.end());
   Value object =
       make_object(find_global("numpy.core.multiarray", "_reconstruct"),
@@ -352,11 +354,6 @@ Value opaque_array(Value dtype, const Shape& shape, bool column_major, Value dat
       {int64_t{1}, Value::tuple(std::move(sizes)), std::move(dtype), column_major, std::move(data)});
   array.has_state = true;
   return object;
-}
-
-Value opaque_array(std::string_view dtype_code, const Shape& shape, bool column_major, Value data) {
-  return opaque_array(make_object(find_global("numpy", "dtype"), {dtype_code, false, true}), shape,
-                      column_major, std::move(data));
 }
 
 std::span<const GlobalRow> numpy_globals() { return kNumpyRows; }

@@ -25,9 +25,8 @@ std::string_view without_byte_order(std::string_view code) noexcept;
 bool is_opaque_numpy_code(std::string_view code) noexcept;
 
 /// What a pickle has for an array of such elements: numpy.core.multiarray._reconstruct with the state (1,
-/// shape, dtype, column_major, data). `data` are its bytes.
+/// shape, dtype, column_major, data). `dtype` is an object of numpy.dtype, or what it is made of: a code,
+/// which may begin with the byte order, or the dict of a structure's fields. `data` are its bytes.
 Value opaque_array(Value dtype, const Shape& shape, bool column_major, Value data);
-/// The same with numpy.dtype(dtype_code); the code may begin with the byte order.
-Value opaque_array(std::string_view dtype_code, const Shape& shape, bool column_major, Value data);
 
 }  // namespace tern::io

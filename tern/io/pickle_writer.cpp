@@ -465,7 +465,13 @@ class Writer {
     if (is_quantized(tensor.dtype()))
       fail(fmt::format("it is a tensor of {} without its scale: save the object that it came from",
                        name(tensor.dtype())));
-    bool typed = !storage_class(tensor.dtype()).empty();
+    const bool typed = !storage_class(tensor.dtype()).empty();
+    // PyTorch fails to read a tensor of these dtypes that requires gradients, but not a parameter.
+    const bool as_parameter = !typed && tensor.requires_grad();
+    if (as_parameter) {
+      global("torch._utils", "_rebuild_parameter");
+      op('(');
+    }
     global("torch._utils", typed ? "_rebuild_tensor_v2" : "_rebuild_tensor_v3");
     op('(');
     const ElementRange part = storage_id(tensor.storage(), tensor.dtype(), extent(tensor));
@@ -473,11 +479,17 @@ class Writer {
     integer(std::clamp<int64_t>(tensor.storage_offset() - part.begin, 0, part.end - part.begin));
     integers(tensor.shape());
     integers(tensor.strides());
-    boolean(tensor.requires_grad());
+    boolean(tensor.requires_grad() && !as_parameter);
     empty_ordered_dict();  // backward hooks, which are not saved
     if (!typed) global("torch", name(tensor.dtype()));
     op('t');
     op('R');
+    if (as_parameter) {
+      boolean(true);
+      empty_ordered_dict();
+      op('t');
+      op('R');
+    }
     remember(value);
   }
 

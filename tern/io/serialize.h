@@ -75,6 +75,10 @@ struct LoadReport {
   /// With mmap: storages that had to be copied, since they lie misaligned or compressed in the file.
   size_t copied = 0;
 
+  /// With load_module: what is not empty in the file and that its modules do not have here, such as
+  /// "encoder.0._forward_hooks".
+  std::vector<std::string> hooks;
+
   /// A sentence for each; empty when there is nothing to say.
   std::string str() const;
   /// Counts a storage that was at `location` and is on `device` now.

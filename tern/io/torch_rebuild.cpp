@@ -56,12 +56,13 @@ DType dtype_argument(const Value& value) {
   return value.as_dtype();
 }
 
-/// requires_grad on a fresh tensor; PyTorch has it on floating-point and complex tensors only.
+/// requires_grad on a fresh tensor.
 Tensor with_grad(Tensor tensor, bool requires_grad) {
-  if (requires_grad == tensor.requires_grad()) return tensor;
-  TERN_CHECK(tensor.is_floating_point() || is_complex(tensor.dtype()) || is_float8(tensor.dtype()),
-             CheckpointError, "requires_grad is set on a tensor of dtype {}", name(tensor.dtype()));
-  if (tensor.is_floating_point()) tensor.requires_grad_(requires_grad);
+  try {
+    tensor.requires_grad_(requires_grad);
+  } catch (const DTypeError&) {
+    TERN_THROW(CheckpointError, "requires_grad is set on a tensor of dtype {}", name(tensor.dtype()));
+  }
   return tensor;
 }
 

@@ -120,7 +120,7 @@ class ModelReader {
     const Json& requires_grad = member(json, "requiresGrad");
     bool wanted = requires_grad.is_boolean() && requires_grad.get<bool>() &&
                   !(is_buffer.is_boolean() && is_buffer.get<bool>());
-    if (wanted && result.is_floating_point()) result.requires_grad_();
+    if (wanted) result.requires_grad_();
     return result;
   }
 

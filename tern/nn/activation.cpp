@@ -7,8 +7,14 @@
 
 namespace tern::nn {
 
-std::string LeakyReLU::extra_repr() const { return "negative_slope=" + python_text(negative_slope); }
-std::string ELU::extra_repr() const { return "alpha=" + python_text(alpha); }
+std::string ReLU::extra_repr() const { return inplace ? "inplace=True" : ""; }
+std::string SiLU::extra_repr() const { return inplace ? "inplace=True" : ""; }
+std::string LeakyReLU::extra_repr() const {
+  return "negative_slope=" + python_text(negative_slope) + (inplace ? ", inplace=True" : "");
+}
+std::string ELU::extra_repr() const {
+  return "alpha=" + python_text(alpha) + (inplace ? ", inplace=True" : "");
+}
 std::string GELU::extra_repr() const { return "approximate='" + approximate + "'"; }
 std::string Softplus::extra_repr() const {
   return fmt::format("beta={}, threshold={}", python_text(beta), python_text(threshold));

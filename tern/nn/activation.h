@@ -9,9 +9,15 @@
 
 namespace tern::nn {
 
+// `inplace` is kept for PyTorch's texts and files: forward() gives a new tensor of the same numbers either
+// way.
+
 struct ReLU final : Module {
+  explicit ReLU(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return relu(x); }
+  std::string extra_repr() const override;
 };
 
 /// relu(layer(x)); by fewer kernels where the layer has a forward_relu, unless a hook looks at what lies
@@ -39,21 +45,27 @@ struct LogSigmoid final : Module {
 };
 
 struct SiLU final : Module {
+  explicit SiLU(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return silu(x); }
+  std::string extra_repr() const override;
 };
 
 struct LeakyReLU final : Module {
-  explicit LeakyReLU(double negative_slope_ = 0.01) : negative_slope(negative_slope_) {}
+  explicit LeakyReLU(double negative_slope_ = 0.01, bool inplace_ = false)
+      : negative_slope(negative_slope_), inplace(inplace_) {}
   double negative_slope;
+  bool inplace;
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return leaky_relu(x, negative_slope); }
   std::string extra_repr() const override;
 };
 
 struct ELU final : Module {
-  explicit ELU(double alpha_ = 1) : alpha(alpha_) {}
+  explicit ELU(double alpha_ = 1, bool inplace_ = false) : alpha(alpha_), inplace(inplace_) {}
   double alpha;
+  bool inplace;
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return elu(x, alpha); }
   std::string extra_repr() const override;

@@ -35,6 +35,11 @@ std::string tail(const std::string& padding, const std::string& dilation, const 
 
 std::string unless(Size2 size, int64_t usual) { return size == Size2(usual) ? "" : tuple(size); }
 
+/// The word, or `size` where it is none.
+std::string padding_text(const ConvPadding& padding, const std::string& size) {
+  return padding.word().empty() ? size : std::string(padding.word());
+}
+
 }  // namespace
 
 // ---- Conv1d
@@ -56,9 +61,8 @@ Tensor Conv1d::forward(const Tensor& x) const { return conv1d(x, weight, bias, o
 
 std::string Conv1d::extra_repr() const {
   const auto& o = options_;
-  std::string padding = o.padding.mode == ConvPadding::kSame ? "same"
-                        : o.padding.size.w                   ? python_tuple({o.padding.size.w})
-                                                             : "";
+  const std::string padding =
+      padding_text(o.padding, o.padding.size.w ? python_tuple({o.padding.size.w}) : "");
   return fmt::format(
       "{}, {}, kernel_size={}, stride={}{}", in_channels_, weight.size(0), python_tuple({weight.size(2)}),
       python_tuple({o.stride}),
@@ -86,7 +90,7 @@ Tensor Conv2d::forward_relu(const Tensor& x) const { return conv2d_relu(x, weigh
 
 std::string Conv2d::extra_repr() const {
   const auto& o = options_;
-  std::string padding = o.padding.mode == ConvPadding::kSame ? "same" : unless(o.padding.size, 0);
+  const std::string padding = padding_text(o.padding, unless(o.padding.size, 0));
   return fmt::format("{}, {}, kernel_size={}, stride={}{}", in_channels_, weight.size(0),
                      python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
                      tail(padding, unless(o.dilation, 1), "", o.groups, bias.defined()));

@@ -9,8 +9,9 @@ namespace tern::nn {
 /// In training, zeroes each element with probability p and multiplies the others by 1 / (1 - p).
 struct Dropout final : Module {
   /// Throws ValueError unless 0 <= p <= 1.
-  explicit Dropout(double p_ = 0.5);
+  explicit Dropout(double p_ = 0.5, bool inplace_ = false);
   double p;
+  bool inplace;  ///< for PyTorch's texts and files, as in activation.h
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return dropout(x, p, is_training()); }
   std::string extra_repr() const override;

@@ -257,9 +257,13 @@ Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const
 
 }  // namespace
 
-ConvPadding::ConvPadding(std::string_view word) : size(0), mode(word == "same" ? kSame : kExplicit) {
+ConvPadding::ConvPadding(std::string_view word) : size(0), mode(word == "same" ? kSame : kValid) {
   TERN_CHECK(word == "same" || word == "valid", ValueError,
              "Invalid padding string '{}', should be one of 'valid', 'same'", word);
+}
+
+std::string_view ConvPadding::word() const noexcept {
+  return mode == kSame ? "same" : mode == kValid ? "valid" : "";
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {

@@ -13,7 +13,7 @@ namespace tern {
 /// Zeros around an image: a number for all sides, {h, w}, "valid" (none) or
 /// "same" (as many as keep the size; stride 1 only).
 struct ConvPadding {
-  enum Mode { kExplicit, kSame };
+  enum Mode { kExplicit, kValid, kSame };
   constexpr ConvPadding(int both) : size(both) {}
   constexpr ConvPadding(int64_t both) : size(both) {}
   constexpr ConvPadding(int64_t h, int64_t w) : size(h, w) {}
@@ -21,6 +21,8 @@ struct ConvPadding {
   /// Throws ValueError for another word.
   ConvPadding(const char* word) : ConvPadding(std::string_view(word)) {}
   ConvPadding(std::string_view word);
+  /// "valid", "same", or empty where it is a number.
+  std::string_view word() const noexcept;
 
   Size2 size;
   Mode mode = kExplicit;

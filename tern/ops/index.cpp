@@ -129,6 +129,7 @@ Tensor& put_in_place(const char* op, Tensor& self, const Access& access, IndexPu
 Access gather_access(const char* op, const Tensor& x, int64_t dim, const Tensor& given, bool wrap = false) {
   const Tensor index = as_index(op, x, given);
   dim = wrap_dim(dim, x.dim(), op);
+  if (index.numel() == 0) return {Access::kGather, dim, wrap, {index}};  // may have any shape
   TERN_CHECK(std::max<int64_t>(x.dim(), 1) == std::max<int64_t>(index.dim(), 1), ShapeError,
              "{}: Index tensor must have the same number of dimensions as "
              "input tensor: index is {}, input is {}",
@@ -148,6 +149,7 @@ Access select_access(const char* op, const Tensor& x, int64_t dim, const Tensor&
 /// The part of a scatter's source that has the index's sizes.
 Tensor scatter_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& src) {
   check_same_device(op, {{"x", x}, {"src", src}});
+  if (index.numel() == 0) return reshape(narrow(reshape(src, {-1}), 0, 0, 0), index.shape());
   bool fits = std::max<int64_t>(src.dim(), 1) == std::max<int64_t>(index.dim(), 1);
   for (int64_t d = 0; fits && d < index.dim() && d < src.dim(); ++d) fits = index.size(d) <= src.size(d);
   TERN_CHECK(fits, ShapeError, "{}: Expected index {} to be no larger size than src {}", op,
@@ -186,15 +188,18 @@ Tensor put_values(const Tensor& x, const Tensor& values) {
   return values.dim() == 0 && values.device().is_cpu() ? to(values, x.device()) : values;
 }
 
+Access access_of(const Indexed& indexed) { return {Access::kIndex, 0, true, indexed.indices}; }
+
 /// The indices of index_put, whose values must broadcast to what they address.
-Access put_access(const char* op, const Tensor& x, const std::vector<Tensor>& indices, const Tensor& values) {
+Indexed put_indices(const char* op, const Tensor& x, const std::vector<Tensor>& indices,
+                    const Tensor& values) {
   check_same_device(op, {{"x", x}, {"values", values}});
   TERN_CHECK(x.dtype() == values.dtype(), DTypeError,
              "{}: Index put requires the source and destination dtypes match, "
              "got {} for the destination and {} for the source: convert one with to(dtype)",
              op, name(x.dtype()), name(values.dtype()));
-  Access access{Access::kIndex, 0, true, expand_masks(op, x, indices)};
-  const Shape target = plan_index(op, x, access.indices).shape;
+  Indexed indexed = expand_masks(op, x, indices);
+  const Shape target = plan_index(op, indexed.x, indexed.indices).shape;
   bool fits = values.shape().size() <= target.size();
   const size_t offset = target.size() - (fits ? values.shape().size() : target.size());
   for (size_t d = 0; fits && d < values.shape().size(); ++d)
@@ -203,7 +208,7 @@ Access put_access(const char* op, const Tensor& x, const std::vector<Tensor>& in
              "{}: shape mismatch: value tensor of shape {} cannot be broadcast "
              "to indexing result of shape {}",
              op, to_string(values.shape()), to_string(target));
-  return access;
+  return indexed;
 }
 
 Tensor scaled(const Tensor& source, const Scalar& alpha) {
@@ -309,20 +314,24 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar
 }
 
 Tensor index(const Tensor& x, const std::vector<Tensor>& indices) {
-  return read("index", x, {Access::kIndex, 0, true, expand_masks("index", x, indices)});
+  const Indexed indexed = expand_masks("index", x, indices);
+  return read("index", indexed.x, access_of(indexed));
 }
 Tensor index_put(const Tensor& x, const std::vector<Tensor>& indices, const Tensor& given, bool accumulate) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_widest(index_put, x, indices, given, accumulate);
   const Tensor values = put_values(x, given);
-  const Access access = put_access("index_put", x, indices, values);
-  return put("index_put", x, access, accumulate ? IndexPutMode::Add : IndexPutMode::Set, values, {});
+  const Indexed indexed = put_indices("index_put", x, indices, values);
+  const IndexPutMode mode = accumulate ? IndexPutMode::Add : IndexPutMode::Set;
+  const Tensor y = put("index_put", indexed.x, access_of(indexed), mode, values, {});
+  return y.dim() == x.dim() ? y : reshape(y, x.shape());
 }
 Tensor& index_put_(Tensor& self, const std::vector<Tensor>& indices, const Tensor& given, bool accumulate) {
   const Tensor values = put_values(self, given);
-  const Access access = put_access("index_put_", self, indices, values);
-  return put_in_place("index_put_", self, access, accumulate ? IndexPutMode::Add : IndexPutMode::Set, values,
-                      {});
+  Indexed indexed = put_indices("index_put_", self, indices, values);
+  put_in_place("index_put_", indexed.x, access_of(indexed),
+               accumulate ? IndexPutMode::Add : IndexPutMode::Set, values, {});
+  return self;
 }
 
 }  // namespace tern

@@ -17,7 +17,7 @@ namespace tern {
 // -----------------------------------------------------------------
 
 /// result[i][j][k] = x[i][index[i][j][k]][k] for dim 1. `index` has x's rank,
-/// and no larger sizes apart from `dim`.
+/// and no larger sizes apart from `dim`; without elements, here and in scatter, any shape.
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
 /// A copy of x with result[i][index[i][j][k]][k] = src[i][j][k] for dim 1.
 /// `index` has x's rank and is no larger than src, nor than x apart from `dim`.
@@ -62,7 +62,8 @@ Tensor& index_fill_(Tensor& self, int64_t dim, const Tensor& index, const Scalar
 /// dimensions come first if an undefined tensor, which stands for ":", lies
 /// between them); negative indices count from the end; a bool tensor stands for
 /// the coordinates of its true elements, and makes the host wait for their
-/// number. Indices on the CPU may address x on any device.
+/// number; one of no dimensions stands for a new dimension of size 1 or 0. Indices on the CPU may address x
+/// on any device.
 Tensor index(const Tensor& x, const std::vector<Tensor>& indices);
 /// A copy of x with index(x, indices) replaced by `values` (broadcast), or with
 /// `values` added to it. `values` lies on x's device, or on the CPU if it has no dimensions.

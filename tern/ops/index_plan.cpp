@@ -4,6 +4,7 @@
 #include "tern/core/recording.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -160,15 +161,14 @@ Tensor get_elements(const IndexPlan& plan, const Tensor& x) {
 
 void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode, const Tensor& source,
                   Param value) {
+  TERN_CHECK(!source.defined() || source.dtype() == target.dtype(), DTypeError,
+             "{}: Expected self.dtype to be equal to src.dtype, got {} and "
+             "{}: convert one with to(dtype)",
+             plan.op, name(target.dtype()), name(source.dtype()));
   if (checked_numel(plan.shape) == 0) return;
   Strides source_strides(plan.shape.size(), 0);
-  if (source.defined()) {
-    TERN_CHECK(source.dtype() == target.dtype(), DTypeError,
-               "{}: Expected self.dtype to be equal to src.dtype, got {} and "
-               "{}: convert one with to(dtype)",
-               plan.op, name(target.dtype()), name(source.dtype()));
+  if (source.defined())
     broadcast_strides(source.shape(), source.strides(), plan.shape, source_strides.data());
-  }
   IndexPutArgs args;
   args.dtype = target.dtype();
   args.mode = mode;
@@ -183,7 +183,8 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
   launch(current_stream(target.device()), kernels::index_put, args);
 }
 
-std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices) {
+Indexed expand_masks(const char* op, const Tensor& given, const std::vector<Tensor>& indices) {
+  Tensor x = given;
   std::vector<Tensor> result;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i].defined()) {
@@ -202,9 +203,9 @@ std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vec
                    "the shape of the indexed tensor {} at index {}",
                    op, to_string(index.shape()), d, to_string(x.shape()), at);
       }
-      TERN_CHECK(index.dim() > 0, IndexError,
-                 "{}: a mask of no dimensions is not supported: use masked_select", op);
-      for (Tensor& column : nonzero_coordinates(op, index, /*flat=*/false))
+      const bool scalar = index.dim() == 0;
+      if (scalar) x = unsqueeze(x, static_cast<int64_t>(result.size()));
+      for (Tensor& column : nonzero_coordinates(op, scalar ? reshape(index, {1}) : index, /*flat=*/false))
         result.push_back(std::move(column));
     } else {
       TERN_CHECK(index.dtype() == DType::Int64 || index.dtype() == DType::Int32, IndexError,
@@ -216,7 +217,7 @@ std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vec
   }
   TERN_CHECK(result.size() <= x.shape().size(), IndexError,
              "{}: too many indices for tensor of dimension {}: got {}", op, x.dim(), result.size());
-  return result;
+  return {std::move(x), std::move(result)};
 }
 
 Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column) {

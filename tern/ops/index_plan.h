@@ -50,10 +50,15 @@ Tensor get_elements(const IndexPlan& plan, const Tensor& x);
 void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode, const Tensor& source,
                   Param value = {});
 
-/// Replaces bool (and uint8) tensors by the coordinates of their true elements.
-/// Throws IndexError in PyTorch's words for too many indices, masks that do not
-/// fit, and floating tensors.
-std::vector<Tensor> expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices);
+/// A tensor, or a view of it with more dimensions of size 1, and the integer tensors that address it.
+struct Indexed {
+  Tensor x;
+  std::vector<Tensor> indices;
+};
+/// Replaces bool (and uint8) tensors by the coordinates of their true elements; for one without dimensions x
+/// gets a dimension, of which it takes all or nothing. Throws IndexError in PyTorch's words for too many
+/// indices, masks that do not fit, and floating tensors.
+Indexed expand_masks(const char* op, const Tensor& x, const std::vector<Tensor>& indices);
 /// The coordinates of the non-zero elements of x, a row for each of them or, `by_column`, for each dimension;
 /// with `flat`, the positions in row-major order as a single one. Blocks the host.
 Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column);

@@ -104,7 +104,7 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& a
   args.dtype = a.dtype();
   args.m = left.rows;
   args.n = right.cols;
-  args.k = left.cols;
+  args.k = alpha == 0 ? 0 : left.cols;  // as BLAS has it, the factors are not looked at then
   args.a = a.data_ptr();
   args.a_row_stride = left.row_stride;
   args.a_col_stride = left.col_stride;

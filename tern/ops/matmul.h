@@ -28,8 +28,8 @@ Tensor mv(const Tensor& a, const Tensor& b);
 Tensor dot(const Tensor& a, const Tensor& b);
 /// [n, m] of all products of elements of two vectors.
 Tensor outer(const Tensor& a, const Tensor& b);
-/// beta * input + alpha * mat1 x mat2; `input` broadcasts to [m, n] and is not
-/// read when beta is 0.
+/// beta * input + alpha * mat1 x mat2; `input` broadcasts to [m, n]. As in BLAS, `input` is not read when
+/// beta is 0, nor the matrices when alpha is 0: their NaN and infinities do not matter then.
 Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const Scalar& beta = 1,
              const Scalar& alpha = 1);
 /// The same for batches: mat1 [b, m, k], mat2 [b, k, n].

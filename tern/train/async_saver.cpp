@@ -18,6 +18,7 @@
 #include "tern/device/backend.h"
 #include "tern/device/registry.h"
 #include "tern/io/file.h"
+#include "tern/io/safetensors.h"
 #include "tern/io/torch_writer.h"
 #include "tern/io/value_nodes.h"
 
@@ -287,6 +288,8 @@ struct AsyncSaver::State {
 AsyncSaver::AsyncSaver(AsyncSaverOptions options) {
   TERN_CHECK(options.keep_last >= 0, ValueError, "AsyncSaver: keep_last is {}, but counts files",
              options.keep_last);
+  io::check_no_safetensors_name(options.latest);
+  io::check_no_safetensors_name(options.best_copy);
   state_ = std::make_unique<State>(std::move(options));
   state_->thread = std::thread([state = state_.get()] { state->run(); });
 }
@@ -309,6 +312,7 @@ AsyncSaver::~AsyncSaver() {
 }
 
 void AsyncSaver::save(const Value& state, const std::filesystem::path& path, std::optional<double> metric) {
+  io::check_no_safetensors_name(path);
   {
     std::unique_lock lock(state_->mutex);
     state_->wait_until_idle(lock);

@@ -39,6 +39,7 @@ struct AsyncSaverOptions {
 /// use a saver at a time.
 class AsyncSaver {
  public:
+  /// Throws ValueError for a negative keep_last, and for a second name that ends in .safetensors.
   explicit AsyncSaver(AsyncSaverOptions options = {});
   AsyncSaver(const AsyncSaver&) = delete;
   AsyncSaver& operator=(const AsyncSaver&) = delete;
@@ -47,7 +48,7 @@ class AsyncSaver {
 
   /// Copies `state` and begins to write it to `path`; waits before when the state before it is not written
   /// yet. Rethrows the error of an earlier save, once; nothing has begun then. `metric` makes the file a
-  /// candidate for the best one.
+  /// candidate for the best one. Throws ValueError for a name that ends in .safetensors, as tern::save does.
   void save(const Value& state, const std::filesystem::path& path, std::optional<double> metric = {});
 
   /// Counts a file of an earlier run as one that this saver wrote, the newest so far; does nothing when it is

@@ -100,17 +100,21 @@ struct Reader {
 /// What torch.nn.modules.conv._ConvNd keeps for padding modes other than zeros.
 Value reversed_padding(const ConvPadding& padding, Size2 kernel, Size2 dilation, int dims) {
   std::vector<Value> sides;
+  const bool same = padding.mode == ConvPadding::kSame;
   auto add = [&](int64_t explicit_size, int64_t kernel_size, int64_t step) {
     const int64_t total = step * (kernel_size - 1);
-    const bool same = padding.mode == ConvPadding::kSame;
     sides.emplace_back(same ? total / 2 : explicit_size);
     sides.emplace_back(same ? total - total / 2 : explicit_size);
   };
   add(padding.size.w, kernel.w, dilation.w);
   if (dims == 2) add(padding.size.h, kernel.h, dilation.h);
-  return padding.mode == ConvPadding::kSame ? Value::list(sides) : Value::tuple(sides);
+  return padding.word().empty() ? Value::tuple(sides) : Value::list(sides);
 }
 
+Value padding_value(const ConvPadding& padding, int dims) {
+  if (!padding.word().empty()) return padding.word();
+  return dims == 1 ? single(padding.size.w) : pair(padding.size);
+}
 ConvPadding padding_of(const Reader& in, int dims) {
   const Value& value = in.at("padding");
   if (value.is_str()) return ConvPadding(std::string_view(value.as_str()));
@@ -126,7 +130,7 @@ Attributes conv2d_settings(const Layer& layer, bool transposed, ConvPadding padd
           {"out_channels", transposed ? shape[1] * o.groups : shape[0]},
           {"kernel_size", pair(kernel)},
           {"stride", pair(o.stride)},
-          {"padding", padding.mode == ConvPadding::kSame ? Value("same") : pair(padding.size)},
+          {"padding", padding_value(padding, 2)},
           {"dilation", pair(o.dilation)},
           {"transposed", transposed},
           {"output_padding", pair(output_padding)},
@@ -169,7 +173,7 @@ Attributes settings(const nn::Conv1d& layer) {
           {"out_channels", shape[0]},
           {"kernel_size", single(shape[2])},
           {"stride", single(o.stride)},
-          {"padding", o.padding.mode == ConvPadding::kSame ? Value("same") : single(o.padding.size.w)},
+          {"padding", padding_value(o.padding, 1)},
           {"dilation", single(o.dilation)},
           {"transposed", false},
           {"output_padding", single(0)},
@@ -214,8 +218,10 @@ nn::AnyModule make(const Reader& in, const nn::Embedding*) {
   return nn::Embedding(in.integer("num_embeddings"), in.integer("embedding_dim"), options);
 }
 
-Attributes settings(const nn::Dropout& layer) { return {{"p", layer.p}, {"inplace", false}}; }
-nn::AnyModule make(const Reader& in, const nn::Dropout*) { return nn::Dropout(in.number("p")); }
+Attributes settings(const nn::Dropout& layer) { return {{"p", layer.p}, {"inplace", layer.inplace}}; }
+nn::AnyModule make(const Reader& in, const nn::Dropout*) {
+  return nn::Dropout(in.number("p"), in.flag("inplace", false));
+}
 
 // ---- normalisation
 
@@ -272,31 +278,38 @@ nn::AnyModule make(const Reader& in, const nn::GroupNorm*) {
 
 // ---- activation
 
-/// In place or not gives the same numbers; Tern's layers are not.
 template <class M>
-concept InPlaceInPyTorch = std::same_as<M, nn::ReLU> || std::same_as<M, nn::SiLU>;
+concept OnlyInPlace = std::same_as<M, nn::ReLU> || std::same_as<M, nn::SiLU>;
 template <class M>
 concept WithoutSettings = std::same_as<M, nn::Tanh> || std::same_as<M, nn::Sigmoid> ||
     std::same_as<M, nn::LogSigmoid> || std::same_as<M, nn::Identity> || std::same_as<M, nn::Sequential>;
-template <InPlaceInPyTorch M>
-Attributes settings(const M&) {
-  return {{"inplace", false}};
+template <OnlyInPlace M>
+Attributes settings(const M& layer) {
+  return {{"inplace", layer.inplace}};
+}
+template <OnlyInPlace M>
+nn::AnyModule make(const Reader& in, const M*) {
+  return M(in.flag("inplace", false));
 }
 template <WithoutSettings M>
 Attributes settings(const M&) {
   return {};
 }
-template <class M>
-requires InPlaceInPyTorch<M> || WithoutSettings<M> nn::AnyModule make(const Reader&, const M*) { return M(); }
+template <WithoutSettings M>
+nn::AnyModule make(const Reader&, const M*) {
+  return M();
+}
 
 Attributes settings(const nn::LeakyReLU& layer) {
-  return {{"negative_slope", layer.negative_slope}, {"inplace", false}};
+  return {{"negative_slope", layer.negative_slope}, {"inplace", layer.inplace}};
 }
 nn::AnyModule make(const Reader& in, const nn::LeakyReLU*) {
-  return nn::LeakyReLU(in.number("negative_slope"));
+  return nn::LeakyReLU(in.number("negative_slope"), in.flag("inplace", false));
 }
-Attributes settings(const nn::ELU& layer) { return {{"alpha", layer.alpha}, {"inplace", false}}; }
-nn::AnyModule make(const Reader& in, const nn::ELU*) { return nn::ELU(in.number("alpha")); }
+Attributes settings(const nn::ELU& layer) { return {{"alpha", layer.alpha}, {"inplace", layer.inplace}}; }
+nn::AnyModule make(const Reader& in, const nn::ELU*) {
+  return nn::ELU(in.number("alpha"), in.flag("inplace", false));
+}
 Attributes settings(const nn::GELU& layer) { return {{"approximate", layer.approximate}}; }
 nn::AnyModule make(const Reader& in, const nn::GELU*) {
   const Value* approximate = in.find("approximate");

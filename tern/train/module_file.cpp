@@ -49,6 +49,18 @@ std::string join(const std::string& path, const std::string& name) {
   return path.empty() ? name : path + "." + name;
 }
 
+constexpr std::string_view kHookDicts[] = {"_backward_pre_hooks",
+                                           "_backward_hooks",
+                                           "_forward_hooks",
+                                           "_forward_hooks_with_kwargs",
+                                           "_forward_hooks_always_called",
+                                           "_forward_pre_hooks",
+                                           "_forward_pre_hooks_with_kwargs",
+                                           "_state_dict_hooks",
+                                           "_state_dict_pre_hooks",
+                                           "_load_state_dict_pre_hooks",
+                                           "_load_state_dict_post_hooks"};
+
 // ---- writing
 
 class ModuleWriter {
@@ -130,12 +142,7 @@ class ModuleWriter {
     dict.set("_parameters", std::move(parameters));
     dict.set("_buffers", std::move(buffers));
     dict.set("_non_persistent_buffers_set", std::move(not_persistent));
-    for (const char* hooks :
-         {"_backward_pre_hooks", "_backward_hooks", "_forward_hooks", "_forward_hooks_with_kwargs",
-          "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-          "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-          "_load_state_dict_post_hooks"})
-      dict.set(hooks, Value::ordered_dict());
+    for (std::string_view hooks : kHookDicts) dict.set(hooks, Value::ordered_dict());
     dict.set("_is_full_backward_hook", Value());
     dict.set("_modules", std::move(modules));
     return state;
@@ -358,6 +365,22 @@ class ModuleReader {
   int repeated_ = 0;
 };
 
+/// Appends the places of the hooks in a tree of modules that was read.
+void list_hooks(const Value& module, const std::string& path, std::unordered_set<const void*>& seen,
+                std::vector<std::string>& found) {
+  if (!module.is_object() || !seen.insert(module.identity()).second) return;
+  for (std::string_view kind : kHookDicts) {
+    const Value* hooks = module.as_object().attribute(kind);
+    // Beside the hooks themselves there are flags of some of them, by the same keys.
+    const bool flags = kind.ends_with("_with_kwargs") || kind.ends_with("_always_called");
+    if (!flags && hooks && hooks->is_dict() && hooks->length() > 0)
+      found.push_back(join(path, std::string(kind)));
+  }
+  if (const Value* modules = module.as_object().attribute("_modules"))
+    for (const auto& [key, child] : modules->as_dict())
+      list_hooks(child, join(path, key.as_str()), seen, found);
+}
+
 }  // namespace
 
 void register_module(const std::string& python_name, std::type_index type, ModuleFactory make) {
@@ -373,7 +396,14 @@ void register_module(const std::string& python_name, std::type_index type, Modul
 
 Value module_to_value(const nn::Module& module) { return ModuleWriter().write(module, ""); }
 
-nn::AnyModule module_from_value(const Value& value) { return ModuleReader().read(value); }
+nn::AnyModule module_from_value(const Value& value, LoadReport* report) {
+  nn::AnyModule module = ModuleReader().read(value);
+  if (report) {
+    std::unordered_set<const void*> seen;
+    list_hooks(value, "", seen, report->hooks);
+  }
+  return module;
+}
 
 void save_module(const nn::Module& module, const std::filesystem::path& path, const SaveOptions& options) {
   save(module_to_value(module), path, options);
@@ -382,7 +412,8 @@ void save_module(const nn::Module& module, const std::filesystem::path& path, co
 nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options) {
   options.weights_only = false;
   const Value value = load(path, options);
-  return with_context(fmt::format("loading '{}'", path.string()), [&] { return module_from_value(value); });
+  return with_context(fmt::format("loading '{}'", path.string()),
+                      [&] { return module_from_value(value, options.report); });
 }
 
 }  // namespace tern

@@ -26,12 +26,12 @@ void save_module(const nn::Module& module, const std::filesystem::path& path,
 /// takes the tensors from such a file); only modules without tensors may be missing in a registered class,
 /// whose forward() may call relu() itself. A module that stands in several places becomes one in each of
 /// them, which share their tensors; at most 65536 such repetitions are read. `options.weights_only` is not
-/// looked at.
+/// looked at. Hooks are not read: `options.report` gets their places.
 nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options = {});
 
 /// The same with the tree of values between: what save() takes, and what load() gives.
 Value module_to_value(const nn::Module& module);
-nn::AnyModule module_from_value(const Value& value);
+nn::AnyModule module_from_value(const Value& value, LoadReport* report = nullptr);
 
 /// Makes an empty module of a class from what the file says about it, an inert object; its parameters,
 /// buffers and mode are filled in afterwards.

@@ -99,6 +99,13 @@ TEST(Devices, WatchRedrawsATerminal) {
   EXPECT_THAT(outcome.out, StartsWith("\033[H\033[2J"));
 }
 
+TEST(Devices, ARootThatIsNotThereIsWrongUse) {
+  const Outcome outcome = run_program({"devices"}, {.environment = {{"TERN_MACHINE_ROOT", "/nonexistent"}}});
+  EXPECT_EQ(outcome.code, 2);
+  EXPECT_EQ(outcome.out, "");
+  EXPECT_THAT(outcome.err, HasSubstr("TERN_MACHINE_ROOT: there is no folder '/nonexistent'"));
+}
+
 TEST(Devices, WrongWatch) {
   for (const char* value : {"0", "-1", "often", "1e9"}) {
     const Outcome outcome = run_program({"devices", "--watch", value});

@@ -113,16 +113,16 @@ TEST(MachineFiles, AStampIsFoundWhereverItLies) {
   std::vector<std::string> complaints;
   const std::string root = made_up.real("/").string();
   const detail::MachineFiles files(root, complaints);
-  constexpr size_t kMiB = 1 << 20;
-  for (size_t before : {size_t{0}, kMiB - 30, kMiB - 15, kMiB - 1, kMiB, 2 * kMiB - 10}) {
-    for (const std::string& end : {std::string(), std::string(1, '\0') + std::string(kMiB, 'y')}) {
+  constexpr size_t kPiece = 1 << 20;
+  for (size_t before : {size_t{0}, kPiece - 30, kPiece - 15, kPiece - 1, kPiece, 2 * kPiece - 10}) {
+    for (const std::string& end : {std::string(), std::string(1, '\0') + std::string(kPiece, 'y')}) {
       made_up.write("/stamp", std::string(before, 'x') + "STAMP=1.2.3" + end);
       EXPECT_EQ(files.find_after("/stamp", "STAMP="), "1.2.3") << before;
     }
   }
   made_up.write("/stamp", "STAMP=" + std::string(1000, '7'));
   EXPECT_EQ(files.find_after("/stamp", "STAMP="), std::string(64, '7'));
-  made_up.write("/stamp", std::string(3 * kMiB, 'x'));
+  made_up.write("/stamp", std::string(3 * kPiece, 'x'));
   EXPECT_FALSE(files.find_after("/stamp", "STAMP="));
   made_up.write("/stamp", "");
   EXPECT_FALSE(files.find_after("/stamp", "STAMP="));

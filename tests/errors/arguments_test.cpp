@@ -236,7 +236,7 @@ std::vector<WrongUse> making_rows() {
   };
 }
 
-std::vector<WrongUse> network_rows() {
+std::vector<WrongUse> network_value_rows() {
   const std::type_index value = typeid(ValueError);
   return {
       {"conv2d_stride",
@@ -359,7 +359,7 @@ std::vector<WrongUse> network_rows() {
 TERN_WRONG_USES(Indices, index_rows);
 TERN_WRONG_USES(Values, value_rows);
 TERN_WRONG_USES(Making, making_rows);
-TERN_WRONG_USES(NetworkValues, network_rows);
+TERN_WRONG_USES(NetworkValues, network_value_rows);
 
 }  // namespace
 }  // namespace tern

@@ -94,7 +94,7 @@ std::vector<WrongUse> operator_rows() {
   };
 }
 
-std::vector<WrongUse> network_rows() {
+std::vector<WrongUse> network_dtype_rows() {
   const std::type_index dtype = typeid(DTypeError);
   return {
       {"conv2d_two_dtypes",
@@ -288,7 +288,7 @@ std::vector<WrongUse> creation_rows() {
 }
 
 TERN_WRONG_USES(OperatorDTypes, operator_rows);
-TERN_WRONG_USES(NetworkDTypes, network_rows);
+TERN_WRONG_USES(NetworkDTypes, network_dtype_rows);
 TERN_WRONG_USES(IndexDTypes, index_rows);
 TERN_WRONG_USES(CreationDTypes, creation_rows);
 

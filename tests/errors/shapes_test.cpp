@@ -369,7 +369,7 @@ std::vector<WrongUse> indexing_rows() {
   };
 }
 
-std::vector<WrongUse> network_rows() {
+std::vector<WrongUse> network_shape_rows() {
   const std::type_index shape = typeid(ShapeError);
   return {
       {"conv2d_channels",
@@ -506,7 +506,7 @@ std::vector<WrongUse> network_rows() {
 TERN_WRONG_USES(ProductShapes, product_rows);
 TERN_WRONG_USES(RearrangingShapes, rearranging_rows);
 TERN_WRONG_USES(IndexingShapes, indexing_rows);
-TERN_WRONG_USES(NetworkShapes, network_rows);
+TERN_WRONG_USES(NetworkShapes, network_shape_rows);
 
 }  // namespace
 }  // namespace tern

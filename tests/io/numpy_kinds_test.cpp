@@ -216,7 +216,7 @@ TEST(Npz, ArraysWithoutNumbersStayBesideTheOthers) {
       {{"'<M8[ns]'", "(1,)", "01234567"}, "odd datetime64[1]"},
       {{"'<m8[25us]'", "()", "01234567"}, "odd timedelta64[]"},
       {{"[('a', '<i4'), ('b', '<f4', (2,))]", "(2,)", std::string(24, '.')}, "odd void96[2]"},
-      {{"[('a', [('b', '|u1')])]", "(0,)", ""}, "odd void0[0]"},
+      {{"[('a', [('b', '|u1')])]", "(0,)", ""}, "odd void8[0]"},
   };
   for (const auto& [entry, listed] : rows) {
     SCOPED_TRACE(entry.descr);
@@ -235,7 +235,25 @@ TEST(Npz, ArraysWithoutNumbersStayBesideTheOthers) {
   }
 }
 
+TEST(Npz, StructuresKeepTheirFields) {
+  const Value array =
+      load_text(npy({"[('a', '|u1'), ('', '|V3'), (('Title', 'b'), [('x', '<f4', (2,)), ('y', '|S4')]), "
+                     "('c', ('<i2', (2,)))]",
+                     "(1,)", std::string(20, '.')}));
+  const Value dtype = array.as_object().state.as_tuple()[2];
+  EXPECT_EQ(
+      dtype.as_object().args.str(),
+      "({'names': ['a', 'b', 'c'], 'formats': ['|u1', {'names': ['x', 'y'], 'formats': [('<f4', (2,)), "
+      "'|S4'], 'offsets': [0, 8], 'titles': [None, None], 'itemsize': 12}, ('<i2', (2,))], 'offsets': [0, "
+      "4, 16], 'titles': [None, 'Title', None], 'itemsize': 20}, False, True)");
+  EXPECT_THAT(listing(array), ElementsAre(" void160[1]"));
+  const Value again = load_from_buffer(save_to_buffer(array), {.weights_only = false});
+  EXPECT_EQ(again.as_object().state.as_tuple()[2].as_object().args, dtype.as_object().args);
+}
+
 TEST(Npz, BrokenArraysWithoutNumbers) {
+  std::string deep;
+  for (int i = 0; i < 40; ++i) deep += "[('a', ";
   const struct {
     Entry entry;
     std::string error;
@@ -248,11 +266,13 @@ TEST(Npz, BrokenArraysWithoutNumbers) {
       {{"'<U99999999999999999999'", "(0,)", ""}, "too many bytes"},
       {{"'<U1x'", "(1,)", "...."}, "'<U1x'"},
       {{"'<'", "(1,)", "...."}, "'<'"},
-      {{"[('a', '<i4')]", "(3,)", "...."}, "4 bytes"},
+      {{"[('a', '<i4')]", "(3,)", "...."}, "needs 12 bytes"},
+      {{"[('a', '<f4', (1099511627776, 1099511627776))]", "(0,)", ""}, "too many bytes"},
+      {{"[('a', '<x4')]", "(1,)", "...."}, "'<x4'"},
       {{"[('a', '<i4')", "(1,)", "...."}, "header"},
       {{"[('a', '<i4')) ", "(1,)", "...."}, "header"},
       {{"[('a', exit())]", "(1,)", "...."}, "no text"},
-      {{std::string(40, '[') + std::string(40, ']'), "(1,)", "...."}, "too many levels"},
+      {{deep, "(1,)", "...."}, "too many levels"},
   };
   for (const auto& [entry, error] : rows) {
     TemporaryFolder folder;

@@ -87,11 +87,18 @@ TEST(Serialize, EmptyAndScalar) {
 }
 
 TEST(Serialize, RequiresGradIsKept) {
-  Tensor weight = floats({1, 2});
-  weight.requires_grad_(true);
-  Value back = round_trip(Value::list({weight, floats({3})}));
-  EXPECT_TRUE(back[0].as_tensor().requires_grad());
-  EXPECT_FALSE(back[1].as_tensor().requires_grad());
+  for (const DType dtype : {DType::Float32, DType::Complex64, DType::Complex32, DType::Float8_e5m2,
+                            DType::Float8_e8m0fnu, DType::Float4_e2m1fn_x2}) {
+    const std::string number(itemsize(dtype), '\0');
+    const Tensor weight = io::tensor_from_bytes(bytes_of(number), dtype, {1}),
+                 fixed = io::tensor_from_bytes(bytes_of(number), dtype, {1});
+    weight.requires_grad_(true);
+    Value back = round_trip(Value::list({weight, fixed, weight}));
+    EXPECT_TRUE(back[0].as_tensor().requires_grad()) << name(dtype);
+    EXPECT_FALSE(back[1].as_tensor().requires_grad()) << name(dtype);
+    EXPECT_TRUE(back[2].as_tensor().is_same(back[0].as_tensor())) << name(dtype);
+  }
+  EXPECT_THROW(tensor_of<int64_t>({1}, {1}).requires_grad_(), DTypeError);
 }
 
 TEST(Serialize, ManySmallAndOneLarge) {

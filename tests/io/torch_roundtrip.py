@@ -163,7 +163,10 @@ def objects():
     yield "newest dtypes", newest, True
     yield "views", [base, base[10:20], base.view(10, 10).t(), base[::3], base[0].expand(4, 5), base[50]], True
     yield "tied", {"a": tied, "b": tied, "c": tied.t(), "nested": {"again": tied[1:]}}, True
-    yield "requires_grad", {"w": torch.randn(2, requires_grad=True), "v": torch.randn(2)}, True
+    yield "requires_grad", {"w": torch.randn(2, requires_grad=True), "v": torch.randn(2),
+                            "c": torch.randn(2, dtype=torch.complex64, requires_grad=True)}, True
+    yield "newest parameters", [torch.nn.Parameter(tensor, requires_grad=tensor.is_floating_point() or tensor.is_complex())
+                                for tensor in newest.values()], True
     yield "state_dict", net.state_dict(), True
     yield "training", {"epoch": 3, "model": net.state_dict(), "optimizer": optimizer.state_dict(), "best": 0.98, "note": "a\u00e4\u4e2d\U0001f600",
                        "done": False, "nothing": None}, True
@@ -412,8 +415,20 @@ def main():
                     assert back[key].dtype == array.dtype.newbyteorder("=") and back[key].shape == array.shape, key
                     assert (back[key] == array).all(), key
 
+    def structured_npy():
+        array = np.zeros(3, np.dtype({"names": ["a", "\u00e9", "c"], "formats": ["u1", [("x", ">f4", (2,)), ("y", "U2")], "M8[us]"],
+                                      "offsets": [0, 8, 24], "titles": [None, "T", None], "itemsize": 40}))
+        array["a"] = [1, 2, 3]
+        array["\u00e9"]["y"] = ["p", "qr", "\u00e4"]
+        source, target = folder / "source.npy", folder / "target.pt"
+        np.save(source, array)
+        run("pt", source, target)
+        back = plain_load(target)
+        assert back.dtype == array.dtype and (back == array).all(), f"{array.dtype} {back.dtype}"
+
     if np:
         check("npz", npz)
+        check("structured npy", structured_npy)
 
     def entries():
         import zipfile

@@ -44,7 +44,7 @@ constexpr auto None = Reduction::None;
 constexpr auto Sum = Reduction::Sum;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Row {
+struct ProofRow {
   std::string name;
   std::function<void(DType)> run;
 };
@@ -66,7 +66,7 @@ void back(const Tensor& y) {
   y.backward(leaf(y.shape(), y.dtype()).detach());
 }
 
-std::vector<Row> pointwise_rows() {
+std::vector<ProofRow> pointwise_rows() {
   return {
       {"unary",
        [](DType d) {
@@ -163,7 +163,7 @@ std::vector<Row> pointwise_rows() {
   };
 }
 
-std::vector<Row> reduce_rows() {
+std::vector<ProofRow> reduce_rows() {
   return {
       {"reduce",
        [](DType d) {
@@ -228,7 +228,7 @@ std::vector<Row> reduce_rows() {
   };
 }
 
-std::vector<Row> index_rows() {
+std::vector<ProofRow> index_rows() {
   return {
       {"index_to_the_ends",
        [](DType d) {
@@ -307,7 +307,7 @@ void run_conv(DType d, const Shape& x, const Shape& weight, const Conv2dOptions&
   back(conv2d(leaf(x, d), leaf(weight, d).detach(), leaf({weight[0]}, d), options));
 }
 
-std::vector<Row> network_rows() {
+std::vector<ProofRow> network_rows() {
   return {
       {"matmul",
        [](DType d) {
@@ -416,7 +416,7 @@ void steps(DType dtype, const Options& options) {
   }
 }
 
-std::vector<Row> optim_rows() {
+std::vector<ProofRow> optim_rows() {
   return {
       {"sgd",
        [](DType d) {
@@ -455,8 +455,8 @@ std::vector<Row> optim_rows() {
   };
 }
 
-std::vector<Row> all_rows() {
-  std::vector<Row> rows;
+std::vector<ProofRow> all_rows() {
+  std::vector<ProofRow> rows;
   for (const auto& group : {pointwise_rows(), reduce_rows(), index_rows(), network_rows(), optim_rows()})
     rows.insert(rows.end(), group.begin(), group.end());
   return rows;
@@ -464,7 +464,7 @@ std::vector<Row> all_rows() {
 
 TEST(WorkProof, OperandsAreAllThatKernelsTouch) {
   LaunchProof proof;
-  for (const Row& row : all_rows()) {
+  for (const ProofRow& row : all_rows()) {
     for (DType dtype : {float32, float64, bfloat16}) {
       proof.set_title(row.name + " of " + std::string(name(dtype)));
       ASSERT_NO_THROW(row.run(dtype)) << row.name;

@@ -19,6 +19,7 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tern/optim/adam.h"
+#include "tests/support/expect_error.h"
 
 namespace tern::nn {
 namespace {
@@ -37,6 +38,8 @@ TEST(Layers, PrintAsPyTorchDoes) {
       "bias=False)");
   EXPECT_EQ(Conv2d(1, 1, 3, {.padding = "same"}).str(),
             "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=same)");
+  EXPECT_EQ(Conv2d(1, 1, 3, {.padding = "valid"}).str(),
+            "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=valid)");
   EXPECT_EQ(Conv1d(16, 33, 3, {.stride = 2}).str(), "Conv1d(16, 33, kernel_size=(3,), stride=(2,))");
   EXPECT_EQ(ConvTranspose2d(4, 2, 3, {.stride = 2, .output_padding = 1}).str(),
             "ConvTranspose2d(4, 2, kernel_size=(3, 3), stride=(2, 2), output_padding=(1, 1))");
@@ -59,9 +62,14 @@ TEST(Layers, PrintAsPyTorchDoes) {
   EXPECT_EQ(GroupNorm(3, 6).str(), "GroupNorm(3, 6, eps=1e-05, affine=True, bias=True)");
   EXPECT_EQ(RMSNorm(3).str(), "RMSNorm((3,), eps=None, elementwise_affine=True)");
   EXPECT_EQ(Dropout(0.25).str(), "Dropout(p=0.25, inplace=False)");
+  EXPECT_EQ(Dropout(0.25, /*inplace=*/true).str(), "Dropout(p=0.25, inplace=True)");
   EXPECT_EQ(Embedding(10, 3).str(), "Embedding(10, 3)");
   EXPECT_EQ(Embedding(10, 3, {.padding_idx = -1}).str(), "Embedding(10, 3, padding_idx=9)");
   EXPECT_EQ(ReLU().str(), "ReLU()");
+  EXPECT_EQ(ReLU(/*inplace=*/true).str(), "ReLU(inplace=True)");
+  EXPECT_EQ(SiLU(/*inplace=*/true).str(), "SiLU(inplace=True)");
+  EXPECT_EQ(LeakyReLU(0.5, /*inplace=*/true).str(), "LeakyReLU(negative_slope=0.5, inplace=True)");
+  EXPECT_EQ(ELU(2, /*inplace=*/true).str(), "ELU(alpha=2.0, inplace=True)");
   EXPECT_EQ(LeakyReLU().str(), "LeakyReLU(negative_slope=0.01)");
   EXPECT_EQ(ELU().str(), "ELU(alpha=1.0)");
   EXPECT_EQ(GELU("tanh").str(), "GELU(approximate='tanh')");
@@ -185,40 +193,29 @@ TEST(Layers, BatchNormKeepsRunningStatistics) {
   EXPECT_NEAR(untracked(x).mean().item<double>(), 0, 1e-5);
 }
 
-template <class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
 TEST(Layers, RefuseWrongArguments) {
-  EXPECT_THAT(message([] { Linear(-1, 2); }), HasSubstr("Linear: in_features must be at least 0, got -1"));
-  EXPECT_THAT(message([] { Conv2d(3, 6, 5, {.groups = 2}); }),
+  EXPECT_THAT(message_of([] { Linear(-1, 2); }), HasSubstr("Linear: in_features must be at least 0, got -1"));
+  EXPECT_THAT(message_of([] { Conv2d(3, 6, 5, {.groups = 2}); }),
               HasSubstr("in_channels must be divisible by groups"));
-  EXPECT_THAT(message([] { Conv2d(4, 5, 5, {.groups = 2}); }),
+  EXPECT_THAT(message_of([] { Conv2d(4, 5, 5, {.groups = 2}); }),
               HasSubstr("out_channels must be divisible by groups"));
-  EXPECT_THAT(message([] { Conv2d(4, 5, 0); }), HasSubstr("kernel_size must be at least 1"));
-  EXPECT_THAT(message([] { Conv2d(4, 4, 3, {.groups = 0}); }), HasSubstr("groups must be at least 1"));
-  EXPECT_THAT(message([] { GroupNorm(4, 6); }), HasSubstr("num_channels must be divisible by num_groups"));
-  EXPECT_THAT(message([] { Dropout(1.5); }),
+  EXPECT_THAT(message_of([] { Conv2d(4, 5, 0); }), HasSubstr("kernel_size must be at least 1"));
+  EXPECT_THAT(message_of([] { Conv2d(4, 4, 3, {.groups = 0}); }), HasSubstr("groups must be at least 1"));
+  EXPECT_THAT(message_of([] { GroupNorm(4, 6); }), HasSubstr("num_channels must be divisible by num_groups"));
+  EXPECT_THAT(message_of([] { Dropout(1.5); }),
               HasSubstr("dropout probability has to be between 0 and 1, but got 1.5"));
-  EXPECT_THAT(message([] { Embedding(3, 2, {.padding_idx = 3}); }),
+  EXPECT_THAT(message_of([] { Embedding(3, 2, {.padding_idx = 3}); }),
               HasSubstr("padding_idx must be within num_embeddings"));
-  EXPECT_THAT(message([] {
+  EXPECT_THAT(message_of([] {
                 BatchNorm2d(3)(ones({2, 3}));
               }),
               HasSubstr("BatchNorm2d: expected 4D input (got 2D input)"));
-  EXPECT_THAT(message([] {
+  EXPECT_THAT(message_of([] {
                 BatchNorm1d(3)(ones({2, 3, 1, 1}));
               }),
               HasSubstr("expected 2D or 3D input (got 4D input)"));
-  EXPECT_THAT(message([] { LeNet({.image_size = 8}); }), HasSubstr("images must be at least 12 by 12"));
-  EXPECT_THAT(message([] { MLP(std::vector<int64_t>{5}); }),
+  EXPECT_THAT(message_of([] { LeNet({.image_size = 8}); }), HasSubstr("images must be at least 12 by 12"));
+  EXPECT_THAT(message_of([] { MLP(std::vector<int64_t>{5}); }),
               HasSubstr("at least the sizes of input and output"));
 }
 
@@ -232,7 +229,7 @@ TEST(Models, LeNetHasTheNamesOfPyTorchPrograms) {
   EXPECT_THAT(net(ones({3, 1, 28, 28})).shape(), ElementsAre(3, 10));
   LeNet colour({.in_channels = 3, .image_size = 32, .num_classes = 7});
   EXPECT_THAT(colour(ones({2, 3, 32, 32})).shape(), ElementsAre(2, 7));
-  EXPECT_THAT(message([&] { net(ones({1, 3, 28, 28})); }), testing::StartsWith("LeNet.conv1 (Conv2d): "));
+  EXPECT_THAT(message_of([&] { net(ones({1, 3, 28, 28})); }), testing::StartsWith("LeNet.conv1 (Conv2d): "));
 }
 
 TEST(Models, MlpOfAnyDepth) {

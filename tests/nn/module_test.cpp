@@ -14,6 +14,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
+#include "tests/support/expect_error.h"
 
 namespace tern::nn {
 namespace {
@@ -227,26 +228,15 @@ TEST(Module, HooksOfForwardsWithSeveralTensors) {
   EXPECT_THROW(pair(3, a, b), ValueError);
 }
 
-template <class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
-}
-
 TEST(Module, ErrorsSayWhereTheyArose) {
   Net net;
   Tensor wrong = ones({1, 5});
-  std::string alone = message([&] { net.block.first(wrong); });
+  std::string alone = message_of([&] { net.block.first(wrong); });
   EXPECT_THAT(alone, testing::StartsWith("linear: "));
-  EXPECT_EQ(message([&] { net.block(wrong); }), "Block.first (Linear): " + alone);
+  EXPECT_EQ(message_of([&] { net.block(wrong); }), "Block.first (Linear): " + alone);
   Sequential outer(ReLU(), Sequential(ReLU(), net.block));
-  EXPECT_EQ(message([&] { outer(wrong); }), "Sequential.1.1.first (Linear): " + alone);
-  EXPECT_THAT(message([&] { net(wrong); }), testing::StartsWith("Net: "));
+  EXPECT_EQ(message_of([&] { outer(wrong); }), "Sequential.1.1.first (Linear): " + alone);
+  EXPECT_THAT(message_of([&] { net(wrong); }), testing::StartsWith("Net: "));
   EXPECT_THROW(outer(wrong), ShapeError);
 }
 
@@ -265,7 +255,7 @@ struct Forgiving : Module {
 
 TEST(Module, ErrorsThatWereCaughtDoNotMixWithLaterOnes) {
   Forgiving net;
-  EXPECT_THAT(message([&] { net(ones({1, 5})); }), testing::StartsWith("Forgiving.b (Linear): linear: "));
+  EXPECT_THAT(message_of([&] { net(ones({1, 5})); }), testing::StartsWith("Forgiving.b (Linear): linear: "));
 }
 
 TEST(Module, PrintsAsPyTorchDoes) {

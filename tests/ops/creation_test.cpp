@@ -12,25 +12,25 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
 #include "tern/ops/reduce.h"
+#include "tests/ops/reduce_testing.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
 
-using testing::HasSubstr;
+using testing::as;
+using ::testing::HasSubstr;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TensorOptions as(DType dtype) { return {.dtype = dtype, .device = {}, .requires_grad = false}; }
-
-struct Row {
+struct CreationRow {
   const char* name;
   Tensor made;
   const char* text;
 };
 
 TEST(Creation, TextsEqualPyTorch) {
-  const Row rows[] = {
+  const CreationRow rows[] = {
       {"number", tensor(3.5), "tensor(3.5000)"},
       {"whole number", tensor(3), "tensor(3)"},
       {"bool", tensor(true), "tensor(True)"},
@@ -105,7 +105,7 @@ TEST(Creation, TextsEqualPyTorch) {
        "tensor([[1., 1.],\n        [1., 1.]], dtype=torch.float64)"},
       {"full_like", full_like(tensor({1, 2}), 7.9), "tensor([7, 7])"},
   };
-  for (const Row& row : rows) EXPECT_EQ(to_string(row.made.cpu()), row.text) << row.name;
+  for (const CreationRow& row : rows) EXPECT_EQ(to_string(row.made.cpu()), row.text) << row.name;
   EXPECT_EQ(empty({2, 0, 3}).shape(), Shape({2, 0, 3}));
   EXPECT_EQ(empty_like(tensor({1, 2})).dtype(), int64);
 }

@@ -18,12 +18,12 @@
 namespace tern {
 namespace {
 
-struct Row {
+struct DeviceRow {
   const char* name;
   std::function<Tensor(const Tensor& x, const Tensor& number)> function;
 };
 
-const Row kRows[] = {
+const DeviceRow kRows[] = {
     {"add", [](const Tensor& x, const Tensor& n) { return add(x, n, 3); }},
     {"add the other way", [](const Tensor& x, const Tensor& n) { return add(n, x, 3); }},
     {"sub", [](const Tensor& x, const Tensor& n) { return sub(x, n); }},
@@ -48,7 +48,7 @@ const Row kRows[] = {
 };
 
 TEST(Devices, NumbersOnTheCpuMeetTensorsAnywhere) {
-  for (const Row& row : kRows) {
+  for (const DeviceRow& row : kRows) {
     SCOPED_TRACE(row.name);
     const Tensor x = tensor({0.7, 1.9, 3.3}, {.dtype = float64, .device = {}, .requires_grad = true});
     const Tensor number = tensor(2.25, {.dtype = float64, .device = kCPU, .requires_grad = true});

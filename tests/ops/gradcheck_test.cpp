@@ -43,7 +43,7 @@ struct Input {
   double high = 1;
 };
 
-struct Row {
+struct GradientRow {
   std::string name;
   std::vector<Input> inputs;
   std::function<Tensor(const Tensors&)> function;
@@ -72,7 +72,7 @@ Tensor mask(const std::vector<int64_t>& shape) {
 const Input kMatrix{{3, 4}}, kPositive{{3, 4}, 0.3, 2.0}, kVector{{4}}, kImage{{2, 2, 5, 6}},
     kFractions{{3, 4}, 1.1, 1.9};
 
-std::vector<Row> pointwise_rows() {
+std::vector<GradientRow> pointwise_rows() {
   return {
       {"add", {kMatrix, kVector}, [](const Tensors& x) { return add(x[0], x[1], 0.5); }},
       {"add_number", {kMatrix}, [](const Tensors& x) { return add(x[0], 2.5, 3); }},
@@ -132,7 +132,7 @@ std::vector<Row> pointwise_rows() {
   };
 }
 
-std::vector<Row> reduce_rows() {
+std::vector<GradientRow> reduce_rows() {
   return {
       {"sum", {kMatrix}, [](const Tensors& x) { return sum(x[0]); }},
       {"sum_dim", {kMatrix}, [](const Tensors& x) { return sum(x[0], /*dim=*/0, /*keepdim=*/true); }},
@@ -184,7 +184,7 @@ std::vector<Row> reduce_rows() {
   };
 }
 
-std::vector<Row> shape_rows() {
+std::vector<GradientRow> shape_rows() {
   return {
       {"view",
        {kMatrix},
@@ -309,7 +309,7 @@ std::vector<Row> shape_rows() {
   };
 }
 
-std::vector<Row> index_rows() {
+std::vector<GradientRow> index_rows() {
   // Made when a row is tested, on the device that tests run on.
   const auto columns = [] { return reshape(long_tensor({2, 0, 1, 1, 3, 0}), {3, 2}); };
   const auto rows = [] { return long_tensor({2, 0, 2}); };
@@ -384,7 +384,7 @@ std::vector<Row> index_rows() {
   };
 }
 
-std::vector<Row> network_rows() {
+std::vector<GradientRow> network_rows() {
   return {
       {"matmul", {kMatrix, {{4, 2}}}, [](const Tensors& x) { return matmul(x[0], x[1]); }},
       {"matmul_batch", {{{2, 1, 3, 4}}, {{2, 4, 2}}}, [](const Tensors& x) { return matmul(x[0], x[1]); }},
@@ -512,7 +512,7 @@ std::vector<Row> network_rows() {
 }
 
 /// Changes in place of a value that was computed, so that the old one is still needed by nobody.
-std::vector<Row> in_place_rows() {
+std::vector<GradientRow> in_place_rows() {
   auto changed = [](auto change) {
     return [change](const Tensors& x) {
       Tensor y = mul(x[0], 1);
@@ -562,10 +562,10 @@ std::vector<Row> in_place_rows() {
   };
 }
 
-class Gradcheck : public ::testing::TestWithParam<Row> {};
+class Gradcheck : public ::testing::TestWithParam<GradientRow> {};
 
 TEST_P(Gradcheck, FiniteDifferencesAgree) {
-  const Row& row = GetParam();
+  const GradientRow& row = GetParam();
   Tensors inputs;
   for (const Input& input : row.inputs) inputs.push_back(make_input(input, inputs.size()));
   EXPECT_NO_THROW(gradcheck(row.function, inputs));
@@ -574,7 +574,7 @@ TEST_P(Gradcheck, FiniteDifferencesAgree) {
   }
 }
 
-std::string row_name(const ::testing::TestParamInfo<Row>& info) { return info.param.name; }
+std::string row_name(const ::testing::TestParamInfo<GradientRow>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Pointwise, Gradcheck, ::testing::ValuesIn(pointwise_rows()), row_name);
 INSTANTIATE_TEST_SUITE_P(Reduce, Gradcheck, ::testing::ValuesIn(reduce_rows()), row_name);

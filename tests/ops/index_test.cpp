@@ -25,6 +25,8 @@
 namespace tern {
 namespace {
 
+using In = std::vector<Tensor>;
+
 using namespace tern::testing;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -100,6 +102,88 @@ TEST(Index, PutReplacesOrAdds) {
   index_put_(y, {tensor({{true, false}, {false, true}})}, tensor({1.0, 2.0}));
   EXPECT_THAT(y.to_vector<float>(), ElementsAre(1, 0, 0, 2));
   EXPECT_EQ(y.version(), 1u);
+}
+
+TEST(Index, MasksWithoutDimensions) {
+  const Tensor x = reshape(arange(6), {2, 3}), yes = tensor(true), no = tensor(false);
+  const Tensor both = tensor({0, 1});
+  const struct {
+    std::vector<Tensor> indices;
+    Shape shape;
+  } rows[] = {
+      {{yes}, {1, 2, 3}},
+      {{no}, {0, 2, 3}},
+      {{Tensor(), yes}, {2, 1, 3}},
+      {{yes, yes}, {1, 2, 3}},
+      {{no, yes}, {0, 2, 3}},
+      {{Tensor(), Tensor(), no}, {2, 3, 0}},
+      {{yes, both}, {2, 3}},
+      {{both, yes}, {2, 3}},
+      {{both, Tensor(), yes}, {2, 3}},
+      {{yes, both, both}, {2}},
+      {{no, tensor(0)}, {0, 3}},
+      {{yes, gt(x, 2)}, {3}},
+      {{tensor(1, {.dtype = uint8})}, {1, 2, 3}},
+  };
+  for (const auto& [indices, shape] : rows)
+    EXPECT_EQ(index(x, indices).shape(), shape) << &indices - &rows[0].indices;
+  EXPECT_TRUE(equal(x[yes], unsqueeze(x, 0)));
+  EXPECT_TRUE(equal(index(x, {Tensor(), yes}), unsqueeze(x, 1)));
+  EXPECT_EQ(tensor(5.0)[yes].shape(), (Shape{1}));
+  EXPECT_EQ(tensor(5.0)[no].shape(), (Shape{0}));
+  expect_error<IndexError>(
+      [&] {
+        index(x, {no, both});
+      },
+      "could not be broadcast together with shapes [0], [2]");
+
+  EXPECT_TRUE(equal(index_put(x, {yes}, tensor({7, 8, 9})), tensor({{7, 8, 9}, {7, 8, 9}})));
+  EXPECT_TRUE(equal(index_put(x, {no}, tensor({7, 8, 9})), x));
+  EXPECT_TRUE(equal(index_put(x, {yes}, x, /*accumulate=*/true), mul(x, 2)));
+  expect_error<ShapeError>(
+      [&] {
+        index_put(x, {no}, ones({0, 3}, {.dtype = int64}));
+      },
+      "cannot be broadcast to indexing result of shape [0, 2, 3]");
+  Tensor number = tensor(5.0);
+  index_put_(number, {no}, tensor(7.0));
+  EXPECT_EQ(number.item<double>(), 5);
+  index_put_(number, {yes}, tensor(7.0));
+  EXPECT_EQ(number.item<double>(), 7);
+
+  gradgradcheck(
+      [&](const std::vector<Tensor>& in) {
+        return square(index(in[0], {yes, both}));
+      },
+      {leaf({2, 3})});
+  gradgradcheck([&](const std::vector<Tensor>& in) { return square(index_put(in[0], {yes}, in[1])); },
+                {leaf({2, 3}), leaf({3})});
+  Tensor w = leaf({2, 2}), y = mul(w, 3);
+  index_put_(y, {yes}, ones({2}, {.dtype = float64}));
+  sum(y).backward();
+  EXPECT_TRUE(equal(w.grad(), zeros_like(w)));
+}
+
+TEST(Index, EmptyIndicesMayHaveAnyShape) {
+  const Tensor x = reshape(arange(6.0), {2, 3}), one = ones({1, 1, 1}, {.dtype = x.dtype()});
+  for (const Shape& shape : {Shape{0}, Shape{0, 5}, Shape{2, 0, 7}, Shape{9, 0}}) {
+    const Tensor none = zeros(shape, {.dtype = int64});
+    for (const Tensor& from : {x, tensor(5.0)}) {
+      EXPECT_EQ(gather(from, -1, none).shape(), shape);
+      EXPECT_TRUE(equal(scatter(from, 0, none, one), from));
+      EXPECT_TRUE(equal(scatter(from, 0, none, 9), from));
+      EXPECT_TRUE(equal(scatter_add(from, 0, none, one), from));
+      Tensor target = clone(from);
+      EXPECT_TRUE(equal(scatter_(target, 0, none, one), from));
+      EXPECT_TRUE(equal(scatter_add_(target, 0, none, one), from));
+    }
+    expect_error<IndexError>([&] { gather(x, 2, none); }, "Dimension out of range");
+    expect_error<DTypeError>([&] { scatter(x, 0, none, tensor(1)); }, "Expected self.dtype");
+    const Tensor a = leaf({2, 3}), b = leaf({4});
+    add(sum(gather(a, 0, none)), sum(scatter(a, 1, none, b))).backward();
+    EXPECT_TRUE(equal(a.grad(), ones_like(a)));
+    EXPECT_TRUE(equal(b.grad(), zeros_like(b)));
+  }
 }
 
 TEST(Index, SourceThatIsTheTarget) {
@@ -209,7 +293,6 @@ TEST(Index, IndicesAndNumbersOnTheCpuReachAnyDevice) {
 TEST(Index, Gradients) {
   const Tensor i = tensor({{0, 3}, {1, 1}, {2, 0}}), v = tensor({2, 0, 2}),
                distinct = tensor({{0, 3}, {1, 2}, {2, 0}});
-  using In = std::vector<Tensor>;
   gradgradcheck([&](const In& in) { return square(gather(in[0], 1, i)); }, {leaf({3, 4})});
   gradgradcheck([&](const In& in) { return square(scatter(in[0], 1, distinct, in[1])); },
                 {leaf({3, 4}), leaf({3, 2})});

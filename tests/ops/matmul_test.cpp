@@ -118,6 +118,20 @@ TEST(Matmul, AddedProducts) {
   EXPECT_EQ(dot(tensor({1, 2, 3}), tensor({4, 5, 6})).item<int64_t>(), 32);
 }
 
+TEST(Matmul, AFactorOfZeroLeavesItsPartOut) {
+  for (const DType dtype : {float32, float64, float16, bfloat16, int64})
+    for (const int64_t size : {2, 40}) {
+      const Shape shape{size, size}, batch{3, size, size};
+      const Tensor three = full(shape, 3, {.dtype = dtype}), six = full(shape, 6, {.dtype = dtype}),
+                   bad = full(shape, is_floating_point(dtype) ? Scalar(kNan) : Scalar(7), {.dtype = dtype}),
+                   bads = contiguous(expand(bad, batch)), none = zeros({size, 0}, {.dtype = dtype});
+      EXPECT_TRUE(equal(addmm(three, bad, bad, 2, 0), six)) << name(dtype) << size;
+      EXPECT_TRUE(equal(addmm(bad, bad, bad, 0, 0), zeros_like(bad))) << name(dtype) << size;
+      EXPECT_TRUE(equal(baddbmm(three, bads, bads, 2, 0), expand(six, batch))) << name(dtype) << size;
+      EXPECT_TRUE(equal(addmm(bad, none, t(none), 0), zeros_like(bad))) << name(dtype) << size;
+    }
+}
+
 TEST(Linear, EveryRankAndLayout) {
   const Tensor w = ragged({4, 3}), b = ragged({4});
   for (const Tensor& x : {ragged({3}), ragged({5, 3}), ragged({2, 5, 3}), transpose(ragged({3, 5}), 0, 1),

@@ -22,6 +22,8 @@
 namespace tern {
 namespace {
 
+using In = std::vector<Tensor>;
+
 using namespace tern::testing;
 using ::testing::HasSubstr;
 
@@ -139,7 +141,6 @@ TEST(RmsNorm, ValuesAndDefaultEpsilon) {
 }
 
 TEST(Norm, Gradients) {
-  using In = std::vector<Tensor>;
   const Tensor m = to(tensor({0.5, -1.0}), float64), v = to(tensor({4.0, 1.0}), float64);
   for (const Shape& shape : {Shape{4, 2}, Shape{3, 2, 3}}) {
     for (bool training : {true, false}) {

@@ -10,27 +10,27 @@ namespace tern {
 namespace {
 
 template <class T>
-std::string printed(const T& value) {
+std::string streamed(const T& value) {
   std::ostringstream out;
   out << value;
   return out.str();
 }
 
 TEST(PrintParts, AsInPyTorch) {
-  EXPECT_EQ(printed(Shape{15, 5}), "torch.Size([15, 5])");
-  EXPECT_EQ(printed(Shape{}), "torch.Size([])");
-  EXPECT_EQ(printed(zeros({30, 2}, {.device = kCPU}).sizes()), "torch.Size([30, 2])");
-  EXPECT_EQ(printed(float32), "torch.float32");
-  EXPECT_EQ(printed(DType::Bool), "torch.bool");
-  EXPECT_EQ(printed(kCPU), "cpu");
-  EXPECT_EQ(printed(Device("cuda")), "cuda");
-  EXPECT_EQ(printed(Device(1)), "cuda:1");
+  EXPECT_EQ(streamed(Shape{15, 5}), "torch.Size([15, 5])");
+  EXPECT_EQ(streamed(Shape{}), "torch.Size([])");
+  EXPECT_EQ(streamed(zeros({30, 2}, {.device = kCPU}).sizes()), "torch.Size([30, 2])");
+  EXPECT_EQ(streamed(float32), "torch.float32");
+  EXPECT_EQ(streamed(DType::Bool), "torch.bool");
+  EXPECT_EQ(streamed(kCPU), "cpu");
+  EXPECT_EQ(streamed(Device("cuda")), "cuda");
+  EXPECT_EQ(streamed(Device(1)), "cuda:1");
 }
 
 TEST(PrintParts, TextsAndNumbersStayWhatTheyAre) {
-  EXPECT_EQ(printed("cuda:1"), "cuda:1");
-  EXPECT_EQ(printed("anything"), "anything");
-  EXPECT_EQ(printed(1), "1");
+  EXPECT_EQ(streamed("cuda:1"), "cuda:1");
+  EXPECT_EQ(streamed("anything"), "anything");
+  EXPECT_EQ(streamed(1), "1");
 }
 
 }  // namespace

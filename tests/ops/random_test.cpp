@@ -18,17 +18,15 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tests/ops/reduce_testing.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-
-TensorOptions as(DType dtype, bool requires_grad = false) {
-  return {.dtype = dtype, .device = {}, .requires_grad = requires_grad};
-}
+using testing::as;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 struct Moments {
   double mean = 0, variance = 0, skewness = 0, kurtosis = 0;

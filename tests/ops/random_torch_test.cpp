@@ -17,8 +17,8 @@
 namespace tern {
 namespace {
 
-using testing::ElementsAre;
-using testing::ElementsAreArray;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 TensorOptions on_cpu(DType dtype) { return {.dtype = dtype, .device = kCPU}; }
 
@@ -29,7 +29,7 @@ TEST(RandomTorch, KnownNumbers) {
   EXPECT_THAT(rand({3}, on_cpu(float32), g).to_vector<double>(),
               ElementsAre(0x1.fc2ab0p-2, 0x1.89545ep-1, 0x1.6a6750p-4));
   const std::vector<float> z = randn({2}, on_cpu(float32), g).to_vector<float>();
-  EXPECT_THAT(z, testing::Pointwise(testing::FloatEq(), {0.3643381893634796f, 0.13439632952213287f}));
+  EXPECT_THAT(z, ::testing::Pointwise(::testing::FloatEq(), {0.3643381893634796f, 0.13439632952213287f}));
   EXPECT_THAT(randint(0, 100, {4}, on_cpu(int64), g).to_vector<int64_t>(), ElementsAre(3, 97, 83, 1));
   EXPECT_THAT(randperm(8, on_cpu(int64), g).to_vector<int64_t>(), ElementsAre(2, 0, 5, 6, 4, 1, 3, 7));
 

@@ -46,14 +46,14 @@ double plain_min(const Elements& e) { return *std::min_element(e.begin(), e.end(
 
 /// An operator over dims, what a plain loop gives for one result, and how far they may be apart (relative to
 /// 1 + |value|).
-struct Row {
+struct ReductionRow {
   const char* name;
   Tensor (*op)(const Tensor&, IntArrayRef);
   double (*plain)(const Elements&);
   double tolerance;
 };
 
-const Row kRows[] = {
+const ReductionRow kReductionRows[] = {
     {"sum", [](const Tensor& x, IntArrayRef d) { return sum(x, d); }, plain_sum, 0},
     {"mean", [](const Tensor& x, IntArrayRef d) { return mean(x, d); },
      [](const Elements& e) { return plain_sum(e) / static_cast<double>(e.size()); }, 1e-7},
@@ -93,20 +93,11 @@ const Row kRows[] = {
      0},
 };
 
-void expect_close(const Tensor& got, const std::vector<double>& wanted, double tolerance,
-                  const std::string& what) {
-  const std::vector<double> values = to(got, float64).to_vector<double>();
-  ASSERT_EQ(values.size(), wanted.size()) << what;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    ASSERT_LE(std::abs(values[i] - wanted[i]), tolerance * (1 + std::abs(wanted[i])))
-        << what << ", result " << i << ": " << values[i] << " and not " << wanted[i];
-}
-
 TEST(Reduce, EveryLayoutAndDimListGivesWhatPlainLoopsGive) {
   for (DType dtype : {float32, float64, bfloat16, float16})
     for (const Layout& layout : layouts(dtype))
       for (const std::vector<int64_t>& dims : dim_lists())
-        for (const Row& row : kRows) {
+        for (const ReductionRow& row : kReductionRows) {
           // Sums of a few multiples of 1/64 are exact in 16 bits only while they are small.
           const double tolerance = itemsize(dtype) == 2 ? std::max(row.tolerance, 8e-3) : row.tolerance;
           expect_close(row.op(layout.x, dims), reduce_plainly(layout.x, dims, row.plain), tolerance,
@@ -161,16 +152,7 @@ TEST(Reduce, IndicesInEveryLayout) {
   EXPECT_EQ(argmax(tied).item<int64_t>(), 70000);
 }
 
-/// Results of PyTorch 2 for special inputs, as it prints them.
-struct Printed {
-  const char* name;
-  Tensor (*op)();
-  const char* text;
-};
-
-Tensor numbers(std::vector<double> values, DType dtype = float32) { return tensor(values, as(dtype)); }
-
-const Printed kPrinted[] = {
+const Printed kPrintedReductions[] = {
     {"sum of nothing", [] { return sum(zeros({0})); }, "tensor(0.)"},
     {"sum of empty rows",
      [] {
@@ -352,7 +334,7 @@ const Printed kPrinted[] = {
 };
 
 TEST(Reduce, SpecialValuesPrintAsInPyTorch) {
-  for (const Printed& row : kPrinted) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
+  for (const Printed& row : kPrintedReductions) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
 }
 
 TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {

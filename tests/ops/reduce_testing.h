@@ -1,5 +1,8 @@
-// Tensors in many layouts, and plain loops that reductions are compared with.
+// What tests of operators share: tensors in many layouts, plain loops that reductions are compared with,
+// results as PyTorch prints them.
 #pragma once
+
+#include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdint>
@@ -17,7 +20,9 @@ namespace tern::testing {
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 
-inline TensorOptions as(DType dtype) { return {.dtype = dtype, .device = {}, .requires_grad = false}; }
+inline TensorOptions as(DType dtype, bool requires_grad = false) {
+  return {.dtype = dtype, .device = {}, .requires_grad = requires_grad};
+}
 
 /// Numbers in [-2, 2) that look random and are the same everywhere; multiples of 1/64, so that sums of a few
 /// are exact.
@@ -81,5 +86,24 @@ inline const std::vector<std::vector<int64_t>>& dim_lists() {
   static const std::vector<std::vector<int64_t>> lists = {{}, {0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}};
   return lists;
 }
+
+/// Each element differs by at most `tolerance` times |wanted| + least.
+inline void expect_close(const Tensor& got, const std::vector<double>& wanted, double tolerance,
+                         const std::string& what, double least = 1) {
+  const std::vector<double> values = to(got, float64).to_vector<double>();
+  ASSERT_EQ(values.size(), wanted.size()) << what;
+  for (size_t i = 0; i < wanted.size(); ++i)
+    ASSERT_LE(std::abs(values[i] - wanted[i]), tolerance * (least + std::abs(wanted[i])))
+        << what << ", result " << i << ": " << values[i] << " and not " << wanted[i];
+}
+
+/// A result of PyTorch 2 for special inputs, as it prints it.
+struct Printed {
+  const char* name;
+  Tensor (*op)();
+  const char* text;
+};
+
+inline Tensor numbers(std::vector<double> values, DType dtype = float32) { return tensor(values, as(dtype)); }
 
 }  // namespace tern::testing

@@ -4,12 +4,11 @@
 
 #include "tern/ops/creation.h"
 #include "tern/ops/shape.h"
+#include "tests/ops/reduce_testing.h"
 
 namespace tern::shape_test {
 
-inline TensorOptions as(DType dtype, bool requires_grad = false) {
-  return {.dtype = dtype, .device = {}, .requires_grad = requires_grad};
-}
+using testing::as;
 
 /// An operator, the shape of its input, and the text of its result.
 struct Row {

@@ -19,7 +19,7 @@ namespace tern {
 namespace {
 
 using namespace shape_test;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Shape, ValuesEqualPyTorch) {
   for (const Row& row : kRows) {

@@ -43,16 +43,6 @@ std::vector<double> plain_softmax(const Tensor& x, int64_t dim, bool log) {
   return out;
 }
 
-/// The differences may be `tolerance` times |wanted| + least.
-void expect_close(const Tensor& got, const std::vector<double>& wanted, double tolerance,
-                  const std::string& what, double least = 1) {
-  const std::vector<double> values = to(got, float64).to_vector<double>();
-  ASSERT_EQ(values.size(), wanted.size()) << what;
-  for (size_t i = 0; i < wanted.size(); ++i)
-    ASSERT_LE(std::abs(values[i] - wanted[i]), tolerance * (least + std::abs(wanted[i])))
-        << what << ", result " << i << ": " << values[i] << " and not " << wanted[i];
-}
-
 double tolerance_of(DType dtype) {
   return dtype == float64 ? 1e-13 : dtype == float32 ? 3e-6 : dtype == float16 ? 2e-3 : 1e-2;
 }
@@ -95,15 +85,7 @@ TEST(Softmax, LogSumExpOverEveryDimList) {
                      layout.name + " over " + to_string(dims));
 }
 
-Tensor numbers(std::vector<double> values, DType dtype = float32) { return tensor(values, as(dtype)); }
-
-struct Printed {
-  const char* name;
-  Tensor (*op)();
-  const char* text;
-};
-
-const Printed kPrinted[] = {
+const Printed kPrintedSoftmaxes[] = {
     {"large numbers",
      [] {
        return softmax(numbers({1000, 1000}), 0);
@@ -194,7 +176,7 @@ const Printed kPrinted[] = {
 };
 
 TEST(Softmax, SpecialValuesPrintAsInPyTorch) {
-  for (const Printed& row : kPrinted) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
+  for (const Printed& row : kPrintedSoftmaxes) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
 }
 
 TEST(Softmax, LongRowsWithInfinities) {

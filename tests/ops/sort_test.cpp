@@ -65,6 +65,16 @@ TEST(Sort, IsStableForEverySizeAndDtype) {
       }
 }
 
+TEST(Sort, IntegersOfEverySpan) {
+  for (int shift : {0, 20, 27, 40})
+    for (bool descending : {false, true}) {
+      const Tensor x = mul(to(mul(ragged({3000}), 64), int64), int64_t{1} << shift);
+      EXPECT_EQ(argsort(x, 0, descending).to_vector<int64_t>(),
+                plain_order(to(x, float64).to_vector<double>(), descending))
+          << shift;
+    }
+}
+
 TEST(Sort, WorksAlongEveryDimensionOfEveryLayout) {
   for (const Layout& layout : layouts(float32))
     for (int64_t dim : {0, 1, 2}) {
@@ -109,15 +119,7 @@ TEST(Scan, EveryLayoutAndDimension) {
       }
 }
 
-Tensor numbers(std::vector<double> values, DType dtype = float32) { return tensor(values, as(dtype)); }
-
-struct Printed {
-  const char* name;
-  Tensor (*op)();
-  const char* text;
-};
-
-const Printed kPrinted[] = {
+const Printed kPrintedSorts[] = {
     {"sort with nan",
      [] {
        return sort(numbers({1, kNan, 2})).second;
@@ -203,7 +205,7 @@ const Printed kPrinted[] = {
 };
 
 TEST(SortAndScan, SpecialValuesPrintAsInPyTorch) {
-  for (const Printed& row : kPrinted) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
+  for (const Printed& row : kPrintedSorts) EXPECT_EQ(row.op().cpu().str(), row.text) << row.name;
 }
 
 TEST(Scan, ManyRowsAndLongOnes) {

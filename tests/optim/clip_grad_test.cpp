@@ -13,8 +13,6 @@ namespace {
 using ::testing::HasSubstr;
 using namespace tern::testing;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 std::vector<Tensor> gradients() {
   std::vector<Tensor> params = {parameter({0, 0, 0}), parameter({0, 0}), parameter({0})};
   give_grad(params[0], {3, 0, -4});

@@ -26,12 +26,13 @@
 #include "tern/optim/adam.h"
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/sgd.h"
+#include "tests/optim/support.h"
 #include "tests/support/expect_error.h"
 
 namespace tern::optim {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+using testing::kInfinity;
 
 struct Course {
   const char* steps;  ///< '.' a finite step, 'i' one with an infinity, 'n' one with a NaN

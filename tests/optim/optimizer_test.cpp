@@ -11,6 +11,7 @@
 #include "tern/optim/rmsprop.h"
 #include "tern/optim/sgd.h"
 #include "tests/optim/support.h"
+#include "tests/support/expect_error.h"
 
 namespace tern::optim {
 namespace {
@@ -20,18 +21,18 @@ using namespace tern::testing;
 
 double gradient(int step, int place) { return std::sin(0.7 * step + 1.3 * place) * (1 + 0.1 * place); }
 
-struct Case {
+struct OptimizerCase {
   std::string name;
   std::function<std::unique_ptr<Optimizer>(std::vector<Tensor>)> make;
 };
 
 template <class O, class Options>
-Case make_case(std::string name, Options options) {
+OptimizerCase make_case(std::string name, Options options) {
   return {std::move(name),
           [options](std::vector<Tensor> params) { return std::make_unique<O>(std::move(params), options); }};
 }
 
-std::vector<Case> cases() {
+std::vector<OptimizerCase> optimizer_cases() {
   using S = SGDOptions;
   using A = AdamOptions;
   using W = AdamWOptions;
@@ -91,8 +92,8 @@ std::vector<double> values_of(const std::vector<Tensor>& params) {
   return all;
 }
 
-class Optimizers : public ::testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(cases()),
+class Optimizers : public ::testing::TestWithParam<OptimizerCase> {};
+INSTANTIATE_TEST_SUITE_P(All, Optimizers, ::testing::ValuesIn(optimizer_cases()),
                          [](const auto& row) { return row.param.name; });
 
 TEST_P(Optimizers, TwentyStepsGivePyTorchsNumbers) {
@@ -221,40 +222,31 @@ TEST(Optimizer, MomentumSwitchedOnLaterStartsFresh) {
   EXPECT_EQ(x.detach().to_vector<float>(), (std::vector<float>{-1, -1, -1}));
 }
 
-template <class E, class F>
-std::string message(F&& f) {
-  try {
-    f();
-  } catch (const E& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing of this type was thrown";
-  return {};
-}
-
 TEST(Optimizer, RefusesWrongParametersAndOptions) {
   Tensor x = parameter({1, 2});
-  EXPECT_THAT(message<ValueError>([] { SGD(std::vector<Tensor>{}); }), HasSubstr("empty parameter list"));
-  EXPECT_THAT(message<ValueError>([&] { SGD({x, Tensor()}); }), HasSubstr("parameter 1 is undefined"));
-  EXPECT_THAT(message<ValueError>([&] { SGD({x, x}); }), HasSubstr("twice in a parameter group"));
-  EXPECT_THAT(message<ValueError>([&] {
+  EXPECT_THAT(message_of<ValueError>([] { SGD(std::vector<Tensor>{}); }), HasSubstr("empty parameter list"));
+  EXPECT_THAT(message_of<ValueError>([&] { SGD({x, Tensor()}); }), HasSubstr("parameter 1 is undefined"));
+  EXPECT_THAT(message_of<ValueError>([&] { SGD({x, x}); }), HasSubstr("twice in a parameter group"));
+  EXPECT_THAT(message_of<ValueError>([&] {
                 SGD optimizer({x});
                 optimizer.add_param_group({x});
               }),
               HasSubstr("some parameters appear in more than one parameter group"));
-  EXPECT_THAT(message<DTypeError>([&] { SGD({x.detach().to(int64)}); }), HasSubstr("parameter 0 is int64"));
-  EXPECT_THAT(message<ValueError>([&] { SGD({x * x}); }), HasSubstr("can't optimize a non-leaf Tensor"));
-  EXPECT_THAT(message<ValueError>([&] { SGD({x}, {.lr = -1}); }),
+  EXPECT_THAT(message_of<DTypeError>([&] { SGD({x.detach().to(int64)}); }),
+              HasSubstr("parameter 0 is int64"));
+  EXPECT_THAT(message_of<ValueError>([&] { SGD({x * x}); }), HasSubstr("can't optimize a non-leaf Tensor"));
+  EXPECT_THAT(message_of<ValueError>([&] { SGD({x}, {.lr = -1}); }),
               HasSubstr("SGD: Invalid learning rate: -1"));
-  EXPECT_THAT(message<ValueError>([&] { SGD({x}, {.nesterov = true}); }),
+  EXPECT_THAT(message_of<ValueError>([&] { SGD({x}, {.nesterov = true}); }),
               HasSubstr("Nesterov momentum requires"));
-  EXPECT_THAT(message<ValueError>([&] {
+  EXPECT_THAT(message_of<ValueError>([&] {
                 Adam({x}, {.betas = {0.9, 1.0}});
               }),
               HasSubstr("beta parameter at index 1: 1"));
-  EXPECT_THAT(message<ValueError>([&] { AdamW({x}, {.eps = -1}); }), HasSubstr("AdamW: Invalid epsilon"));
-  EXPECT_THAT(message<ValueError>([&] { RMSprop({x}, {.alpha = -1}); }), HasSubstr("RMSprop: Invalid alpha"));
-  EXPECT_THAT(message<ValueError>([&] { Adagrad({x}, {.lr_decay = -1}); }),
+  EXPECT_THAT(message_of<ValueError>([&] { AdamW({x}, {.eps = -1}); }), HasSubstr("AdamW: Invalid epsilon"));
+  EXPECT_THAT(message_of<ValueError>([&] { RMSprop({x}, {.alpha = -1}); }),
+              HasSubstr("RMSprop: Invalid alpha"));
+  EXPECT_THAT(message_of<ValueError>([&] { Adagrad({x}, {.lr_decay = -1}); }),
               HasSubstr("Adagrad: Invalid lr_decay"));
 }
 

@@ -19,12 +19,12 @@ namespace {
 using ::testing::HasSubstr;
 using namespace tern::testing;
 
-struct Case {
+struct ScheduleCase {
   std::string name;
   std::function<std::unique_ptr<LRScheduler>(Optimizer&)> make;
 };
 
-std::vector<Case> cases() {
+std::vector<ScheduleCase> schedule_cases() {
   return {
       {"step",
        [](Optimizer& o) { return std::make_unique<StepLR>(o, StepLROptions{.step_size = 7, .gamma = 0.5}); }},
@@ -84,8 +84,8 @@ std::vector<Case> cases() {
   };
 }
 
-class Schedules : public ::testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(All, Schedules, ::testing::ValuesIn(cases()),
+class Schedules : public ::testing::TestWithParam<ScheduleCase> {};
+INSTANTIATE_TEST_SUITE_P(All, Schedules, ::testing::ValuesIn(schedule_cases()),
                          [](const auto& row) { return row.param.name; });
 
 bool cycles_momentum(const std::string& name) { return name.starts_with("one_cycle"); }

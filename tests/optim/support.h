@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,8 @@
 #include "tests/optim/tables.h"
 
 namespace tern::testing {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 /// A leaf on the default device that requires a gradient.
 inline Tensor parameter(const std::vector<float>& values, std::vector<int64_t> shape = {},

@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "tern/base/error.h"
 #include "tern/core/memory.h"
 #include "tern/device/stream.h"
 
@@ -24,6 +25,19 @@ void expect_error(F&& call, const std::string& text) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr(text));
   }
+}
+
+/// The text of the error that `call` throws.
+template <class Error = tern::Error, class F>
+std::string message_of(F&& call) {
+  try {
+    call();
+    settle();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "nothing of this type was thrown";
+  return {};
 }
 
 }  // namespace tern

@@ -192,6 +192,16 @@ TEST(AsyncSaver, ErrorsComeAtTheNextCall) {
               HasSubstr("AsyncSaver: a checkpoint is not there: an unknown error"));
 }
 
+TEST(AsyncSaver, RefusesNamesOfSafetensors) {
+  TemporaryFolder folder;
+  AsyncSaver saver;
+  EXPECT_THROW(saver.save({{"w", ones({2})}}, folder / "a.safetensors"), ValueError);
+  saver.wait();
+  EXPECT_EQ(folder.entries(), 0u);
+  EXPECT_THROW(AsyncSaver({.latest = folder / "latest.safetensors"}), ValueError);
+  EXPECT_THROW(AsyncSaver({.best_copy = folder / "best.safetensors"}), ValueError);
+}
+
 TEST(AsyncSaver, TellsItsProgress) {
   TemporaryFolder folder;
   std::atomic<uint64_t> calls{0}, last{0}, whole{0};

@@ -34,6 +34,20 @@ TEST(LoadState, AnEntryOfTheRoot) {
   }
 }
 
+TEST(LoadState, SeveralDictsThatMayBeTheModel) {
+  nn::Linear net(2, 3);
+  Value file{{"generator", some_weights()}, {"critic", Value{{"ema", some_weights()}}}};
+  for (const char* prefix : {"", "auto"})
+    EXPECT_THAT([&] { load_state_dict(net, file, {.prefix = prefix}); },
+                testing::ThrowsMessage<CheckpointError>(
+                    HasSubstr("several dicts that may be the model: [\"generator\"], [\"critic\"][\"ema\"]; "
+                              "give the one that is meant")));
+  EXPECT_TRUE(load_state_dict(net, file["generator"]).empty());
+  for (int i = 0; i < 7; ++i) file["net" + std::to_string(i)] = some_weights();
+  EXPECT_THAT([&] { load_state_dict(net, file); },
+              testing::ThrowsMessage<CheckpointError>(HasSubstr("[\"net2\"] and 4 more; give")));
+}
+
 TEST(LoadState, NoStateDictAtAll) {
   nn::Linear net(2, 3);
   EXPECT_THROW(load_state_dict(net, Value::list({1, 2})), Error);

@@ -2,6 +2,7 @@
 // several places. Files of PyTorch are in module_roundtrip.py.
 #include "tern/train/module_file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tern/tern.h"
@@ -151,6 +152,22 @@ TEST(LoadModule, SharingEndsSomewhere) {
   expect_error<CheckpointError>([&] { module_from_value(with_entry(itself, "_modules", "0", itself)); },
                                 "nested deeper than 200");
   with_entry(itself, "_modules", "0", Value());  // or it would keep itself alive
+}
+
+TEST(LoadModule, TellsOfHooks) {
+  LoadReport report;
+  Value net = twice(file_of(nn::Linear(1, 1)));
+  module_from_value(net, &report);
+  EXPECT_TRUE(report.hooks.empty());
+  const Value hook = Value(GlobalName{"__main__", "print_shape"});
+  with_entry(net, "_state_dict_hooks", "0", hook);
+  Value child = *net.as_object().attribute("_modules")->find("0");
+  for (const char* dict : {"_forward_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks"})
+    with_entry(child, dict, "3", hook);
+  module_from_value(net, &report);
+  EXPECT_THAT(report.hooks,
+              testing::ElementsAre("_state_dict_hooks", "0._forward_hooks", "0._forward_pre_hooks"));
+  EXPECT_EQ(report.str(), "hooks were left out: _state_dict_hooks, 0._forward_hooks, 0._forward_pre_hooks");
 }
 
 TEST(LoadModule, RefusesSettingsThatLayersLack) {
