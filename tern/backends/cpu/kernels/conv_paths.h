@@ -1,9 +1,9 @@
 // The ways in which the CPU computes a convolution. conv.cpp chooses among them; each has a file of its own:
 //   conv_gemm.cpp      image patches packed for the blocked matrix product: every shape and floating dtype
-//   conv_direct*.cpp   the matrix product's microkernel with output channels in the lanes, no patches: float
-//   conv_indirect.cpp  the matrix product's microkernel on a padded image, no patches: float, few output
-//   channels conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches conv_depthwise.cpp
-//   neighbouring pixels in the lanes: float, one channel in each group
+//   conv_direct*.cpp   the product's microkernel, output channels in the lanes, no patches: float
+//   conv_indirect.cpp  the product's microkernel, pixels in the lanes, no patches: float, few output channels
+//   conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches
+//   conv_depthwise.cpp neighbouring pixels in the lanes: float, one channel in each group
 #pragma once
 
 #include <algorithm>
