@@ -8,6 +8,7 @@
 
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
+#include "tern/io/word_list.h"
 #include "tern/train/terminal.h"
 
 namespace tern::cli {
@@ -127,10 +128,9 @@ std::string number_text(std::complex<double> value, bool is_complex) {
 }
 
 std::string some_names(const std::vector<std::string>& names, size_t most) {
-  std::string text;
-  for (size_t i = 0; i < std::min(names.size(), most); ++i)
-    text += fmt::format("{}'{}'", i > 0 ? ", " : "", names[i]);
-  return names.size() > most ? fmt::format("{} and {} more", text, names.size() - most) : text;
+  std::vector<std::string> quoted;
+  for (const std::string& name : names) quoted.push_back(fmt::format("'{}'", name));
+  return io::some_words(quoted, most);
 }
 
 std::string tensor_label(const std::string& name, const Value& root) {

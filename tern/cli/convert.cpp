@@ -14,6 +14,7 @@
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/tensor_numbers.h"
+#include "tern/io/word_list.h"
 #include "tern/train/terminal.h"
 
 namespace tern::cli {
@@ -53,12 +54,6 @@ std::vector<Rename> parse_renames(const std::vector<std::string>& texts) {
 }
 
 void note(const std::string& text) { fmt::print("  {}\n", shown(text)); }
-
-std::string list_text(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 5; ++i) text += (i ? ", " : "") + names[i];
-  return names.size() > 5 ? fmt::format("{} and {} more", text, names.size() - 5) : text;
-}
 
 void check_name(const std::string& name) {
   TERN_CHECK(name.size() <= kMaxMatchedName, ValueError, "a name of {} bytes is not matched with patterns",
@@ -155,7 +150,7 @@ void convert_dtype(Weights& weights, DType dtype) {
     ++converted;
   }
   note(fmt::format("{} converted to {}", count_text(converted, "tensor"), tern::name(dtype)));
-  if (!left.empty()) note(fmt::format("not floating-point, left as is: {}", list_text(left)));
+  if (!left.empty()) note(fmt::format("not floating-point, left as is: {}", io::some_words(left)));
   if (infinite > 0)
     note(fmt::format("{} got infinities: numbers too large for {}", count_text(infinite, "tensor"),
                      tern::name(dtype)));
@@ -230,7 +225,7 @@ int run(const ConvertOptions& options) {
     root = unchanged ? loaded.summary.root : weights_dict(weights, attributes);
     if (whole && !unchanged) root = put_back(loaded, root);
   }
-  if (!whole && !loaded.rest.empty()) note("left out: " + list_text(loaded.rest));
+  if (!whole && !loaded.rest.empty()) note("left out: " + io::some_words(loaded.rest));
   const std::string written = write_checkpoint(root, weights, out, write);
   fmt::print("{}: {}\n", shown(out), written);
   return 0;

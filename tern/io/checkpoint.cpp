@@ -43,13 +43,8 @@ auto guarded(Body&& body) {
     throw CheckpointError(error.message());  // its own type is a matter of the readers
   } catch (const CheckpointError&) {
     throw;
-  } catch (const IoError&) {
-    throw;
-  } catch (const OutOfMemoryError&) {
-    throw;
-  } catch (const DeviceError&) {
-    throw;
   } catch (const Error& error) {
+    if (is_of_machine(error)) throw;
     throw CheckpointError(error.message());
   }
 }

@@ -19,13 +19,8 @@ PickleResult PickleMachine::run() {
     result_.root = pop();
     result_.root.break_cycles(options_.max_depth);
     break_other_cycles();
-  } catch (const IoError&) {
-    throw;
-  } catch (const OutOfMemoryError&) {
-    throw;
-  } catch (const DeviceError&) {
-    throw;
   } catch (const Error& error) {
+    if (is_of_machine(error)) throw;
     std::string message = fmt::format("pickle, byte {}{}: {}", opcode_at_ - begin_, place(), error.message());
     if (cut_short_) throw PickleCutShort(std::move(message));
     throw CheckpointError(std::move(message));

@@ -19,6 +19,13 @@ struct PickleCutShort : CheckpointError {
   using CheckpointError::CheckpointError;
 };
 
+/// Whether an error is the machine's (its disk, its memory, a device) and not the file's.
+inline bool is_of_machine(const Error& error) noexcept {
+  return dynamic_cast<const IoError*>(&error) != nullptr ||
+         dynamic_cast<const OutOfMemoryError*>(&error) != nullptr ||
+         dynamic_cast<const DeviceError*>(&error) != nullptr;
+}
+
 struct PickleOptions {
   /// Refuse names that are not on the allow-list; otherwise they become inert objects.
   bool weights_only = true;

@@ -1,8 +1,6 @@
 // save and load, and where storages go. Each format has its own files; checkpoint.cpp chooses among them.
 #include "tern/io/serialize.h"
 
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "tern/core/memory.h"
 #include "tern/io/file.h"
 #include "tern/io/torch_file.h"
+#include "tern/io/word_list.h"
 
 namespace tern {
 
@@ -91,12 +90,8 @@ std::string LoadReport::str() const {
         "{}{} storages were copied into memory: they lie misaligned or compressed in the file, "
         "which save() puts right",
         text.empty() ? "" : "\n", copied);
-  if (!hooks.empty()) {
-    constexpr size_t kShown = 5;
-    text += fmt::format("{}hooks were left out: {}", text.empty() ? "" : "\n",
-                        fmt::join(hooks.begin(), hooks.begin() + std::min(hooks.size(), kShown), ", "));
-    if (hooks.size() > kShown) text += fmt::format(" and {} more", hooks.size() - kShown);
-  }
+  if (!hooks.empty())
+    text += fmt::format("{}hooks were left out: {}", text.empty() ? "" : "\n", io::some_words(hooks));
   return text;
 }
 

@@ -1,10 +1,9 @@
 // Where in a checkpoint the model is.
 #include "tern/train/load_state.h"
 
-#include <algorithm>
-
 #include "tern/base/check.h"
 #include "tern/io/find_tensors.h"
+#include "tern/io/word_list.h"
 
 namespace tern::train {
 namespace {
@@ -17,15 +16,12 @@ std::string place_of(const io::FoundStateDict& found) {
 }
 
 [[noreturn]] void throw_several(const nn::Module& module, const std::vector<io::FoundStateDict>& found) {
-  constexpr size_t kShown = 5;
-  std::string places;
-  for (size_t i = 0; i < std::min(found.size(), kShown); ++i)
-    places += (i > 0 ? ", " : "") + place_of(found[i]);
-  if (found.size() > kShown) places += fmt::format(" and {} more", found.size() - kShown);
+  std::vector<std::string> places;
+  for (const io::FoundStateDict& each : found) places.push_back(place_of(each));
   TERN_THROW(CheckpointError,
              "Error(s) in loading state_dict for {}:\n\tThe checkpoint has several dicts that may be the "
              "model: {}; give the one that is meant.",
-             module.class_name(), places);
+             module.class_name(), io::some_words(places));
 }
 
 }  // namespace

@@ -82,14 +82,10 @@ class Plan {
     execute(engines_.front(), context, handle, pointers);
   }
 
-  /// Leaves the engine that takes the least time with these operands, whose result is written again and
-  /// again.
-  void keep_fastest(const LaunchContext& context, cudnnHandle_t handle, const Pointers& pointers) {
-    if (engines_.size() < 2) return;
-    const size_t fastest = fastest_of(engines_.size(), stream_of(context.stream),
-                                      [&](size_t i) { execute(engines_[i], context, handle, pointers); });
-    std::swap(engines_.front(), engines_[fastest]);
-    engines_.resize(1);
+  /// Leaves the engine that takes the least time with these operands.
+  void measure(const LaunchContext& context, cudnnHandle_t handle, const Pointers& pointers) {
+    keep_fastest(engines_, stream_of(context.stream),
+                 [&](const Engine& engine) { execute(engine, context, handle, pointers); });
   }
 
  private:
@@ -270,28 +266,22 @@ bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape
   if (cudnn() == nullptr) return false;
   Plans& all = Plans::all();
   const std::lock_guard lock(all.mutex);
-  const CudaStream& stream = stream_of(context.stream);
-  const int64_t gpu = stream.gpu().number();
+  const int64_t gpu = stream_of(context.stream).gpu().number();
   cudnnHandle_t& handle = all.handles[gpu];
   if (handle == nullptr) check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
-  Problem problem{shape,
-                  pass,
-                  gpu,
-                  static_cast<int64_t>(dtype),
-                  alignment(image, kMostAlignment),
-                  alignment(weight, kMostAlignment),
-                  alignment(out, kMostAlignment),
-                  dtype == DType::Float32 && cudnn_allow_tf32(),
-                  cudnn_benchmark()};
+  const Problem problem{shape,
+                        pass,
+                        gpu,
+                        static_cast<int64_t>(dtype),
+                        alignment(image, kMostAlignment),
+                        alignment(weight, kMostAlignment),
+                        alignment(out, kMostAlignment),
+                        dtype == DType::Float32 && cudnn_allow_tf32(),
+                        cudnn_benchmark()};
   const Pointers pointers = {image, weight, out};
-  if (problem.fastest && !all.plans.contains(problem) && is_recorded(stream)) problem.fastest = false;
-  std::unique_ptr<Plan>& plan = all.plans[problem];
-  if (!plan) {
-    plan = std::make_unique<Plan>(handle, problem);
-    if (problem.fastest) plan->keep_fastest(context, handle, pointers);
-  }
-  if (!plan->usable()) return false;
-  plan->run(context, handle, pointers);
+  Plan& plan = plan_of(all.plans, problem, context, handle, pointers);
+  if (!plan.usable()) return false;
+  plan.run(context, handle, pointers);
   return true;
 }
 

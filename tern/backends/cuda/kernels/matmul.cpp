@@ -223,13 +223,10 @@ class Plan {
     execute(algorithms_.front(), context, handle, x);
   }
 
-  /// Leaves the algorithm that takes the least time with these operands, whose result is written again and
-  /// again.
-  void keep_fastest(const LaunchContext& context, cublasLtHandle_t handle, const Operands& x) {
-    if (algorithms_.size() < 2) return;
-    const size_t fastest = fastest_of(algorithms_.size(), stream_of(context.stream),
-                                      [&](size_t i) { execute(algorithms_[i], context, handle, x); });
-    algorithms_ = {algorithms_[fastest]};
+  /// Leaves the algorithm that takes the least time with these operands.
+  void measure(const LaunchContext& context, cublasLtHandle_t handle, const Operands& x) {
+    keep_fastest(algorithms_, stream_of(context.stream),
+                 [&](const Algorithm& algorithm) { execute(algorithm, context, handle, x); });
   }
 
  private:
@@ -437,8 +434,7 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
 
   Plans& all = Plans::all();
   const std::lock_guard lock(all.mutex);
-  const CudaStream& stream = stream_of(context.stream);
-  const int64_t gpu = stream.gpu().number();
+  const int64_t gpu = stream_of(context.stream).gpu().number();
   const cublasLtHandle_t handle = all.handle(gpu);
   // A result that is added to can not be written again and again.
   const bool measurable = matmul_benchmark() && (beta == 0 || c != args.out);
@@ -456,39 +452,34 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
     const void* right_data = moved(right.data, offsets[1], args.dtype);
     const void* c_data = moved(c, offsets[2], args.dtype);
     void* out_data = const_cast<char*>(moved(args.out, offsets[3], args.dtype));
-    Problem problem{.gpu = gpu,
-                    .dtype = static_cast<int64_t>(args.dtype),
-                    .m = args.m,
-                    .n = args.n,
-                    .k = args.k,
-                    .left_transposed = left.transposed,
-                    .right_transposed = right.transposed,
-                    .left_ld = left.ld,
-                    .right_ld = right.ld,
-                    .c_ld = c_ld,
-                    .out_ld = out_ld,
-                    .batch = std::min(kMostMatrices, matrices - first),
-                    .left_stride = inner_stride(0),
-                    .right_stride = inner_stride(1),
-                    .c_stride = inner_stride(2),
-                    .out_stride = inner_stride(3),
-                    .epilogue = epilogue,
-                    .left_align = alignment(left_data, kMostAlignment),
-                    .right_align = alignment(right_data, kMostAlignment),
-                    .c_align = alignment(c_data, kMostAlignment),
-                    .out_align = alignment(out_data, kMostAlignment),
-                    .compute = compute_type(args.dtype),
-                    .fastest = measurable};
-    if (measurable && !all.plans.contains(problem) && is_recorded(stream)) problem.fastest = false;
+    const Problem problem{.gpu = gpu,
+                          .dtype = static_cast<int64_t>(args.dtype),
+                          .m = args.m,
+                          .n = args.n,
+                          .k = args.k,
+                          .left_transposed = left.transposed,
+                          .right_transposed = right.transposed,
+                          .left_ld = left.ld,
+                          .right_ld = right.ld,
+                          .c_ld = c_ld,
+                          .out_ld = out_ld,
+                          .batch = std::min(kMostMatrices, matrices - first),
+                          .left_stride = inner_stride(0),
+                          .right_stride = inner_stride(1),
+                          .c_stride = inner_stride(2),
+                          .out_stride = inner_stride(3),
+                          .epilogue = epilogue,
+                          .left_align = alignment(left_data, kMostAlignment),
+                          .right_align = alignment(right_data, kMostAlignment),
+                          .c_align = alignment(c_data, kMostAlignment),
+                          .out_align = alignment(out_data, kMostAlignment),
+                          .compute = compute_type(args.dtype),
+                          .fastest = measurable};
     const Plan::Operands operands{
         alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data, bias ? args.addend : nullptr};
-    std::unique_ptr<Plan>& plan = all.plans[problem];
-    if (!plan) {
-      plan = std::make_unique<Plan>(handle, problem);
-      if (problem.fastest) plan->keep_fastest(context, handle, operands);
-    }
-    if (!plan->usable()) return false;
-    plan->run(context, handle, operands);
+    Plan& plan = plan_of(all.plans, problem, context, handle, operands);
+    if (!plan.usable()) return false;
+    plan.run(context, handle, operands);
   }
   return true;
 }
