@@ -66,6 +66,9 @@ def rows(small):
             by_host = " (bound by the host)" if n == 1024 and name != "float32" else ""
             found.append(Row(f"matmul_{name}_{n}", f"matmul {size}, {what}{by_host}", {"eager": 1 / 0.98}, work="flops", amount=2 * size**3,
                              own=f"matmul_{name}_{n}_measured" if n in (4096, 8192) else ""))
+    size = 4096 // 32 if small else 4096
+    found.append(Row("linear_bfloat16", f"layer [{size}, {size}] on {size} rows with all its gradients, bfloat16", {"eager": None},
+                     work="flops", amount=3 * 2 * size**3))
     found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once / one after the other", {}, tern="logical",
                      own="two_in_turn"))
     return found

@@ -84,6 +84,20 @@ peer::Step matmul_of(int64_t n, DType dtype, const char* precision, bool measure
   };
 }
 
+/// A layer of bfloat16 with all its gradients.
+peer::Step linear_step() {
+  set_matmul_benchmark(false);
+  const int64_t n = small ? 128 : 4096;
+  const auto some = [](std::initializer_list<int64_t> shape) {
+    return randn(shape, {.device = kGpu}).to(bfloat16).requires_grad_();
+  };
+  Tensor x = some({n, n}), weight = some({n, n}), bias = some({n}), grad = some({n, n}).detach();
+  return [=] {
+    for (const Tensor* each : {&x, &weight, &bias}) each->set_grad({});
+    linear(x, weight, bias).backward(grad);
+  };
+}
+
 /// 1000 products of 100 x 100 and their norms: each read by the host, or kept on the device.
 peer::Step products(bool read_each) {
   set_float32_matmul_precision("highest");
@@ -189,6 +203,7 @@ std::map<std::string, peer::Setup> cases() {
       {"sum_columns", [] { return on_large([](const Tensor& x) { sum(x, {0}); }); }},
       {"amax_rows", [] { return on_large([](const Tensor& x) { amax(x, {1}); }); }},
       {"norm", [] { return on_large([](const Tensor& x) { norm(x); }); }},
+      {"linear_bfloat16", [] { return linear_step(); }},
       {"products_each", [] { return products(/*read_each=*/true); }},
       {"products_kept", [] { return products(/*read_each=*/false); }},
       {"products_captured", [] { return products_captured(); }},

@@ -75,6 +75,19 @@ def matmul_of(n, dtype, precision):
     return lambda: a @ b
 
 
+def linear_step():
+    n = 4096 // 32 if options.small else 4096
+    x, weight, bias, grad = (torch.randn(*shape, device=device).bfloat16() for shape in ((n, n), (n, n), (n,), (n, n)))
+    leaves = [x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_()]
+
+    def step():
+        for each in leaves:
+            each.grad = None
+        F.linear(x, weight, bias).backward(grad)
+
+    return step
+
+
 def products(read_each):
     torch.set_float32_matmul_precision("highest")
     a = torch.randn(100, 100, device=device)
@@ -128,6 +141,7 @@ CASES = {
     "sum_columns": lambda: on_large(lambda x: torch.sum(x, 0)),
     "amax_rows": lambda: on_large(lambda x: torch.amax(x, 1)),
     "norm": lambda: on_large(torch.norm),
+    "linear_bfloat16": linear_step,
     "products_each": lambda: products(True),
     "products_kept": lambda: products(False),
     "h2d_pinned": pinned_copy,

@@ -191,8 +191,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (!fits(op, of<Layout>(a), of<Layout>(b), of<Layout>(c), of<Layout>(d)) || asked < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
   const bool wide = of<Layout>(d).type == CUDA_R_64F;
-  // Float64 has no epilogues, and of the others the backend asks for one alone.
-  if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || op.epilogue != CUBLASLT_EPILOGUE_BIAS))
+  // Float64 has no epilogues, and of the others the backend asks for two alone.
+  const bool bias = op.epilogue == CUBLASLT_EPILOGUE_BIAS,
+             bias_gradient = op.epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || (!bias && !bias_gradient)))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -219,7 +221,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                d = of<Layout>(d_layout);
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
-  const bool needs_bias = (op.epilogue & CUBLASLT_EPILOGUE_BIAS) != 0;
+  const bool adds_bias = op.epilogue == CUBLASLT_EPILOGUE_BIAS,
+             writes_bias = op.epilogue == CUBLASLT_EPILOGUE_BGRADB, needs_bias = adds_bias || writes_bias;
   if (algorithm.magic != kMagic || !fits(op, a, b, c, d) || workspace_bytes < algorithm.workspace ||
       workspace == nullptr || !aligned(workspace, kWorkspaceAlignment) ||
       !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
@@ -249,9 +252,15 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
           }
           sum *= factor;
           if (keep != 0) sum += keep * read_number(c.type, c_data, batch * c.stride + c.at(row, col));
-          if (needs_bias) sum += read_number(d.type, op.bias, row);
+          if (adds_bias) sum += read_number(d.type, op.bias, row);
           write_number(d.type, d_data, batch * d.stride + d.at(row, col), sum);
         }
+    for (int64_t col = 0; writes_bias && col < d.cols; ++col) {
+      double sum = 0;
+      for (int64_t i = 0; i < k; ++i)
+        sum += input(b, b_data, op.transposed_b == CUBLAS_OP_T ? b.at(col, i) : b.at(i, col));
+      write_number(d.type, const_cast<void*>(op.bias), col, sum);
+    }
     if (slow) emulator::pass_time(1);
   };
   return emulator::enqueue(stream, work) == cudaSuccess ? CUBLAS_STATUS_SUCCESS

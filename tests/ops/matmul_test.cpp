@@ -154,25 +154,34 @@ In layer_and_gradients(DType dtype, const In& given, const Tensor& grad, bool wi
   return {y.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
 }
 
-TEST(Linear, EverySizeInFloat32) {
+TEST(Linear, EverySize) {
   const char* const names[] = {"result", "input's gradient", "weight's gradient", "bias's gradient"};
-  for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{
-           {1, 1, 1}, {2, 784, 256}, {256, 84, 10}, {17, 33, 65}, {16, 64, 16}, {300, 5, 3}, {3, 1030, 20}}) {
-    const Tensor x = ragged({rows, in}), w = ragged({out, in}), b = ragged({out});
-    const Tensor grad = ragged({rows, out});
-    const Tensor turned_x = contiguous(x.t()).t(), turned_w = contiguous(w.t()).t();
-    for (const auto& [given, g] : {std::pair{In{x, w, b}, grad}, std::pair{In{turned_x, turned_w, b}, grad},
-                                   std::pair{In{x, w, b}, expand(ones({1, 1}), {rows, out})}})
-      for (bool with_relu : {false, true}) {
-        const In wanted = layer_and_gradients(float64, given, g, with_relu);
-        const In got = layer_and_gradients(float32, given, g, with_relu);
-        for (size_t i = 0; i < wanted.size(); ++i) {
-          const double largest = wanted[i].abs().max().item<double>();
-          EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, 1e-6 * std::max(largest, 1.0)))
-              << names[i] << " of " << rows << " x " << in << " to " << out << ", relu " << with_relu;
+  for (const auto& [dtype, tolerance] : {std::pair{float32, 1e-6}, {float16, 1e-3}, {bfloat16, 8e-3}})
+    for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
+                                                                           {2, 784, 256},
+                                                                           {256, 84, 10},
+                                                                           {17, 33, 65},
+                                                                           {16, 64, 16},
+                                                                           {300, 5, 3},
+                                                                           {3, 1030, 20}}) {
+      const auto exact = [dtype = dtype](const Tensor& x) { return to(to(x, dtype), float64); };
+      const Tensor x = exact(ragged({rows, in})), w = exact(ragged({out, in})), b = exact(ragged({out}));
+      const Tensor grad = exact(ragged({rows, out}));
+      const Tensor turned_x = contiguous(x.t()).t(), turned_w = contiguous(w.t()).t();
+      for (const auto& [given, g] :
+           {std::pair{In{x, w, b}, grad}, std::pair{In{turned_x, turned_w, b}, grad},
+            std::pair{In{x, w, b}, expand(ones({1, 1}, {.dtype = float64}), {rows, out})}})
+        for (bool with_relu : {false, true}) {
+          const In wanted = layer_and_gradients(float64, given, g, with_relu);
+          const In got = layer_and_gradients(dtype, given, g, with_relu);
+          for (size_t i = 0; i < wanted.size(); ++i) {
+            const double largest = wanted[i].abs().max().item<double>();
+            EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, tolerance * std::max(largest, 1.0)))
+                << names[i] << " of " << rows << " x " << in << " to " << out << " in " << name(dtype)
+                << ", relu " << with_relu;
+          }
         }
-      }
-  }
+    }
 }
 
 // cuBLASLt's algorithms may read 16 bytes of a bias, or of a row, at a time.

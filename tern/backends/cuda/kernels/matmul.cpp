@@ -213,7 +213,7 @@ class Plan {
   struct Operands {
     const void *alpha, *left, *right, *beta, *c;
     void* out;
-    const void* bias;  ///< may be null
+    const void* bias;  ///< of the epilogue, which reads it or writes its gradient; may be null
   };
 
   /// False when cuBLASLt has no algorithm.
@@ -367,9 +367,10 @@ void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
   copy_matrices(context, args, args.out, out_strides, args.addend, in_strides, shape);
 }
 
-/// With an addend that is a bias as an epilogue, if `epilogues`. False where cuBLASLt has no algorithm:
-/// nothing but `out` has changed.
-bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogues) {
+/// With an addend that is a bias as an epilogue, if `epilogues`. `row_sums`, if not null, gets the sums of
+/// a's rows. False where cuBLASLt has no algorithm: nothing but `out` has changed.
+bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogues,
+              void* row_sums = nullptr) {
   const bool wide = args.dtype == DType::Float64;
   const Operand b{args.b, args.n, args.k, args.b_col_stride, args.b_row_stride, args.b_batch_strides};
   const Operand a{args.a, args.k, args.m, args.a_col_stride, args.a_row_stride, args.a_batch_strides};
@@ -400,7 +401,10 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
       copy_addend(context, args);
     }
   }
-  const cublasLtEpilogue_t epilogue = bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  // To cuBLASLt, which has `a` on the right, its rows are columns.
+  const cublasLtEpilogue_t epilogue = row_sums != nullptr ? CUBLASLT_EPILOGUE_BGRADB
+                                      : bias              ? CUBLASLT_EPILOGUE_BIAS
+                                                          : CUBLASLT_EPILOGUE_DEFAULT;
 
   const auto walk = [&] {
     return Batch(args, {left.batch_strides, right.batch_strides, c_strides, out_strides});
@@ -476,7 +480,7 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
                           .compute = compute_type(args.dtype),
                           .fastest = measurable};
     const Plan::Operands operands{
-        alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data, bias ? args.addend : nullptr};
+        alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data, bias ? args.addend : row_sums};
     Plan& plan = plan_of(all.plans, problem, context, handle, operands);
     if (!plan.usable()) return false;
     plan.run(context, handle, operands);
@@ -485,6 +489,11 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
 }
 
 }  // namespace
+
+bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums) {
+  return itemsize(args.dtype) == 2 && args.m > 0 && args.n > 0 && args.k > 0 &&
+         multiply(context, args, /*epilogues=*/true, row_sums);
+}
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
   static const bool wanted = env_choice("TERN_CUDA_MATMUL", {"small", "cublas"}) == 0;

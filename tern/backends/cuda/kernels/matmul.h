@@ -17,6 +17,10 @@ void matmul_small(const LaunchContext& context, const MatmulArgs& args);
 /// Both of whose products are small.
 void linear_backward_small(const LaunchContext& context, const LinearBackwardArgs& args);
 
+/// One product of 16-bit floats without an addend, which also writes the sums of a's rows, [m], contiguous.
+/// False where cuBLASLt does not do both in one call, as for other dtypes: nothing but args.out has changed.
+bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums);
+
 /// Every dtype and every stride, at no particular speed: integers, and products of no columns.
 void matmul_plain(const LaunchContext& context, const MatmulArgs& args);
 
