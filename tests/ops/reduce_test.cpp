@@ -11,6 +11,7 @@
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
 #include "tern/base/parallel.h"
+#include "tern/core/memory.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -108,9 +109,10 @@ TEST(Reduce, EveryLayoutAndDimListGivesWhatPlainLoopsGive) {
 TEST(Reduce, IntegersAndBool) {
   for (DType dtype : {uint8, int8, int16, int32, int64, bool_}) {
     const auto made = [&](const Shape& shape) { return to(mul(ragged(shape), 8), dtype); };
-    // Rows that can be read in packs, others, and long ones.
+    // Rows that can be read in packs, others, and ones that are long for the CPU's narrow sums.
+    const int64_t longest = get_default_device().is_cpu() ? 40003 : 4003;
     for (const Tensor& x : {made({3, 70}), made({5, 48}), slice(slice(made({6, 80}), 0, 1), 1, 16),
-                            slice(made({6, 80}), 1, 1), made({3, 40003})})
+                            slice(made({6, 80}), 1, 1), made({3, longest})})
       for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{{}, {0}, {1}}) {
         const std::string what =
             std::string(name(dtype)) + " of " + to_string(x.shape()) + " over " + to_string(dims);
@@ -338,6 +340,7 @@ TEST(Reduce, SpecialValuesPrintAsInPyTorch) {
 }
 
 TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {
+  if (!get_default_device().is_cpu()) GTEST_SKIP() << "threads are the CPU's";
   struct Case {
     Shape shape;
     std::vector<int64_t> dims;

@@ -126,14 +126,14 @@ __global__ void scan_columns(ScanArgs args) {
   }
 }
 
-/// Rows up to this size are walked by a thread each where there are many.
-constexpr int64_t kShortRow = 128;
+/// Rows up to the first size are walked by a thread each, up to the second where there are many.
+constexpr int64_t kShortRow = 32, kShortOfManyRows = 128;
 
 template <class T>
 void run_scan(const LaunchContext& context, const ScanArgs& args) {
   using A = Acc<T>;
   if (args.outer == 0 || args.size == 0 || args.inner == 0) return;
-  if (args.inner > 1 || (args.outer >= 8192 && args.size <= kShortRow))
+  if (args.inner > 1 || args.size <= kShortRow || (args.outer >= 8192 && args.size <= kShortOfManyRows))
     return start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, scan_columns<T>,
                  args);
   const int64_t tiles = ceil_div(args.size, kTile);
