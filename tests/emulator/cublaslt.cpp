@@ -23,6 +23,10 @@ struct Operation {
   int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
+
+  bool adds_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS; }
+  bool writes_bias_gradient() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
+  bool has_bias() const { return adds_bias() || writes_bias_gradient(); }
 };
 
 /// Column-major, as is the default.
@@ -192,9 +196,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     return CUBLAS_STATUS_INVALID_VALUE;
   const bool wide = of<Layout>(d).type == CUDA_R_64F;
   // Float64 has no epilogues, and of the others the backend asks for two alone.
-  const bool bias = op.epilogue == CUBLASLT_EPILOGUE_BIAS,
-             bias_gradient = op.epilogue == CUBLASLT_EPILOGUE_BGRADB;
-  if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || (!bias && !bias_gradient)))
+  if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || !op.has_bias()))
     return CUBLAS_STATUS_NOT_SUPPORTED;
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
@@ -221,13 +223,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                d = of<Layout>(d_layout);
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
-  const bool adds_bias = op.epilogue == CUBLASLT_EPILOGUE_BIAS,
-             writes_bias = op.epilogue == CUBLASLT_EPILOGUE_BGRADB, needs_bias = adds_bias || writes_bias;
   if (algorithm.magic != kMagic || !fits(op, a, b, c, d) || workspace_bytes < algorithm.workspace ||
       workspace == nullptr || !aligned(workspace, kWorkspaceAlignment) ||
       !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
       !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
-      (needs_bias && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))))
+      (op.has_bias() && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (algorithm.way == Way::Refusing) return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
@@ -252,10 +252,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
           }
           sum *= factor;
           if (keep != 0) sum += keep * read_number(c.type, c_data, batch * c.stride + c.at(row, col));
-          if (adds_bias) sum += read_number(d.type, op.bias, row);
+          if (op.adds_bias()) sum += read_number(d.type, op.bias, row);
           write_number(d.type, d_data, batch * d.stride + d.at(row, col), sum);
         }
-    for (int64_t col = 0; writes_bias && col < d.cols; ++col) {
+    for (int64_t col = 0; op.writes_bias_gradient() && col < d.cols; ++col) {
       double sum = 0;
       for (int64_t i = 0; i < k; ++i)
         sum += input(b, b_data, op.transposed_b == CUBLAS_OP_T ? b.at(col, i) : b.at(i, col));

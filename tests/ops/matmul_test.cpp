@@ -156,14 +156,10 @@ In layer_and_gradients(DType dtype, const In& given, const Tensor& grad, bool wi
 
 TEST(Linear, EverySize) {
   const char* const names[] = {"result", "input's gradient", "weight's gradient", "bias's gradient"};
+  const std::vector<std::array<int64_t, 3>> sizes = {{1, 1, 1},    {2, 784, 256}, {256, 84, 10}, {17, 33, 65},
+                                                     {16, 64, 16}, {300, 5, 3},   {3, 1030, 20}};
   for (const auto& [dtype, tolerance] : {std::pair{float32, 1e-6}, {bfloat16, 8e-3}})
-    for (const auto& [rows, in, out] : std::vector<std::array<int64_t, 3>>{{1, 1, 1},
-                                                                           {2, 784, 256},
-                                                                           {256, 84, 10},
-                                                                           {17, 33, 65},
-                                                                           {16, 64, 16},
-                                                                           {300, 5, 3},
-                                                                           {3, 1030, 20}}) {
+    for (const auto& [rows, in, out] : sizes) {
       const auto exact = [dtype = dtype](const Tensor& x) { return to(to(x, dtype), float64); };
       const Tensor x = exact(ragged({rows, in})), w = exact(ragged({out, in})), b = exact(ragged({out}));
       const Tensor grad = exact(ragged({rows, out}));

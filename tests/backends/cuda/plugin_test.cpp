@@ -53,8 +53,8 @@ TEST(CudaPlugin, AnswersWithoutAGpu) {
   const PluginAnswer answer = open_plugin(TERN_CUDA_PLUGIN_FILE);
   if (answer.backend != nullptr) GTEST_SKIP() << "there is a GPU";
   EXPECT_THAT(answer.reason,
-              testing::AnyOf(testing::HasSubstr("no NVIDIA driver"), testing::HasSubstr("too old"),
-                             testing::HasSubstr("gives no GPU")));
+              ::testing::AnyOf(::testing::HasSubstr("no NVIDIA driver"), ::testing::HasSubstr("too old"),
+                               ::testing::HasSubstr("gives no GPU")));
   // Asked again, it answers the same.
   EXPECT_EQ(open_plugin(TERN_CUDA_PLUGIN_FILE).reason, answer.reason);
 }
@@ -68,7 +68,7 @@ TEST(CudaPlugin, TheReasonIsInErrors) {
     zeros({2}, {.device = "cuda"});
     ADD_FAILURE() << "no error was thrown";
   } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr(plugin_status().reason));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr(plugin_status().reason));
   }
 }
 

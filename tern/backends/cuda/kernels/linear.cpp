@@ -20,9 +20,11 @@ void linear_backward(const LaunchContext& context, const LinearBackwardArgs& giv
     args.grad_col_stride = 1;
   }
   if (args.grad_input != nullptr) matmul(context, input_product(args));
-  const bool both = args.grad_weight != nullptr && args.grad_bias != nullptr;
-  if (both && matmul_with_row_sums(context, weight_product(args), args.grad_bias)) return;
-  if (args.grad_weight != nullptr) matmul(context, weight_product(args));
+  if (args.grad_weight != nullptr) {
+    const MatmulArgs product = weight_product(args);
+    if (args.grad_bias != nullptr && matmul_with_row_sums(context, product, args.grad_bias)) return;
+    matmul(context, product);
+  }
   if (args.grad_bias != nullptr) reduce(context, bias_sums(args));
 }
 

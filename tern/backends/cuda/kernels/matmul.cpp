@@ -491,8 +491,8 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
 }  // namespace
 
 bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums) {
-  return itemsize(args.dtype) == 2 && args.m > 0 && args.n > 0 && args.k > 0 &&
-         multiply(context, args, /*epilogues=*/true, row_sums);
+  return is_floating_point(args.dtype) && itemsize(args.dtype) == 2 && args.m > 0 && args.n > 0 &&
+         args.k > 0 && multiply(context, args, /*epilogues=*/true, row_sums);
 }
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
