@@ -58,9 +58,15 @@ if(TERN_BUILD_FUZZERS)
 endif()
 
 find_program(TERN_CCACHE ccache)
-if(TERN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # What ccache asks for where headers are precompiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${TERN_CCACHE}")
+if(TERN_CCACHE)
+  # One cache for all clones, and what ccache asks for where headers are precompiled.
+  set(ccache "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+             CCACHE_SLOPPINESS=pch_defines,time_macros "${TERN_CCACHE}")
+  foreach(language CXX CUDA)
+    if(NOT CMAKE_${language}_COMPILER_LAUNCHER)
+      set(CMAKE_${language}_COMPILER_LAUNCHER ${ccache})
+    endif()
+  endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
   endif()

@@ -13,6 +13,7 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tern/ops/shape.h"
+#include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
@@ -40,6 +41,36 @@ TEST(Layout, TransposedOperands) {
       Tensor target = clone(y).transpose(1, 2);
       target.add_(x);
       EXPECT_EQ(values(target), sum);
+    }
+}
+
+TEST(Layout, RowsOfEveryLengthAndSpacing) {
+  manual_seed(1);
+  std::vector<std::pair<int64_t, int64_t>> shapes = {{700, 16}, {5, 17}, {5, 129}};
+  if (!is_emulated(get_default_device()))
+    for (int64_t columns : {1, 3, 15, 16, 31, 32, 33, 64, 127, 128, 600, 4096, 4097})
+      shapes.emplace_back(5, columns);
+  for (DType dtype : {DType::Float16, DType::BFloat16, DType::Float32, DType::Int64})
+    for (auto [rows, columns] : shapes) {
+      const Shape shape = {rows, columns};
+      const Tensor wide = numbers({rows, 2 * columns}, dtype);
+      const Tensor operands[] = {numbers(shape, dtype), wide.slice(1, 0, columns), numbers({columns}, dtype),
+                                 numbers({rows, 1}, dtype), wide.slice(1, 0, {}, 2)};
+      for (const Tensor& a : operands)
+        for (const Tensor& b : operands) {
+          const Tensor dense_a = a.expand(shape).contiguous(), dense_b = b.expand(shape).contiguous();
+          const std::vector<double> expected = values(sub(dense_a, dense_b));
+          ASSERT_EQ(values(sub(a.expand(shape), b.expand(shape))), expected)
+              << rows << " rows of " << columns << " of " << name(dtype);
+          Tensor target = numbers({rows, columns + 3}, dtype);
+          const std::vector<double> beside = values(target.slice(1, columns));
+          Tensor part = target.slice(1, 0, columns);
+          part.copy_(a.expand(shape));
+          part.sub_(b);
+          ASSERT_EQ(values(part), expected)
+              << rows << " rows of " << columns << " of " << name(dtype) << ", in place";
+          ASSERT_EQ(values(target.slice(1, columns)), beside);
+        }
     }
 }
 

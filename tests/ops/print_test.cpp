@@ -57,7 +57,7 @@ void set_option(PrintOptions& options, const std::string& word) {
 }
 
 std::vector<Case> read_cases() {
-  auto path = std::filesystem::path(__FILE__).parent_path() / "data" / "print_cases.txt";
+  auto path = std::filesystem::path(TERN_TESTS_DIR) / "ops/data/print_cases.txt";
   std::ifstream file(path);
   EXPECT_TRUE(file) << path;
   std::vector<Case> cases;

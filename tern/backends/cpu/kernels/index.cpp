@@ -69,9 +69,9 @@ class Checker {
   /// Of a checked index.
   [[gnu::always_inline]] int64_t operator()(int64_t index) const { return wrapped(index) * stride_; }
   bool plain() const { return stride_ == 1 && wrap_ == 0; }
+  [[gnu::always_inline]] int64_t wrapped(int64_t index) const { return index + (index >> 63 & wrap_); }
 
  private:
-  [[gnu::always_inline]] int64_t wrapped(int64_t index) const { return index + (index >> 63 & wrap_); }
   [[gnu::always_inline]] bool is_outside(int64_t index) const {
     return static_cast<uint64_t>(wrapped(index)) >= static_cast<uint64_t>(size_);
   }
@@ -235,6 +235,31 @@ void put_points(const IndexedDims& dims, T* out, int64_t out_step, const T* sour
   }
 }
 
+/// Rows of fewer bytes are not cut among threads: their ends, and what another thread has just filled, would
+/// go from core to core.
+constexpr int64_t kNarrowRow = 16384;
+
+/// Whole rows of n elements, one index each. Every thread walks all indices in order, for the rows of `out`
+/// that are its own.
+template <class Mode, class T>
+void put_narrow_rows(const IndexedDims& dims, T* out, const T* source, int64_t source_row,
+                     int64_t source_step, int64_t index_step, int64_t rows, int64_t n) {
+  const int64_t size = dims.size[0], all = size * std::max<int64_t>(1, kIndexGrain / n);
+  parallel_for(size, std::max<int64_t>(1, all / rows), [&](int64_t begin, int64_t end) {
+    Checker at(dims);
+    const T* from = source;
+    for (int64_t first = 0; first < rows; first += kCheckedTile) {
+      const int64_t count = std::min(rows - first, kCheckedTile);
+      const int64_t* index = dims.index[0] + first * index_step;
+      at.check(index, index_step, count);
+      for (int64_t i = 0; i < count; ++i, from += source_row) {
+        const int64_t row = at.wrapped(index[i * index_step]);
+        if (row >= begin && row < end) put_row<Mode>(out + at(row), 1, from, source_step, n);
+      }
+    }
+  });
+}
+
 template <class Mode, class T, int N>
 void put(const IndexPutArgs& args) {
   const IndexedDims& dims = args.dims;
@@ -252,6 +277,12 @@ void put(const IndexPutArgs& args) {
   const int fi = free.ndim - 1, ai = addressed.ndim - 1;
   const int64_t so = free.strides[0][fi], ss = free.strides[1][fi], step = addressed.strides[1][ai];
   const bool fixed = fixed_address<N>(dims, free);
+  if constexpr (N == 1) {
+    const int64_t n = free.numel;
+    if (fixed && free.ndim == 1 && addressed.ndim == 1 && so == 1 && n > 1 && addressed.numel > 0 &&
+        n * static_cast<int64_t>(sizeof(T)) < kNarrowRow)
+      return put_narrow_rows<Mode>(dims, out, source, step, ss, addressed.strides[2][ai], addressed.numel, n);
+  }
   // One address for a row of elements, or one element for a row of addresses: whichever walks memory in
   // order.
   const bool by_row = fixed || free.strides[2][fi] <= addressed.strides[2][ai];

@@ -84,13 +84,15 @@ template <class Out, class Inside, class Fast, class Slow>
   }
 }
 
-/// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one
-/// vectorised copy of each loop serves every way of walking (builds stay short), and the 16-bit floats go
-/// through the loop of float.
 template <class Out, class In, class F>
-[[gnu::noinline]] void row1(Out* out, const In* in, int64_t n, const F& functor) {
-  const F f = functor;  // a local copy can not be changed through `out`
-  if constexpr (kWidened<In> || kWidened<Out>) {
+void row1(Out* out, const In* in, int64_t n, const F& functor);
+
+/// row1 for loops over many rows; f must be a local copy, which can not be changed through `out`.
+template <class Out, class In, class F>
+[[gnu::always_inline]] inline void row1_inline(Out* out, const In* in, int64_t n, const F& f) {
+  constexpr bool widened = kWidened<In> || kWidened<Out>;
+  constexpr bool has_fast = requires(Compute<In> v) { f.fast(v); };
+  if constexpr (widened && has_fast) {
     Compute<In> x[kWideTile];
     Compute<Out> y[kWideTile];
     for (int64_t i = 0; i < n; i += kWideTile) {
@@ -98,7 +100,15 @@ template <class Out, class In, class F>
       row1(y, to_compute(in + i, count, x), count, f);
       from_compute(out + i, y, count);
     }
-  } else if constexpr (requires { f.fast(*in); }) {
+  } else if constexpr (widened) {
+    for (int64_t i = 0; i < n; i += kWideLanes) {
+      Compute<In> x[kWideLanes];
+      Compute<Out> y[kWideLanes];
+      widen_lanes(x, in + i, n - i);
+      for (int64_t j = 0; j < kWideLanes; ++j) y[j] = static_cast<Compute<Out>>(f(x[j]));
+      narrow_lanes(out + i, y, n - i);
+    }
+  } else if constexpr (has_fast) {
     fast_where_inside(
         out, n, [=](int64_t i) { return f.inside(in[i]); }, [=](int64_t i) { return f.fast(in[i]); },
         [=](int64_t i) { return f(in[i]); });
@@ -108,26 +118,61 @@ template <class Out, class In, class F>
   }
 }
 
-template <class Out, class A, class B, class F>
-[[gnu::noinline]] void row2(Out* out, const A* a, const B* b, int64_t n, const F& functor) {
+/// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one
+/// vectorised copy of each loop serves every way of walking (builds stay short). The 16-bit floats are
+/// widened in registers, or for functors with a `fast` form go through the loop of float.
+template <class Out, class In, class F>
+[[gnu::noinline]] void row1(Out* out, const In* in, int64_t n, const F& functor) {
   const F f = functor;
-  if constexpr (kWidened<A> || kWidened<B> || kWidened<Out>) {
-    Compute<A> x[kWideTile];
-    Compute<B> y[kWideTile];
-    Compute<Out> z[kWideTile];
-    for (int64_t i = 0; i < n; i += kWideTile) {
-      const int64_t count = std::min(kWideTile, n - i);
-      row2(z, to_compute(a + i, count, x), to_compute(b + i, count, y), count, f);
-      from_compute(out + i, z, count);
-    }
-  } else if constexpr (requires { f.fast(*a, *b); }) {
-    fast_where_inside(
-        out, n, [=](int64_t i) { return f.inside(a[i], b[i]); },
-        [=](int64_t i) { return f.fast(a[i], b[i]); }, [=](int64_t i) { return f(a[i], b[i]); });
-  } else {
+  row1_inline(out, in, n, f);
+}
+
+/// Rows that lie evenly spaced: how many, and from one to the next in elements.
+struct RowSteps {
+  int64_t rows = 1, out = 0, a = 0, b = 0;
+};
+
+/// out[i] = f(a[i], b[i]) for contiguous rows, as row1.
+template <class Out, class A, class B, class F>
+[[gnu::noinline]] void rows2(Out* out, const A* a, const B* b, int64_t n, const RowSteps& steps,
+                             const F& functor) {
+  const F f = functor;
+  const RowSteps by = steps;
+  constexpr bool widened = kWidened<A> || kWidened<B> || kWidened<Out>;
+  constexpr bool has_fast = requires(Compute<A> v, Compute<B> w) { f.fast(v, w); };
+  for (int64_t k = 0; k < by.rows; ++k, out += by.out, a += by.a, b += by.b) {
+    if constexpr (widened && has_fast) {
+      Compute<A> x[kWideTile];
+      Compute<B> y[kWideTile];
+      Compute<Out> z[kWideTile];
+      for (int64_t i = 0; i < n; i += kWideTile) {
+        const int64_t count = std::min(kWideTile, n - i);
+        rows2(z, to_compute(a + i, count, x), to_compute(b + i, count, y), count, {}, f);
+        from_compute(out + i, z, count);
+      }
+    } else if constexpr (widened) {
+      for (int64_t i = 0; i < n; i += kWideLanes) {
+        Compute<A> x[kWideLanes];
+        Compute<B> y[kWideLanes];
+        Compute<Out> z[kWideLanes];
+        widen_lanes(x, a + i, n - i);
+        widen_lanes(y, b + i, n - i);
+        for (int64_t j = 0; j < kWideLanes; ++j) z[j] = static_cast<Compute<Out>>(f(x[j], y[j]));
+        narrow_lanes(out + i, z, n - i);
+      }
+    } else if constexpr (has_fast) {
+      fast_where_inside(
+          out, n, [=](int64_t i) { return f.inside(a[i], b[i]); },
+          [=](int64_t i) { return f.fast(a[i], b[i]); }, [=](int64_t i) { return f(a[i], b[i]); });
+    } else {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<Out>(f(a[i], b[i]));
+    }
   }
+}
+template <class Out, class A, class B, class F>
+void row2(Out* out, const A* a, const B* b, int64_t n, const F& f) {
+  rows2(out, a, b, n, {}, f);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -13,6 +13,8 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 inline constexpr int64_t kShortRow = 128;
 /// where they must be gathered first,
 inline constexpr int64_t kShortGatheredRow = 40;
+/// where they would have to be gathered but for loops that take evenly spaced rows,
+inline constexpr int64_t kShortSpacedRow = 16;
 /// and where they run across the result.
 inline constexpr int64_t kShortRowAcross = 20;
 

@@ -9,6 +9,7 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
 constexpr int64_t kTile = 512;         // elements of a strided row that are gathered at once
+constexpr int64_t kLongRow = 4096;     // elements of a row that may be shared out among threads
 constexpr int64_t kStreamTile = 4096;  // bytes computed before they go past the cache
 
 template <class Body>
@@ -154,11 +155,24 @@ void for_short_rows(const Geometry<N>& g, void* out, size_t out_item, size_t in_
 /// Whether that is better than a call for each row.
 template <int N>
 bool has_short_rows(const Geometry<N>& g, const ShortRows (&operands)[N - 1], size_t item) {
-  int64_t limit = rows_of(g, 0, item).dense() ? kShortRow : kShortGatheredRow;
+  const int inner = g.ndim - 1;
+  // Loops of two operands take rows that are evenly spaced as they are.
+  const auto gathered_limit = [&](int i) {
+    return N == 3 && g.strides[i][inner] >= 0 && g.strides[i][inner] <= 1 ? kShortSpacedRow
+                                                                          : kShortGatheredRow;
+  };
+  int64_t limit = rows_of(g, 0, item).dense() ? kShortRow : gathered_limit(0);
   for (int i = 1; i < N; ++i)
     if (operands[i - 1].is_gathered())
-      limit = std::min(limit, runs_across(g, i, item) ? kShortRowAcross : kShortGatheredRow);
-  return g.sizes[g.ndim - 1] < limit;
+      limit = std::min(limit, runs_across(g, i, item) ? kShortRowAcross : gathered_limit(i));
+  return g.sizes[inner] < limit;
+}
+
+/// The rows as elements: the same walk without its last dimension.
+template <int N>
+Geometry<N> without_columns(Geometry<N> g) {
+  g.numel /= g.sizes[--g.ndim];
+  return g;
 }
 
 /// Calls `body(const int64_t (&offsets)[N], int64_t rows)` for up to kBlockRows whole rows at a time, in
@@ -247,12 +261,13 @@ void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, cons
                             [&](void* to, int64_t first, int64_t count, Buffer(&buffers)[3]) {
                               const char* xp = operands[0].at(first, count, buffers[1]);
                               const char* yp = operands[1].at(first, count, buffers[2]);
+                              const int64_t n = count * columns;
                               if (!xp)
-                                rows.a_fixed(to, scalar, yp, count * columns, functor);
+                                rows.a_fixed(to, scalar, yp, n, {}, functor);
                               else if (!yp)
-                                rows.b_fixed(to, xp, scalar, count * columns, functor);
+                                rows.b_fixed(to, xp, scalar, n, {}, functor);
                               else
-                                rows.dense(to, xp, yp, count * columns, functor);
+                                rows.dense(to, xp, yp, n, {}, functor);
                             });
   }
   const char* x = static_cast<const char*>(a);
@@ -260,34 +275,52 @@ void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, cons
   const int inner = g.ndim - 1;
   const int64_t size = static_cast<int64_t>(in_item), out_size = static_cast<int64_t>(out_item);
   const int64_t so = g.strides[0][inner], sa = a ? g.strides[1][inner] : 0, sb = b ? g.strides[2][inner] : 0;
-  alignas(16) std::byte fixed[16];
-  // One row of n elements whose operands start at xp and yp (null: the scalar).
+  // Rows of n elements that start at xp and yp (null: the scalar); at most one operand is fixed along a row.
   auto run = [&](void* to, const char* xp, int64_t step_a, const char* yp, int64_t step_b, int64_t n,
-                 std::byte* number) {
-    if (step_a == 1 && step_b == 1) {
-      rows.dense(to, xp, yp, n, functor);
-    } else if (step_b == 0) {
-      if (yp) rows.widen(yp, number);
-      rows.b_fixed(to, xp, yp ? number : scalar, n, functor);
-    } else {
-      if (xp) rows.widen(xp, number);
-      rows.a_fixed(to, xp ? number : scalar, yp, n, functor);
+                 const RowSteps& by) {
+    if (step_a == 1 && step_b == 1) return rows.dense(to, xp, yp, n, by, functor);
+    const bool second = step_b == 0;
+    if (!(second ? yp : xp)) {
+      if (second) return rows.b_fixed(to, xp, scalar, n, {by.rows, by.out, by.a, 0}, functor);
+      return rows.a_fixed(to, scalar, yp, n, {by.rows, by.out, 0, by.b}, functor);
+    }
+    alignas(64) std::byte numbers[kTile * kLargestNumber];
+    for (int64_t k = 0; k < by.rows; k += kTile) {
+      const int64_t count = std::min(kTile, by.rows - k);
+      void* target = static_cast<char*>(to) + k * by.out * out_size;
+      const char *p = xp + k * by.a * size, *q = yp + k * by.b * size;
+      if (second) {
+        rows.widen(q, by.b, count, numbers);
+        rows.b_fixed(target, p, numbers, n, {count, by.out, by.a, 1}, functor);
+      } else {
+        rows.widen(p, by.a, count, numbers);
+        rows.a_fixed(target, numbers, q, n, {count, by.out, 1, by.b}, functor);
+      }
     }
   };
   const bool plain_steps = (sa == 1 || sa == 0) && (sb == 1 || sb == 0) && (sa == 1 || sb == 1);
   if (g.ndim == 1 && (g.numel == 1 || (so == 1 && plain_steps))) {
     const int64_t step_a = g.numel == 1 ? (a ? 1 : 0) : sa, step_b = g.numel == 1 ? (b ? 1 : 0) : sb;
-    if (g.numel <= kPointwiseGrain) return run(out, x, step_a, y, step_b, g.numel, fixed);
     flat_rows(out, out_item, g.numel, [&](char* to, int64_t first, int64_t n) {
-      alignas(16) std::byte number[16];
-      run(to, x ? x + first * step_a * size : x, step_a, y ? y + first * step_b * size : y, step_b, n,
-          number);
+      run(to, x ? x + first * step_a * size : x, step_a, y ? y + first * step_b * size : y, step_b, n, {});
     });
     return;
   }
+  const int64_t columns = g.sizes[inner];
+  if (g.ndim > 1 && so == 1 && plain_steps && columns <= kLongRow && columns > 0) {
+    const Geometry<3> by_row = without_columns(g);
+    const int row = inner - 1;
+    const int64_t row_a = a ? g.strides[1][row] : 0, row_b = b ? g.strides[2][row] : 0;
+    return parallel_for(
+        by_row.numel, std::max<int64_t>(1, kPointwiseGrain / columns), [&](int64_t begin, int64_t end) {
+          walk_rows(by_row, begin, end, [&](const int64_t(&offset)[3], int64_t count) {
+            run(static_cast<char*>(out) + offset[0] * out_size, x ? x + offset[1] * size : x, sa,
+                y ? y + offset[2] * size : y, sb, columns, {count, g.strides[0][row], row_a, row_b});
+          });
+        });
+  }
   struct Buffers {
     Buffer a, b;
-    alignas(16) std::byte number[16];
   };
   // The same for operands with any steps. At most one may stay fixed; any other that is not contiguous is
   // gathered.
@@ -297,11 +330,10 @@ void walk2(const Geometry<3>& g, void* out, size_t out_item, const void* a, cons
       xp = static_cast<const char*>(gathered(buffers.a, xp, step_a, n, in_item)), step_a = 1;
     if (yp && step_b != 1 && !(step_b == 0 && step_a == 1))
       yp = static_cast<const char*>(gathered(buffers.b, yp, step_b, n, in_item)), step_b = 1;
-    run(to, xp, step_a, yp, step_b, n, buffers.number);
+    run(to, xp, step_a, yp, step_b, n, {});
   };
   const bool a_across = a && runs_across(g, 1, in_item), b_across = b && runs_across(g, 2, in_item);
   if (a_across || b_across) {
-    const int64_t columns = g.sizes[inner];
     return walk_row_blocks(g, [&](const int64_t(&offset)[3], int64_t count) {
       Buffers buffers;
       Block a_block, b_block;

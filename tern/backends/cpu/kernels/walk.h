@@ -6,18 +6,22 @@
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
-/// A loop over n contiguous elements with its functor.
+/// A loop over n contiguous elements with its functor; Rows2 takes many such rows.
 using Row1 = void (*)(void* out, const void* in, int64_t n, const void* functor);
-using Row2 = void (*)(void* out, const void* a, const void* b, int64_t n, const void* functor);
+using Rows2 = void (*)(void* out, const void* a, const void* b, int64_t n, const RowSteps& steps,
+                       const void* functor);
 
 /// The loops of one binary functor and element type. In the fixed forms that operand is one number of the
-/// compute type.
+/// compute type for each row.
 struct BinaryRows {
-  Row2 dense;
-  Row2 a_fixed;
-  Row2 b_fixed;
-  void (*widen)(const void* element, void* compute);  ///< an element as a number of the compute type
+  Rows2 dense;
+  Rows2 a_fixed;
+  Rows2 b_fixed;
+  /// n elements, `step` apart, as numbers of the compute type.
+  void (*widen)(const void* elements, int64_t step, int64_t n, void* numbers);
 };
+/// Bytes that the largest number of a compute type takes.
+inline constexpr size_t kLargestNumber = 8;
 
 /// out = f(in); item sizes in bytes.
 void walk1(const Geometry<2>& g, void* out, size_t out_item, const void* in, size_t in_item, Row1 row,
@@ -50,25 +54,38 @@ struct Fixed {
   { return second ? f.fast(v, number) : f.fast(number, v); }
 };
 
+/// out[i] = f(in[i], number of the row), or with the operands exchanged.
+template <bool second, class Out, class T, class F>
+void rows_with_number(void* out, const void* in, const void* numbers, int64_t n, const RowSteps& steps,
+                      int64_t step, int64_t number_step, const void* functor) {
+  using C = Compute<T>;
+  const RowSteps by = steps;
+  for (int64_t k = 0; k < by.rows; ++k) {
+    const Fixed<F, C, second> f{static_cast<const C*>(numbers)[k * number_step],
+                                *static_cast<const F*>(functor)};
+    row1_inline(static_cast<Out*>(out) + k * by.out, static_cast<const T*>(in) + k * step, n, f);
+  }
+}
+
 /// out = f(a, b) for typed operands.
 template <class Out, class T, class F>
 void map2(const Geometry<3>& g, Out* out, const T* a, const T* b, Compute<T> scalar, const F& f) {
   using C = Compute<T>;
+  static_assert(sizeof(C) <= kLargestNumber);
   static constexpr BinaryRows rows = {
-      [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
-        row2(static_cast<Out*>(o), static_cast<const T*>(x), static_cast<const T*>(y), n,
-             *static_cast<const F*>(functor));
+      [](void* o, const void* x, const void* y, int64_t n, const RowSteps& steps, const void* functor) {
+        rows2(static_cast<Out*>(o), static_cast<const T*>(x), static_cast<const T*>(y), n, steps,
+              *static_cast<const F*>(functor));
       },
-      [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
-        row1(static_cast<Out*>(o), static_cast<const T*>(y), n,
-             Fixed<F, C, false>{*static_cast<const C*>(x), *static_cast<const F*>(functor)});
+      [](void* o, const void* x, const void* y, int64_t n, const RowSteps& steps, const void* functor) {
+        rows_with_number<false, Out, T, F>(o, y, x, n, steps, steps.b, steps.a, functor);
       },
-      [](void* o, const void* x, const void* y, int64_t n, const void* functor) {
-        row1(static_cast<Out*>(o), static_cast<const T*>(x), n,
-             Fixed<F, C, true>{*static_cast<const C*>(y), *static_cast<const F*>(functor)});
+      [](void* o, const void* x, const void* y, int64_t n, const RowSteps& steps, const void* functor) {
+        rows_with_number<true, Out, T, F>(o, x, y, n, steps, steps.a, steps.b, functor);
       },
-      [](const void* element, void* compute) {
-        *static_cast<C*>(compute) = static_cast<C>(*static_cast<const T*>(element));
+      [](const void* elements, int64_t step, int64_t n, void* numbers) {
+        for (int64_t i = 0; i < n; ++i)
+          static_cast<C*>(numbers)[i] = static_cast<C>(static_cast<const T*>(elements)[i * step]);
       }};
   walk2(g, out, sizeof(Out), a, b, sizeof(T), &scalar, rows, &f);
 }

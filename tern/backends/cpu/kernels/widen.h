@@ -32,37 +32,118 @@ inline constexpr bool kWidened = !std::is_same_v<Compute<T>, T>;
 /// Elements that loops over 16-bit floats widen at a time.
 inline constexpr int64_t kWideTile = 512;
 
+/// Elements that fit one vector register as numbers of 32 bits.
+#if defined(__AVX512F__)
+inline constexpr int64_t kWideLanes = 16;
+#else
+inline constexpr int64_t kWideLanes = 8;
+#endif
+
+#if defined(__AVX512F__)
+// The forms with a mask: of the others GCC 12 says that they use what is not initialized.
+[[gnu::always_inline]] inline __m512 widen_half(__m256i bits) { return _mm512_maskz_cvtph_ps(0xffff, bits); }
+[[gnu::always_inline]] inline __m512 widen_bfloat16(__m256i bits) {
+  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, bits), 16));
+}
+[[gnu::always_inline]] inline __m256i narrow_half(__m512 x) {
+  return _mm512_maskz_cvtps_ph(0xffff, x, _MM_FROUND_TO_NEAREST_INT);
+}
+/// As detail::float_to_bfloat16_bits.
+[[gnu::always_inline]] inline __m256i narrow_bfloat16(__m512 x) {
+  const __m512i bits = _mm512_castps_si512(x), upper = _mm512_maskz_srli_epi32(0xffff, bits, 16);
+  const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
+  const __mmask16 number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
+  return _mm512_maskz_cvtepi32_epi16(0xffff,
+                                     _mm512_mask_srli_epi32(_mm512_set1_epi32(0x7fc0), number, up, 16));
+}
+#elif defined(__AVX2__)
+[[gnu::always_inline]] inline __m256 widen_half(__m128i bits) { return _mm256_cvtph_ps(bits); }
+[[gnu::always_inline]] inline __m256 widen_bfloat16(__m128i bits) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+[[gnu::always_inline]] inline __m128i narrow_half(__m256 x) {
+  return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT);
+}
+/// As detail::float_to_bfloat16_bits.
+[[gnu::always_inline]] inline __m128i narrow_bfloat16(__m256 x) {
+  const __m256i bits = _mm256_castps_si256(x), upper = _mm256_srli_epi32(bits, 16);
+  const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i up = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), odd);
+  const __m256i number = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_ORD_Q));
+  const __m256i rounded = _mm256_blendv_epi8(_mm256_set1_epi32(0x7fc0), _mm256_srli_epi32(up, 16), number);
+  return _mm_packus_epi32(_mm256_castsi256_si128(rounded), _mm256_extracti128_si256(rounded, 1));
+}
+#endif
+
+/// kWideLanes elements as numbers of the compute type. Where `to` is a local array the compiler keeps it in a
+/// register.
+template <class T>
+[[gnu::always_inline]] inline void widen_lanes(Compute<T>* to, const T* from) {
+#if defined(__AVX2__)
+  if constexpr (kWidened<T>) {
+#if defined(__AVX512F__)
+    const __m256i bits = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+#else
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+#endif
+    const auto wide = std::is_same_v<T, Half> ? widen_half(bits) : widen_bfloat16(bits);
+    std::memcpy(to, &wide, sizeof wide);
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < kWideLanes; ++i) to[i] = static_cast<Compute<T>>(from[i]);
+}
+
+/// The other way: numbers of the compute type as kWideLanes elements.
+template <class T>
+[[gnu::always_inline]] inline void narrow_lanes(T* to, const Compute<T>* from) {
+#if defined(__AVX2__)
+  if constexpr (kWidened<T>) {
+#if defined(__AVX512F__)
+    const __m512 wide = _mm512_loadu_ps(from);
+#else
+    const __m256 wide = _mm256_loadu_ps(from);
+#endif
+    const auto bits = std::is_same_v<T, Half> ? narrow_half(wide) : narrow_bfloat16(wide);
+    std::memcpy(to, &bits, sizeof bits);
+    return;
+  }
+#endif
+  for (int64_t i = 0; i < kWideLanes; ++i) to[i] = static_cast<T>(from[i]);
+}
+
+/// The same for the first `count` of them: the others are widened as 0, and not written.
+template <class T>
+[[gnu::always_inline]] inline void widen_lanes(Compute<T>* to, const T* from, int64_t count) {
+  T copy[kWideLanes];
+  if (count < kWideLanes) [[unlikely]] {
+    std::memset(static_cast<void*>(copy), 0, sizeof copy);
+    std::memcpy(copy, from, static_cast<size_t>(count) * sizeof(T));
+    from = copy;
+  }
+  widen_lanes(to, from);
+}
+template <class T>
+[[gnu::always_inline]] inline void narrow_lanes(T* to, const Compute<T>* from, int64_t count) {
+  T copy[kWideLanes];
+  const bool whole = count >= kWideLanes;
+  narrow_lanes(whole ? to : copy, from);
+  if (!whole) [[unlikely]]
+    std::memcpy(to, copy, static_cast<size_t>(count) * sizeof(T));
+}
+
 template <class T>
 [[gnu::noinline]] void widen_row(float* to, const T* from, int64_t n) {
   int64_t i = 0;
-#if defined(__AVX512F__)
-  if constexpr (std::is_same_v<T, Half>)
-    for (; i + 16 <= n; i += 16)
-      _mm512_storeu_ps(to + i, _mm512_maskz_cvtph_ps(
-                                   0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))));
-#elif defined(__AVX2__)
-  if constexpr (std::is_same_v<T, Half>)
-    for (; i + 8 <= n; i += 8)
-      _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
-#endif
+  for (; i + kWideLanes <= n; i += kWideLanes) widen_lanes(to + i, from + i);
   for (; i < n; ++i) to[i] = static_cast<float>(from[i]);
 }
 
 template <class T>
 [[gnu::noinline]] void narrow_row(T* to, const float* from, int64_t n) {
   int64_t i = 0;
-#if defined(__AVX512F__)
-  if constexpr (std::is_same_v<T, Half>)
-    for (; i + 16 <= n; i += 16)
-      _mm256_storeu_si256(
-          reinterpret_cast<__m256i*>(to + i),
-          _mm512_maskz_cvtps_ph(0xffff, _mm512_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-#elif defined(__AVX2__)
-  if constexpr (std::is_same_v<T, Half>)
-    for (; i + 8 <= n; i += 8)
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
-                       _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
-#endif
+  for (; i + kWideLanes <= n; i += kWideLanes) narrow_lanes(to + i, from + i);
   for (; i < n; ++i) to[i] = static_cast<T>(from[i]);
 }
 
