@@ -47,10 +47,10 @@ template <class F, class C, bool second>
 struct Fixed {
   C number;
   F f;
-  auto operator()(C v) const { return second ? f(v, number) : f(number, v); }
-  bool inside(C v) const requires requires { f.inside(v, v); }
+  [[gnu::always_inline]] auto operator()(C v) const { return second ? f(v, number) : f(number, v); }
+  [[gnu::always_inline]] bool inside(C v) const requires requires { f.inside(v, v); }
   { return second ? f.inside(v, number) : f.inside(number, v); }
-  C fast(C v) const requires requires { f.fast(v, v); }
+  [[gnu::always_inline]] C fast(C v) const requires requires { f.fast(v, v); }
   { return second ? f.fast(v, number) : f.fast(number, v); }
 };
 
