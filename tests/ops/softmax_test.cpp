@@ -72,6 +72,22 @@ TEST(Softmax, EverySizeOfARow) {
     }
 }
 
+TEST(Softmax, ManyRowsOfFewElements) {
+  for (int64_t size : {1, 2, 3, 10, 15})
+    for (DType dtype : {float32, float64, float16, bfloat16}) {
+      const Tensor x = mul(ragged({300, size}, dtype), 4);
+      const std::string what = std::to_string(size) + " of " + std::string(name(dtype));
+      expect_close(softmax(x, 1), plain_softmax(x, 1, false), tolerance_of(dtype) * 2, what, /*least=*/1e-3);
+      expect_close(log_softmax(x, 1), plain_softmax(x, 1, true), tolerance_of(dtype), what);
+      const std::vector<double> sums = to(logsumexp(x, 1), float64).to_vector<double>();
+      const Tensor wide = to(x, float64);
+      for (int64_t r : {0, 127, 128, 299})
+        EXPECT_NEAR(sums[static_cast<size_t>(r)], log(sum(exp(wide.select(0, r)))).item<double>(),
+                    tolerance_of(dtype) * 20)
+            << what;
+    }
+}
+
 TEST(Softmax, LogSumExpOverEveryDimList) {
   auto plain = [](const std::vector<double>& e) {
     double sum = 0, max = *std::max_element(e.begin(), e.end());
@@ -229,7 +245,8 @@ TEST(SoftmaxGradient, AgreesWithFiniteDifferences) {
 }
 
 TEST(SoftmaxGradient, FusedKernelsAgreeWithTheFormulas) {
-  for (const Shape& shape : {Shape{5, 1000}, Shape{2, 40000}, Shape{5, 10}, Shape{6, 33, 7}, Shape{2000, 70}})
+  for (const Shape& shape :
+       {Shape{5, 1000}, Shape{2, 40000}, Shape{5, 10}, Shape{300, 10}, Shape{6, 33, 7}, Shape{2000, 70}})
     for (int64_t dim : {0, 1})
       for (bool log : {false, true})
         for (DType dtype : {float32, bfloat16}) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/base/check.h"
 #include "tern/base/small_vector.h"
 #include "tern/kernels/list.h"
@@ -84,9 +85,8 @@ void row_statistics(const CrossEntropyProblem& p, const Block& block, C* maximum
     column_statistics(x, n, classes, block.class_stride, maximum, sum);
   } else if (classes <= kShortRow) {
     // Short rows are turned, so that vectors run over many of them.
-    alignas(64) C tile[kTile];
-    for (int64_t c = 0; c < classes; ++c)
-      for (int64_t r = 0; r < n; ++r) tile[c * n + r] = static_cast<C>(x[r * classes + c]);
+    alignas(64) C tile[kTile], buffer[kTile];
+    transpose_elements(sizeof(C), to_compute(x, n * classes, buffer), classes, n, classes, tile, n);
     column_statistics(tile, n, classes, n, maximum, sum);
   } else {
     for (int64_t r = 0; r < n; ++r) {

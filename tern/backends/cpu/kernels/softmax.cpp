@@ -134,7 +134,7 @@ void short_rows(const SoftmaxArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.shape.size;
   const bool stream = args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape);
-  for_row_pieces(args.shape.outer, size, [&](int64_t first, int64_t rows) {
+  for_row_pieces(args.shape.outer, size, kTogether / size, [&](int64_t first, int64_t rows) {
     alignas(64) C values[kTogether], maxima[kTogether], exps[kTogether];
     C max[kTogether / wide::kShortRow], sum[kTogether / wide::kShortRow];
     const int64_t n = rows * size;
@@ -167,6 +167,21 @@ void short_rows(const SoftmaxArgs& args) {
       });
     }
     end_stream(stream);
+  });
+}
+
+/// Rows of so few elements that a loop over one is not worth it.
+template <class T>
+void rows_of_few(const SoftmaxArgs& args) {
+  const int64_t size = args.shape.size;
+  for_row_pieces(args.shape.outer, size, kTurnedRows, [&](int64_t first, int64_t rows) {
+    alignas(64) Compute<T> turned[kTurned], results[kTurned];
+    turn_rows(static_cast<const T*>(args.in) + first * size, rows, size, turned);
+    Columns<Compute<T>>(turned, size, kTurnedRows, rows).run(args.op, results, false);
+    if (args.op == SoftmaxOp::LogSumExp)
+      from_compute(static_cast<T*>(args.out) + first, results, rows);
+    else
+      turn_back(results, rows, size, static_cast<T*>(args.out) + first * size);
   });
 }
 
@@ -306,6 +321,8 @@ void softmax(const LaunchContext&, const SoftmaxArgs& args) {
       if (args.op == SoftmaxOp::LogSumExp)
         std::fill_n(static_cast<T*>(args.out), args.shape.outer,
                     static_cast<T>(-std::numeric_limits<Compute<T>>::infinity()));
+    } else if (args.shape.size < wide::kShortRow) {
+      rows_of_few<T>(args);
     } else if (wide::are_short_rows<Compute<T>>(args.shape.size)) {
       short_rows<T>(args);
     } else {

@@ -101,7 +101,7 @@ void short_row_gradients(const SoftmaxBackwardArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.shape.size;
   const bool log = args.op == SoftmaxOp::LogSoftmax, stream = streams<T>(args.shape);
-  for_row_pieces(args.shape.outer, size, [&](int64_t first, int64_t rows) {
+  for_row_pieces(args.shape.outer, size, kTogether / size, [&](int64_t first, int64_t rows) {
     const Piece<T> piece = piece_at<T>(args, first * size);
     alignas(64) C one[kTogether], two[kTogether], sums[kTogether];
     C sum[kTogether / wide::kShortRow];
@@ -121,6 +121,21 @@ void short_row_gradients(const SoftmaxBackwardArgs& args) {
       }
     });
     end_stream(stream);
+  });
+}
+
+/// Rows that are turned, as in softmax.cpp.
+template <class T>
+void few_gradients(const SoftmaxBackwardArgs& args) {
+  using C = Compute<T>;
+  const int64_t size = args.shape.size;
+  for_row_pieces(args.shape.outer, size, kTurnedRows, [&](int64_t first, int64_t rows) {
+    const Piece<T> piece = piece_at<T>(args, first * size);
+    alignas(64) C grad[kTurned], out[kTurned], results[kTurned];
+    turn_rows(piece.grad, rows, size, grad);
+    turn_rows(piece.out, rows, size, out);
+    one_tile(args.op, Piece<C>{grad, out, results}, size, kTurnedRows, rows, false);
+    turn_back(results, rows, size, piece.result);
   });
 }
 
@@ -184,6 +199,8 @@ void softmax_backward(const LaunchContext&, const SoftmaxBackwardArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
     if (args.shape.inner != 1)
       columns<T>(args);
+    else if (args.shape.size < wide::kShortRow)
+      few_gradients<T>(args);
     else if (wide::are_short_rows<Compute<T>>(args.shape.size))
       short_row_gradients<T>(args);
     else
