@@ -251,10 +251,6 @@ TERN_FN bool remainder_is_near(T a, T b) {
   return (a < b * kQuotient) & (b <= std::numeric_limits<T>::max());
 }
 
-TERN_FN double expm1(double x) { return ::expm1(x); }
-TERN_FN double log1p(double x) { return ::log1p(x); }
-TERN_FN double log2(double x) { return ::log2(x); }
-TERN_FN double log10(double x) { return ::log10(x); }
 /// The function within 2e-16, and below 0 within 1e-15 * (1 + x^2) of itself, relatively.
 TERN_FN Normal<double> normal(double x) {
 #if defined(__CUDA_ARCH__)

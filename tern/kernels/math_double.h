@@ -11,15 +11,27 @@
 
 namespace tern::math {
 
-/// The last eight terms of the series of e^r, after those of higher degree in `p`.
-TERN_FN double exp_series(double p, double r) {
+/// The last seven terms of the series of e^r - 1, after those of higher degree in `p`.
+TERN_FN double expm1_series(double p, double r) {
   p = p * r + 1.0 / 5040.0;
   p = p * r + 1.0 / 720.0;
   p = p * r + 1.0 / 120.0;
   p = p * r + 1.0 / 24.0;
   p = p * r + 1.0 / 6.0;
   p = p * r + 0.5;
-  return p * r * r + r + 1.0;
+  return p * r * r + r;
+}
+/// e^(x - n log 2) - 1, where that is little: Cody-Waite reduction and the Taylor series to degree 13.
+TERN_FN double expm1_of_rest(double x, double n) {
+  double r = x - n * 6.93147180369123816490e-01;
+  r -= n * 1.90821492927058770002e-10;
+  double p = 1.0 / 6227020800.0;
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  return expm1_series(p, r);
 }
 /// The five terms of lowest degree but one of log((1 + s) / (1 - s)) / s, z = s^2, after those of higher
 /// degree in `p`.
@@ -31,8 +43,7 @@ TERN_FN double log_series(double p, double z) {
   return p * z + 2.0 / 3.0;
 }
 
-/// e^x within 1 ulp: Cody-Waite reduction and the Taylor series to degree 13; overflow to inf, gradual
-/// underflow, NaN kept.
+/// e^x within 1 ulp; overflow to inf, gradual underflow, NaN kept.
 TERN_FN double exp(double x) {
 #if defined(__CUDA_ARCH__)
   return ::exp(x);
@@ -41,16 +52,7 @@ TERN_FN double exp(double x) {
   clipped = clipped > 710.0 ? 710.0 : clipped;
   double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
   int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
-  n -= 6755399441055744.0;
-  double r = clipped - n * 6.93147180369123816490e-01;
-  r -= n * 1.90821492927058770002e-10;
-  double p = 1.0 / 6227020800.0;
-  p = p * r + 1.0 / 479001600.0;
-  p = p * r + 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = exp_series(p, r);
+  double p = expm1_of_rest(clipped, n - 6755399441055744.0) + 1.0;
   // 2^k in two factors, so that results below the normal range come out right.
   int64_t half = (k + 2048) / 2 - 1024;
   double low = std::bit_cast<double>(static_cast<uint64_t>(half + 1023) << 52);
@@ -60,19 +62,37 @@ TERN_FN double exp(double x) {
 #endif
 }
 
-/// Natural logarithm within 1 ulp; -inf at 0, NaN below. The series of log((1 + s) / (1 - s)), arranged as in
-/// fdlibm's e_log.c.
-TERN_FN double log(double x) {
+/// e^x - 1 within 2 ulp.
+TERN_FN double expm1(double x) {
 #if defined(__CUDA_ARCH__)
-  return ::log(x);
+  return ::expm1(x);
 #else
-  constexpr double kInf = std::numeric_limits<double>::infinity();
+  double clipped = x < -40.0 ? -40.0 : x;  // from there on it is -1
+  clipped = clipped > 710.0 ? 710.0 : clipped;
+  double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // as in exp
+  int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
+  double p = expm1_of_rest(clipped, n - 6755399441055744.0);
+  double half =
+      std::bit_cast<double>(static_cast<uint64_t>(k + 1022) << 52);  // 2^(k - 1), which never overflows
+  double result = k == 0 ? p : 2.0 * (half * p + (half - 0.5));
+  return ((x != x) | (x == 0.0)) ? x : result;  // keeps -0
+#endif
+}
+
+/// A positive number as (1 + f) * 2^e, with 1 + f in [sqrt(1/2), sqrt(2)).
+struct LogPartsDouble {
+  double f, e;
+};
+TERN_FN LogPartsDouble log_parts(double x) {
   bool tiny = x < 2.2250738585072014e-308;
-  double scaled = tiny ? x * 18014398509481984.0 : x;  // 2^54
-  uint64_t bits = std::bit_cast<uint64_t>(scaled);
-  uint64_t above = bits - 0x3fe6a09e667f3bcd;  // mantissa in [sqrt(1/2), sqrt(2))
+  uint64_t bits = std::bit_cast<uint64_t>(tiny ? x * 18014398509481984.0 : x);  // 2^54
+  uint64_t above = bits - 0x3fe6a09e667f3bcd;
   double e = static_cast<double>(static_cast<int32_t>(above >> 32) >> 20) - (tiny ? 54.0 : 0.0);
-  double f = std::bit_cast<double>(bits - (above & 0xfff0000000000000)) - 1.0;
+  return {std::bit_cast<double>(bits - (above & 0xfff0000000000000)) - 1.0, e};
+}
+/// log(1 + f) = f - log_defect(f, rest) where `rest` is added besides. The series of log((1 + s) / (1 - s)),
+/// arranged as in fdlibm's e_log.c.
+TERN_FN double log_defect(double f, double rest) {
   double s = f / (2.0 + f);
   double z = s * s;
   double p = 2.0 / 23.0;
@@ -84,11 +104,62 @@ TERN_FN double log(double x) {
   p = log_series(p, z);
   p *= z;
   double half_square = 0.5 * f * f;
-  double result = e * 6.93147180369123816490e-01 -
-                  ((half_square - (s * (half_square + p) + e * 1.90821492927058770002e-10)) - f);
+  return half_square - (s * (half_square + p) + rest);
+}
+/// `result`, or what a logarithm of x is at its ends: -inf at 0, NaN below, inf at inf.
+TERN_FN double log_ends(double x, double result) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
   result = x == 0.0 ? -kInf : result;
-  result = x < 0.0 || x != x ? std::numeric_limits<double>::quiet_NaN() : result;
+  result = ((x < 0.0) | (x != x)) ? std::numeric_limits<double>::quiet_NaN() : result;
   return x == kInf ? x : result;
+}
+
+/// Natural logarithm within 1 ulp; -inf at 0, NaN below.
+TERN_FN double log(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::log(x);
+#else
+  auto [f, e] = log_parts(x);
+  return log_ends(x, e * 6.93147180369123816490e-01 - (log_defect(f, e * 1.90821492927058770002e-10) - f));
+#endif
+}
+
+/// log(1 + x) within 2 ulp, near 0 too.
+TERN_FN double log1p(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::log1p(x);
+#else
+  double u = 1.0 + x;
+  auto [mantissa, e] = log_parts(u);
+  bool near = e == 0.0;
+  double f = near ? x : mantissa;
+  double lost = near ? 0.0 : (x - (u - 1.0)) / u;  // what the sum was rounded by
+  double result = e * 6.93147180369123816490e-01 - (log_defect(f, e * 1.90821492927058770002e-10 + lost) - f);
+  return x == 0.0 ? x : log_ends(u, result);  // keeps -0
+#endif
+}
+
+/// Within 2 ulp, and exact at powers of two.
+TERN_FN double log2(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::log2(x);
+#else
+  auto [f, e] = log_parts(x);
+  double rest = f - log_defect(f, 0.0);
+  return log_ends(x, e + (rest * 1.44269504088896338700 + rest * 2.0355273740931033e-17));
+#endif
+}
+
+/// Within 2 ulp, and exact at powers of ten.
+TERN_FN double log10(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::log10(x);
+#else
+  auto [f, e] = log_parts(x);
+  double rest = f - log_defect(f, 0.0);
+  // log10(2) in two parts, the first of which times e is exact.
+  return log_ends(x, e * 3.01029995663611771306e-01 +
+                         (e * 3.69423907715893078616e-13 + rest * 4.34294481903251816668e-01));
 #endif
 }
 
@@ -186,7 +257,7 @@ TERN_FN double exp_wide(double x) {
   double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
   uint64_t scale = std::bit_cast<uint64_t>(n) << 52;
   double r = clipped - (n - 6755399441055744.0) * 0.69314718055994530942;
-  double p = exp_series(1.0 / 40320.0, r);
+  double p = expm1_series(1.0 / 40320.0, r) + 1.0;
   double result = std::bit_cast<double>(std::bit_cast<uint64_t>(p) + scale);
   return x != x ? x : result;
 }

@@ -210,5 +210,49 @@ TEST(MathInDouble, ExpAndLog) {
   EXPECT_TRUE(std::isnan(math::log(-1.0)) && std::isnan(math::log(NAN)) && std::isnan(math::exp(NAN)));
 }
 
+TEST(MathInDouble, Logarithms) {
+  struct Row {
+    const char* name;
+    double (*ours)(double);
+    long double (*exact)(long double);
+    double least, most;  // exponents of two of the arguments; negative arguments too where `sign`
+    bool sign;
+  };
+  const Row rows[] = {{"expm1", [](double x) { return math::expm1(x); },
+                       [](long double x) { return expm1l(x); }, -60, 9, true},
+                      {"log1p", [](double x) { return math::log1p(x); },
+                       [](long double x) { return log1pl(x); }, -60, 60, false},
+                      {"log1p", [](double x) { return math::log1p(-x); },
+                       [](long double x) { return log1pl(-x); }, -60, -0.01, false},
+                      {"log2", [](double x) { return math::log2(x); }, [](long double x) { return log2l(x); },
+                       -1070, 1020, false},
+                      {"log10", [](double x) { return math::log10(x); },
+                       [](long double x) { return log10l(x); }, -1070, 1020, false},
+                      {"log2 near 1", [](double x) { return math::log2(x); },
+                       [](long double x) { return log2l(x); }, -0.6, 0.6, false},
+                      {"log10 near 1", [](double x) { return math::log10(x); },
+                       [](long double x) { return log10l(x); }, -0.6, 0.6, false}};
+  for (const Row& row : rows)
+    for (int i = 0; i < 20000; ++i) {
+      double x = std::exp2(row.least + (row.most - row.least) * i / 20000.0);
+      if (row.sign && i % 2 == 1) x = -x;
+      const long double exact = row.exact(x);
+      const double size = std::fabs(static_cast<double>(exact)), ulp = std::nextafter(size, INFINITY) - size;
+      ASSERT_LE(std::fabs(static_cast<double>(row.ours(x) - exact)), 2 * ulp) << row.name << " of " << x;
+    }
+  for (int k = -1074; k < 1024; ++k) ASSERT_EQ(math::log2(std::ldexp(1.0, k)), k);
+  double power = 1;
+  for (int k = 0; k <= 22; ++k, power *= 10) ASSERT_EQ(math::log10(power), k);
+  for (auto* f : {+[](double x) { return math::expm1(x); }, +[](double x) { return math::log1p(x); }}) {
+    for (double x : {0.0, -0.0, 5e-324, -1e-320})
+      EXPECT_EQ(std::bit_cast<uint64_t>(f(x)), std::bit_cast<uint64_t>(x));
+    EXPECT_TRUE(std::isnan(f(NAN)) && f(INFINITY) == INFINITY);
+  }
+  EXPECT_TRUE(math::expm1(-INFINITY) == -1 && math::expm1(-50.0) == -1 && math::expm1(710.0) == INFINITY);
+  EXPECT_TRUE(math::log1p(-1.0) == -INFINITY && std::isnan(math::log1p(-1.5)));
+  for (auto* f : {+[](double x) { return math::log2(x); }, +[](double x) { return math::log10(x); }})
+    EXPECT_TRUE(f(0.0) == -INFINITY && f(INFINITY) == INFINITY && std::isnan(f(-1.0)) && std::isnan(f(NAN)));
+}
+
 }  // namespace
 }  // namespace tern

@@ -1,15 +1,13 @@
 // Batch normalisation, forward and backward. Images are worked on channel by channel; [batch, channels]
-// matrices by blocks of neighbouring channels.
+// matrices row by row.
 #include <cmath>
 
 #include "tern/backends/cpu/kernels/norm.h"
+#include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/kernels/list.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
-
-/// Channels of a matrix that are worked on together.
-constexpr int64_t kBlock = 32;
 
 template <class C>
 struct Channel {
@@ -66,43 +64,141 @@ void forward_images(const BatchNormArgs& args) {
                });
 }
 
+/// out[r] = what fill(C* to, r, C* buffers) leaves for the row r, in parallel; two rows fit the buffers.
+template <class T, class Fill>
+void for_each_row(T* out, int64_t rows, int64_t channels, const Fill& fill) {
+  using C = Compute<T>;
+  parallel_for(rows, std::max<int64_t>(1, kPointwiseGrain / std::max<int64_t>(1, channels)),
+               [&](int64_t begin, int64_t end) {
+                 Scratch<C> buffers(kWidened<T> ? 3 * channels : 0);
+                 for (int64_t r = begin; r < end; ++r) {
+                   if constexpr (kWidened<T>) {
+                     C* result = buffers.get() + 2 * channels;
+                     fill(result, r, buffers.get());
+                     narrow_row(out + r * channels, result, channels);
+                   } else {
+                     fill(out + r * channels, r, buffers.get());
+                   }
+                 }
+               });
+}
+
+/// How the rows of a matrix are cut, by its size alone: a task adds the sums of its pieces, which stay in the
+/// cache, one after the other.
+struct RowTasks {
+  static constexpr int64_t kPiece = 64, kMost = 64;
+  int64_t batch, count, rows;
+
+  explicit RowTasks(int64_t batch_) : batch(batch_) {
+    const int64_t pieces = std::max<int64_t>(1, (batch + kPiece - 1) / kPiece);
+    rows = (pieces + kMost - 1) / kMost * kPiece;
+    count = std::max<int64_t>(1, (batch + rows - 1) / rows);
+  }
+  int64_t begin(int64_t task) const { return task * rows; }
+  int64_t end(int64_t task) const { return std::min(batch, (task + 1) * rows); }
+  /// Calls body(task) for each, in parallel.
+  template <class Body>
+  void for_each(int64_t channels, const Body& body) const {
+    const int64_t work = std::max<int64_t>(1, rows * channels);
+    parallel_for(count, std::max<int64_t>(1, kPointwiseGrain / work), [&](int64_t first, int64_t last) {
+      for (; first < last; ++first) body(first);
+    });
+  }
+};
+
+/// Moments of neighbouring columns, as the struct Moments.
+struct ColumnMoments {
+  double count = 0;
+  double *mean, *squares;
+
+  void merge(int64_t channels, double other_count, const double* other_mean, const double* other_squares) {
+    const double total = count + other_count, share = other_count / total, weight = count * share;
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {
+      const double delta = other_mean[c] - mean[c];
+      mean[c] += delta * share;
+      squares[c] += other_squares[c] + delta * delta * weight;
+    }
+    count = total;
+  }
+};
+
+/// Takes the rows [begin, end) of x into the moments.
+template <class T>
+void add_rows(ColumnMoments& moments, const T* x, int64_t channels, int64_t begin, int64_t end) {
+  using C = Compute<T>;
+  Scratch<C> row(kWidened<T> ? channels : 0), sums(channels), shifts(channels), squares(channels);
+  Scratch<double> exact(channels), rest(channels);
+  C *sum = sums.get(), *shift = shifts.get(), *square = squares.get();
+  for (int64_t first = begin; first < end; first += RowTasks::kPiece) {
+    const int64_t last = std::min(end, first + RowTasks::kPiece);
+    std::fill_n(sum, channels, C(0));
+    std::fill_n(square, channels, C(0));
+    for (int64_t r = first; r < last; ++r) {
+      const C* values = to_compute(x + r * channels, channels, row.get());
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) sum[c] += values[c];
+    }
+    const double count = static_cast<double>(last - first);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) shift[c] = sum[c] / static_cast<C>(count);
+    for (int64_t r = first; r < last; ++r) {
+      const C* values = to_compute(x + r * channels, channels, row.get());
+#pragma GCC ivdep
+      for (int64_t c = 0; c < channels; ++c) square[c] += (values[c] - shift[c]) * (values[c] - shift[c]);
+    }
+    double *mean = exact.get(), *about_mean = rest.get();
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) {  // as moments_of
+      mean[c] = static_cast<double>(sum[c]) / count;
+      const double off = mean[c] - static_cast<double>(shift[c]);
+      const double corrected = static_cast<double>(square[c]) - off * off * count;
+      about_mean[c] = corrected < 0 ? 0 : corrected;
+    }
+    moments.merge(channels, count, mean, about_mean);
+  }
+}
+
 template <class T>
 void forward_matrix(const BatchNormArgs& args) {
   using C = Compute<T>;
   const int64_t channels = args.channels;
-  const int64_t grain = 1 + kPointwiseGrain / 4 / (1 + args.batch * kBlock);
-  parallel_for((channels + kBlock - 1) / kBlock, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * kBlock, n = std::min(kBlock, channels - first);
-      const T* x = static_cast<const T*>(args.input) + first;
-      T* out = static_cast<T*>(args.output) + first;
-      double mean[kBlock] = {}, squares[kBlock] = {};
-      const double count = static_cast<double>(args.batch);
-      if (args.training) {
-        for (int64_t r = 0; r < args.batch; ++r)
-          for (int64_t i = 0; i < n; ++i) mean[i] += static_cast<double>(static_cast<C>(x[r * channels + i]));
-        for (int64_t i = 0; i < n; ++i) mean[i] /= count;
-        for (int64_t r = 0; r < args.batch; ++r) {
-          for (int64_t i = 0; i < n; ++i) {
-            const double d = static_cast<double>(static_cast<C>(x[r * channels + i])) - mean[i];
-            squares[i] += d * d;
-          }
-        }
-      }
-      C means[kBlock], scale[kBlock], bias[kBlock];
-      for (int64_t i = 0; i < n; ++i) {
-        const Channel<C> channel = finish_statistics<C>(args, first + i, mean[i], squares[i] / count, count);
-        means[i] = channel.mean;
-        scale[i] = channel.invstd * param(args.weight, first + i, C(1));
-        bias[i] = param(args.bias, first + i, C(0));
-      }
-      for (int64_t r = 0; r < args.batch; ++r) {
-#pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i)
-          out[r * channels + i] =
-              static_cast<T>((static_cast<C>(x[r * channels + i]) - means[i]) * scale[i] + bias[i]);
-      }
+  const T* x = static_cast<const T*>(args.input);
+  const RowTasks tasks(args.batch);
+  Scratch<double> means(args.training ? tasks.count * channels : 0),
+      squares(args.training ? tasks.count * channels : 0);
+  if (args.training) {
+    std::fill_n(means.get(), tasks.count * channels, 0.0);
+    std::fill_n(squares.get(), tasks.count * channels, 0.0);
+    const auto at = [&](int64_t task) {
+      return ColumnMoments{0, means.get() + task * channels, squares.get() + task * channels};
+    };
+    tasks.for_each(channels, [&](int64_t task) {
+      ColumnMoments moments = at(task);
+      add_rows(moments, x, channels, tasks.begin(task), tasks.end(task));
+    });
+    ColumnMoments all = at(0);
+    all.count = static_cast<double>(tasks.end(0));
+    for (int64_t task = 1; task < tasks.count; ++task) {
+      const ColumnMoments part = at(task);
+      all.merge(channels, static_cast<double>(tasks.end(task) - tasks.begin(task)), part.mean, part.squares);
     }
+  }
+  const double count = static_cast<double>(args.batch);
+  Scratch<C> used(3 * channels);
+  C *mean = used.get(), *scale = mean + channels, *bias = scale + channels;
+  for (int64_t c = 0; c < channels; ++c) {
+    const Channel<C> channel =
+        args.training ? finish_statistics<C>(args, c, means.get()[c], squares.get()[c] / count, count)
+                      : finish_statistics<C>(args, c, 0, 0, count);
+    mean[c] = channel.mean;
+    scale[c] = channel.invstd * param(args.weight, c, C(1));
+    bias[c] = param(args.bias, c, C(0));
+  }
+  for_each_row<T>(static_cast<T*>(args.output), args.batch, channels, [&](C* to, int64_t r, C* buffer) {
+    const C* values = to_compute(x + r * channels, channels, buffer);
+#pragma GCC ivdep
+    for (int64_t c = 0; c < channels; ++c) to[c] = (values[c] - mean[c]) * scale[c] + bias[c];
   });
 }
 
@@ -160,41 +256,51 @@ template <class T>
 void backward_matrix(const BatchNormBackwardArgs& args, bool sums_wanted) {
   using C = Compute<T>;
   const int64_t channels = args.channels;
-  const int64_t grain = 1 + kPointwiseGrain / 4 / (1 + args.batch * kBlock);
-  parallel_for((channels + kBlock - 1) / kBlock, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t first = block * kBlock, n = std::min(kBlock, channels - first);
-      const T* x = static_cast<const T*>(args.input) + first;
-      const T* g = static_cast<const T*>(args.grad_output) + first;
-      double grad[kBlock] = {}, grad_x[kBlock] = {};
-      const C* mean = static_cast<const C*>(args.mean) + first;
-      if (sums_wanted) {
-        for (int64_t r = 0; r < args.batch; ++r) {
-          for (int64_t i = 0; i < n; ++i) {
-            const C a = static_cast<C>(g[r * channels + i]);
-            grad[i] += static_cast<double>(a);
-            grad_x[i] += static_cast<double>(a * (static_cast<C>(x[r * channels + i]) - mean[i]));
+  const T* x = static_cast<const T*>(args.input);
+  const T* g = static_cast<const T*>(args.grad_output);
+  const C* mean = static_cast<const C*>(args.mean);
+  const RowTasks tasks(args.batch);
+  // Of each task, and then in the first row of all: the sums of g and of g * (x - mean).
+  Scratch<double> sums(2 * tasks.count * channels);
+  std::fill_n(sums.get(), 2 * tasks.count * channels, 0.0);
+  const auto add = [&](double* to, const auto* from) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < 2 * channels; ++i) to[i] += static_cast<double>(from[i]);
+  };
+  if (sums_wanted)
+    tasks.for_each(channels, [&](int64_t task) {
+      Scratch<C> buffers(kWidened<T> ? 2 * channels : 0), piece_sums(2 * channels);
+      C *grad = piece_sums.get(), *grad_x = grad + channels;
+      for (int64_t first = tasks.begin(task); first < tasks.end(task); first += RowTasks::kPiece) {
+        std::fill_n(grad, 2 * channels, C(0));
+        for (int64_t r = first; r < std::min(tasks.end(task), first + RowTasks::kPiece); ++r) {
+          const C* a = to_compute(g + r * channels, channels, buffers.get());
+          const C* b = to_compute(x + r * channels, channels, buffers.get() + (kWidened<T> ? channels : 0));
+#pragma GCC ivdep
+          for (int64_t c = 0; c < channels; ++c) {
+            grad[c] += a[c];
+            grad_x[c] += a[c] * (b[c] - mean[c]);
           }
         }
+        add(sums.get() + 2 * task * channels, grad);
       }
-      C scale[kBlock], shift[kBlock], along[kBlock];
-      for (int64_t i = 0; i < n; ++i) {
-        const Slopes<C> s = finish_gradients<C>(args, first + i, grad[i], grad_x[i]);
-        scale[i] = s.scale;
-        shift[i] = s.shift;
-        along[i] = s.along;
-      }
-      if (!args.grad_input) continue;
-      T* out = static_cast<T*>(args.grad_input) + first;
-      for (int64_t r = 0; r < args.batch; ++r) {
+    });
+  for (int64_t task = 1; task < tasks.count; ++task)
+    add(sums.get(), static_cast<const double*>(sums.get() + 2 * task * channels));
+  Scratch<C> used(3 * channels);
+  C *scale = used.get(), *shift = scale + channels, *along = shift + channels;
+  for (int64_t c = 0; c < channels; ++c) {
+    const Slopes<C> s = finish_gradients<C>(args, c, sums.get()[c], sums.get()[channels + c]);
+    scale[c] = s.scale;
+    shift[c] = s.shift;
+    along[c] = s.along;
+  }
+  if (!args.grad_input) return;
+  for_each_row<T>(static_cast<T*>(args.grad_input), args.batch, channels, [&](C* to, int64_t r, C* buffers) {
+    const C* a = to_compute(g + r * channels, channels, buffers);
+    const C* b = to_compute(x + r * channels, channels, buffers + (kWidened<T> ? channels : 0));
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) {
-          const int64_t at = r * channels + i;
-          out[at] = static_cast<T>(static_cast<C>(g[at]) * scale[i] - shift[i] -
-                                   (static_cast<C>(x[at]) - mean[i]) * along[i]);
-        }
-      }
-    }
+    for (int64_t c = 0; c < channels; ++c) to[c] = a[c] * scale[c] - shift[c] - (b[c] - mean[c]) * along[c];
   });
 }
 

@@ -8,6 +8,7 @@
 
 #include "tern/backends/cpu/kernels/gemm_vec.h"
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/pool_rows.h"
 #include "tern/base/parallel.h"
 #include "tern/device/launch.h"
 
@@ -250,11 +251,45 @@ void max_of_window(const T* in, int64_t in_w, Window h, Window w, int64_t step_h
   if (index != nullptr) *index = where;
 }
 
+/// The maxima of a plane, a row of results at a time. Indices fit 32 bits.
+template <class T>
+void max_rows(const Pool2dShape& s, const T* in, T* out, int64_t* indices) {
+  using C = Compute<T>;
+  constexpr C kLowest = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                             : std::numeric_limits<C>::lowest();
+  WindowRow<T> row(s, kLowest);
+  Scratch<C> values(s.out_w);
+  Scratch<int32_t> numbers(indices != nullptr ? s.out_w : 0);
+  C* best = values.get();
+  int32_t* where = numbers.get();
+  for (int64_t i = 0; i < s.out_h; ++i, out += s.out_w) {
+    const Window h = clipped_window(i, s.stride_h, s.padding_h, s.dilation_h, s.kernel_h, s.in_h);
+    std::fill_n(best, s.out_w, kLowest);
+    for (int64_t j = 0; indices != nullptr && j < s.out_w; ++j) {
+      const Window w = clipped_window(j, s.stride_w, s.padding_w, s.dilation_w, s.kernel_w, s.in_w);
+      where[j] = h.first < h.last && w.first < w.last ? static_cast<int32_t>(h.first * s.in_w + w.first) : 0;
+    }
+    for (int64_t y = h.first; y < h.last; y += s.dilation_h) {
+      row.load(in + y * s.in_w);
+      for (int64_t k = 0, x = 0; k < s.kernel_w; ++k, x += s.dilation_w) {
+        if (indices != nullptr)
+          take_larger(best, where, row.at(x), static_cast<int32_t>(y * s.in_w + x - s.padding_w),
+                      static_cast<int32_t>(s.stride_w), s.out_w);
+        else
+          take_larger(best, row.at(x), s.out_w);
+      }
+    }
+    for (int64_t j = 0; j < s.out_w; ++j) out[j] = static_cast<T>(best[j]);
+    if (indices != nullptr) indices = std::copy_n(where, s.out_w, indices);
+  }
+}
+
 template <class T>
 void max_pool(const MaxPool2dArgs& args) {
   const Pool2dShape& s = args.shape;
   const int64_t in_size = s.in_h * s.in_w, out_size = s.out_h * s.out_w;
   const bool halving = std::is_same_v<T, float> && is_halving(s);
+  const bool by_rows = s.out_w >= kLeastWindows && in_size <= std::numeric_limits<int32_t>::max() / 2;
   for_each_plane(s.planes, out_size * s.kernel_h * s.kernel_w, [&](int64_t plane) {
     const T* in = static_cast<const T*>(args.input) + plane * in_size;
     T* out = static_cast<T*>(args.output) + plane * out_size;
@@ -262,6 +297,7 @@ void max_pool(const MaxPool2dArgs& args) {
     if constexpr (std::is_same_v<T, float>) {
       if (halving) return max_halving_plane(s, in, out, indices);
     }
+    if (by_rows) return max_rows(s, in, out, indices);
     for (int64_t i = 0; i < s.out_h; ++i) {
       const Window h = clipped_window(i, s.stride_h, s.padding_h, s.dilation_h, s.kernel_h, s.in_h);
       for (int64_t j = 0; j < s.out_w; ++j) {
@@ -365,6 +401,28 @@ MeanWindow mean_window(const Args& args, int64_t i, int64_t j) {
                                      : inside};
 }
 
+/// The means of a plane, a row of results at a time.
+template <class T>
+void mean_rows(const AvgPool2dArgs& args, const T* in, T* out) {
+  using C = Compute<T>;
+  const Pool2dShape& s = args.shape;
+  WindowRow<T> row(s, C(0));
+  Scratch<C> values(s.out_w);
+  C* sums = values.get();
+  for (int64_t i = 0; i < s.out_h; ++i, out += s.out_w) {
+    std::fill_n(sums, s.out_w, C(0));
+    const Window h = mean_window(args, i, 0).h;
+    for (int64_t y = h.first; y < h.last; ++y) {
+      row.load(in + y * s.in_w);
+      for (int64_t x = 0; x < s.kernel_w; ++x) add_to(sums, row.at(x), s.out_w);
+    }
+    for (int64_t j = 0; j < s.out_w; ++j) {
+      const MeanWindow window = mean_window(args, i, j);
+      out[j] = static_cast<T>(window.empty() ? C(0) : sums[j] / static_cast<C>(window.divisor));
+    }
+  }
+}
+
 template <class T>
 void avg_pool(const AvgPool2dArgs& args) {
   using C = Compute<T>;
@@ -380,6 +438,7 @@ void avg_pool(const AvgPool2dArgs& args) {
         return mean_halving_plane(s, 1.0f / divisor, in, out);
       }
     }
+    if (s.out_w >= kLeastWindows && s.kernel_w <= s.out_w) return mean_rows(args, in, out);
     for (int64_t i = 0; i < s.out_h; ++i) {
       for (int64_t j = 0; j < s.out_w; ++j) {
         const MeanWindow window = mean_window(args, i, j);

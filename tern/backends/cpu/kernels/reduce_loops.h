@@ -202,8 +202,68 @@ template <int d, class Op>
   }
 }
 
+/// results[r] = the lanes of row[r] combined, for kRegisterLanes blocks of sums.
+template <class Op>
+[[gnu::always_inline]] inline void store_combined(const Op& op, Register<typename Op::Acc>* row,
+                                                  typename Op::Acc* results) {
+  combine_registers<kRegisterLanes<typename Op::Acc> / 2>(op, row);
+  std::memcpy(results, row, sizeof row[0]);
+}
+/// The first step of combine_lanes, to one register.
+template <class Op>
+[[gnu::always_inline]] inline Register<typename Op::Acc> combine_parts(const Op& op,
+                                                                       Block<typename Op::Acc>& sum) {
+  for (int width = kParts / 2; width > 0; width /= 2)
+    for (int k = 0; k < width; ++k) op.combine(sum.part[k], sum.part[k + width]);
+  return sum.part[0];
+}
+
 /// results[r] = what reduce_row gives for the `n` elements at x + r * row_step, for kRegisterLanes rows of
-/// kLanes to 4 * kLanes elements.
+/// more than 4 * kLanes elements and at most kFlushBlocks blocks.
+template <class Op, class T>
+[[gnu::noinline]] void reduce_longer_rows_together(const Op& op, const T* x, int64_t row_step, int64_t n,
+                                                   typename Op::Acc* results) {
+  using A = typename Op::Acc;
+  constexpr int64_t L = kLanes<A>;
+  Register<A> r[kRegisterLanes<A>];
+#pragma GCC unroll 1
+  for (auto& row : r) {
+    Block<A> s0, s1, s2, s3;
+    splat(s0, op.identity());
+    s1 = s2 = s3 = s0;
+    auto take = [&](Block<A> & sum, int64_t i) __attribute__((always_inline)) {
+      Block<A> v;
+      load(v, x + i);
+      accumulate(op, sum, v, 0);
+    };
+    int64_t i = 0;
+#pragma GCC unroll 1
+    for (; i + 4 * L <= n; i += 4 * L) {
+      take(s0, i);
+      take(s1, i + L);
+      take(s2, i + 2 * L);
+      take(s3, i + 3 * L);
+    }
+    if (i + L <= n) take(s0, i), i += L;
+    if (i + L <= n) take(s1, i), i += L;
+    if (i + L <= n) take(s2, i), i += L;
+    if (i < n) {
+      Block<A> v;
+      load(v, x + n - L);
+      for (auto& part : v.part) op.map(part, 0);
+      drop_lanes(v, L - (n - i), op.identity());
+      combine(op, s3, v);
+    }
+    combine(op, s0, s1);
+    combine(op, s2, s3);
+    combine(op, s0, s2);
+    row = combine_parts(op, s0);
+    x += row_step;
+  }
+  store_combined(op, r, results);
+}
+
+/// The same for rows of kLanes to 4 * kLanes elements.
 template <class Op, class T>
 [[gnu::noinline]] void reduce_rows_together(const Op& op, const T* x, int64_t row_step, int64_t n,
                                             typename Op::Acc* results) {
@@ -237,13 +297,10 @@ template <class Op, class T>
       combine(op, s2, s3);
     }
     if (whole > 2 || rest > 0) combine(op, s0, s2);
-    for (int width = kParts / 2; width > 0; width /= 2)
-      for (int k = 0; k < width; ++k) op.combine(s0.part[k], s0.part[k + width]);
-    row = s0.part[0];
+    row = combine_parts(op, s0);
     x += row_step;
   }
-  combine_registers<kRegisterLanes<A> / 2>(op, r);
-  std::memcpy(results, r, sizeof r[0]);
+  store_combined(op, r, results);
 }
 
 /// The elements [begin, end) of the walk `g` from `x`, combined.
@@ -284,7 +341,7 @@ typename Op::Acc reduce_row(const Op& op, const T* x, const Geometry<1>& g, int6
 /// Whether reduce_rows takes rows of n neighbouring elements.
 template <class A>
 constexpr bool are_short_rows(int64_t n) {
-  return n >= std::max<int64_t>(kShortRow, kLanes<A>) && n <= 4 * kLanes<A>;
+  return n >= std::max<int64_t>(kShortRow, kLanes<A>) && n <= kFlushBlocks * kLanes<A>;
 }
 
 /// results[r] = finish(what reduce_row gives for the `n` neighbouring elements at x + r * row_step), for r <
@@ -295,7 +352,10 @@ void reduce_rows(const Op& op, const T* x, int64_t row_step, int64_t rows, int64
   using A = typename Op::Acc;
   int64_t r = 0;
   for (A some[kRegisterLanes<A>]; r + kRegisterLanes<A> <= rows; r += kRegisterLanes<A>) {
-    reduce_rows_together(op, x + r * row_step, row_step, n, some);
+    if (n <= 4 * kLanes<A>)
+      reduce_rows_together(op, x + r * row_step, row_step, n, some);
+    else
+      reduce_longer_rows_together(op, x + r * row_step, row_step, n, some);
     for (int i = 0; i < kRegisterLanes<A>; ++i) results[r + i] = finish(some[i]);
   }
   for (; r < rows; ++r) {

@@ -136,7 +136,7 @@ void short_rows(const SoftmaxArgs& args) {
   const bool stream = args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape);
   for_row_pieces(args.shape.outer, size, kTogether / size, [&](int64_t first, int64_t rows) {
     alignas(64) C values[kTogether], maxima[kTogether], exps[kTogether];
-    C max[kTogether / wide::kShortRow], sum[kTogether / wide::kShortRow];
+    C max[kTogether / kShortest], sum[kTogether / kShortest];
     const int64_t n = rows * size;
     const C* x = to_compute(static_cast<const T*>(args.in) + first * size, n, values);
     reduce_short_rows<wide::Max>(x, rows, size, max);
@@ -321,9 +321,9 @@ void softmax(const LaunchContext&, const SoftmaxArgs& args) {
       if (args.op == SoftmaxOp::LogSumExp)
         std::fill_n(static_cast<T*>(args.out), args.shape.outer,
                     static_cast<T>(-std::numeric_limits<Compute<T>>::infinity()));
-    } else if (args.shape.size < wide::kShortRow) {
+    } else if (args.shape.size < kShortest) {
       rows_of_few<T>(args);
-    } else if (wide::are_short_rows<Compute<T>>(args.shape.size)) {
+    } else if (args.shape.size <= kLongest) {
       short_rows<T>(args);
     } else {
       LongerRows<T>(args).run();

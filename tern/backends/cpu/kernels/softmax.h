@@ -14,10 +14,10 @@ inline constexpr int64_t kBlock = 1024;
 /// Rows from this size on are cut in pieces of kPiece, which threads share.
 inline constexpr int64_t kLongRow = 32768;
 inline constexpr int64_t kPiece = 16384;
-/// Elements of the short rows that are worked on together.
-inline constexpr int64_t kTogether = 2048;
+/// Elements of the short rows that are worked on together, and of the longest such row.
+inline constexpr int64_t kTogether = 2048, kShortest = wide::kShortRow, kLongest = kTogether / kShortest;
 /// Rows of few elements that are turned and worked on as columns together, and the elements of such rows.
-inline constexpr int64_t kTurnedRows = 128, kTurned = kTurnedRows * wide::kShortRow;
+inline constexpr int64_t kTurnedRows = 128, kTurned = kTurnedRows * kShortest;
 /// Columns worked on together: few where their rows then stay in the second cache, else so many that memory
 /// is read in long runs.
 inline constexpr int64_t kMinTile = 64;

@@ -104,7 +104,7 @@ void short_row_gradients(const SoftmaxBackwardArgs& args) {
   for_row_pieces(args.shape.outer, size, kTogether / size, [&](int64_t first, int64_t rows) {
     const Piece<T> piece = piece_at<T>(args, first * size);
     alignas(64) C one[kTogether], two[kTogether], sums[kTogether];
-    C sum[kTogether / wide::kShortRow];
+    C sum[kTogether / kShortest];
     const int64_t n = rows * size;
     const C* g = to_compute(piece.grad, n, one);
     const C* y = to_compute(piece.out, n, two);
@@ -199,9 +199,9 @@ void softmax_backward(const LaunchContext&, const SoftmaxBackwardArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
     if (args.shape.inner != 1)
       columns<T>(args);
-    else if (args.shape.size < wide::kShortRow)
+    else if (args.shape.size < kShortest)
       few_gradients<T>(args);
-    else if (wide::are_short_rows<Compute<T>>(args.shape.size))
+    else if (args.shape.size <= kLongest)
       short_row_gradients<T>(args);
     else
       rows<T>(args);
