@@ -9,6 +9,7 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
+#include "tern/ops/index.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
@@ -288,10 +289,10 @@ Tensor one_hot(const Tensor& classes, int64_t num_classes) {
     TERN_CHECK(largest < INT64_MAX, ValueError, "one_hot: class {} is too large", largest);
     if (num_classes == -1) num_classes = largest + 1;
   }
-  Tensor numbers =
-      arange(num_classes, {.dtype = DType::Int64, .device = classes.device(), .requires_grad = false});
-  const Tensor wide = unsqueeze(cast(classes, DType::Int64), -1);
-  return cast(binary(BinaryOp::Eq, wide, numbers), DType::Int64);
+  Shape shape = classes.shape();
+  shape.push_back(num_classes);
+  Tensor y = zeros(shape, {.dtype = DType::Int64, .device = classes.device(), .requires_grad = false});
+  return scatter_(y, -1, unsqueeze(cast(classes, DType::Int64), -1), Scalar(1));
 }
 
 }  // namespace tern

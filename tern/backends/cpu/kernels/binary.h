@@ -58,7 +58,7 @@ void dispatch_binary(const BinaryArgs& args) {
       if constexpr (integers) return run_binary<Functor, kind, uint8_t>(args);
       break;
     case DType::Bool:
-      if constexpr (takes_bool(op, kind)) return run_binary<Functor, kind, bool>(args);
+      if constexpr (takes_bool(op, kind)) return run_binary<Functor, kind, uint8_t>(args);  // 0 or 1
       break;
     default:
       break;

@@ -164,7 +164,7 @@ void copy_row(T* out, int64_t out_step, const T* in, int64_t in_step, int64_t n)
   else if (in_step == 0)
     std::fill_n(out, n, *in);
   else if (in_step == -1)
-    std::reverse_copy(in - n + 1, in + 1, out);
+    for (int64_t i = 0; i < n; ++i) out[i] = in[-i];
   else if (in_step == 2)
     for (int64_t i = 0; i < n; ++i) out[i] = in[i * 2];
   else

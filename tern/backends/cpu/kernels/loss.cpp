@@ -138,17 +138,38 @@ struct Sums {
   double loss = 0, divisor = 0;
 };
 
+/// The negative log likelihood of each row of the block.
+template <class T, class C = Compute<T>>
+Sums nll_block(const CrossEntropyProblem& p, const Block& block, T* losses) {
+  const T* x = static_cast<const T*>(p.input) + block.start;
+  const T* weight = static_cast<const T*>(p.weight);
+  Sums sums;
+  for (int64_t r = 0; r < block.count; ++r) {
+    const int64_t t = p.target[block.row + r];
+    C loss = 0;
+    if (t != p.ignore_index) {
+      check_target(p, t);
+      const C w = weight ? static_cast<C>(weight[t]) : C(1);
+      loss = -w * static_cast<C>(x[r * block.row_stride + t * block.class_stride]);
+      sums.loss += static_cast<double>(loss);
+      sums.divisor += static_cast<double>(w);
+    }
+    if (losses) losses[block.row + r] = static_cast<T>(loss);
+  }
+  return sums;
+}
+
 template <class T, class C = Compute<T>>
 Sums forward_block(const CrossEntropyProblem& p, const Block& block, T* losses, C* maximum, C* log_sum,
                    C weights) {
-  alignas(64) C smooth[kBlockRows];
   if (p.log_probabilities) {
     std::fill_n(maximum, block.count, C(0));
     std::fill_n(log_sum, block.count, C(0));
-  } else {
-    row_statistics<T>(p, block, maximum, log_sum);
-    for (int64_t r = 0; r < block.count; ++r) log_sum[r] = math::log(log_sum[r]);
+    return nll_block<T>(p, block, losses);
   }
+  alignas(64) C smooth[kBlockRows];
+  row_statistics<T>(p, block, maximum, log_sum);
+  for (int64_t r = 0; r < block.count; ++r) log_sum[r] = math::log(log_sum[r]);
   const bool smoothing = p.label_smoothing != 0;
   if (smoothing) weighted_sums<T>(p, block, maximum, smooth);
   const C on_target = static_cast<C>(1 - p.label_smoothing);

@@ -80,7 +80,7 @@ void copy_rectangle(T* to, int64_t to_row, int64_t to_step, const T* from, int64
   if (to_step == 1 && from_step == 1) return copy_rows(to, to_row, from, from_row, rows, columns);
   for (int64_t i = 0; i < rows; ++i, to += to_row, from += from_row) {
     if (to_step == 1 && from_step == -1)
-      std::reverse_copy(from - columns + 1, from + 1, to);
+      for (int64_t j = 0; j < columns; ++j) to[j] = from[-j];
     else
       for (int64_t j = 0; j < columns; ++j) to[j * to_step] = from[j * from_step];
   }

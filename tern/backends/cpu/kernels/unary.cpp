@@ -48,7 +48,7 @@ void dispatch(const UnaryArgs& args) {
       if constexpr (integers) return run<Functor, kind, uint8_t>(args);
       break;
     case DType::Bool:
-      if constexpr (kind == ResultKind::Bool) return run<Functor, kind, bool>(args);
+      if constexpr (kind == ResultKind::Bool) return run<Functor, kind, uint8_t>(args);  // 0 or 1
       break;
     default:
       break;
