@@ -109,15 +109,15 @@ TERN_ROUNDING(Trunc, std::trunc);
 #undef TERN_ROUNDING
 
 /// `fast` is for loops that have seen that all their elements are `inside`.
-#define TERN_TRIGONOMETRIC(Name, function)                                                           \
-  template <class C>                                                                                 \
-  struct Name {                                                                                      \
-    explicit Name(const Param*) {}                                                                   \
-    TERN_FN C operator()(C x) const { return std::function(x); }                                     \
-    TERN_FN static bool inside(float x) {                                                            \
-      return (x <= math::kTrigonometricLimit) & (x >= -math::kTrigonometricLimit);                   \
-    }                                                                                                \
-    TERN_FN C fast(C x) const requires std::is_same_v<C, float> { return math::function##_near(x); } \
+#define TERN_TRIGONOMETRIC(Name, function)                                         \
+  template <class C>                                                               \
+  struct Name {                                                                    \
+    explicit Name(const Param*) {}                                                 \
+    TERN_FN C operator()(C x) const { return std::function(x); }                   \
+    TERN_FN static bool inside(C x) {                                              \
+      return (x <= math::kTrigonometricLimit) & (x >= -math::kTrigonometricLimit); \
+    }                                                                              \
+    TERN_FN C fast(C x) const { return math::function##_near(x); }                 \
   }
 TERN_TRIGONOMETRIC(Sin, sin);
 TERN_TRIGONOMETRIC(Cos, cos);

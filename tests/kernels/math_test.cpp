@@ -254,5 +254,37 @@ TEST(MathInDouble, Logarithms) {
     EXPECT_TRUE(f(0.0) == -INFINITY && f(INFINITY) == INFINITY && std::isnan(f(-1.0)) && std::isnan(f(NAN)));
 }
 
+TEST(MathInDouble, Trigonometry) {
+  const auto ulps = [](double ours, long double exact) {
+    const double size = std::fabs(static_cast<double>(exact));
+    return std::fabs(static_cast<double>(ours - exact)) / (std::nextafter(size, INFINITY) - size);
+  };
+  for (int i = 0; i < 60000; ++i) {
+    const double size = std::exp2(-40 + 60 * i / 60000.0);
+    if (size > double{math::kTrigonometricLimit}) break;
+    // Next to multiples of pi/2 too, where most digits cancel.
+    const double x = (i % 2 ? -1 : 1) * (i % 3 ? size : std::round(size / M_PI_2) * M_PI_2);
+    ASSERT_LE(ulps(math::sin_near(x), sinl(x)), 2) << x;
+    ASSERT_LE(ulps(math::cos_near(x), cosl(x)), 2) << x;
+    ASSERT_LE(ulps(math::tan_near(x), tanl(x)), 3) << x;
+    const double y = std::exp2(30 * std::sin(i)) * (i % 5 ? 1 : -1);
+    ASSERT_LE(ulps(math::atan2(y, x), atan2l(y, x)), 3) << y << ", " << x;
+  }
+  for (double x : {0.0, -0.0, 5e-324, -1e-310}) {
+    EXPECT_EQ(std::bit_cast<uint64_t>(math::sin_near(x)), std::bit_cast<uint64_t>(x));
+    EXPECT_EQ(std::bit_cast<uint64_t>(math::tan_near(x)), std::bit_cast<uint64_t>(x));
+  }
+  const double ends[] = {0.0, -0.0, 1.0, -1.0, INFINITY, -INFINITY, 1e308, -1e-310, NAN};
+  for (double y : ends)
+    for (double x : ends) {
+      const double ours = math::atan2(y, x), exact = std::atan2(y, x);
+      if (std::isnan(exact))
+        EXPECT_TRUE(std::isnan(ours)) << y << ", " << x;
+      else
+        EXPECT_TRUE(ulps(ours, atan2l(y, x)) <= 3 && std::signbit(ours) == std::signbit(exact))
+            << y << ", " << x << ": " << ours;
+    }
+}
+
 }  // namespace
 }  // namespace tern
