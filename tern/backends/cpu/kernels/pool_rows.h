@@ -75,7 +75,7 @@ void take_larger(C* best, int32_t* where, const C* v, int32_t first, int32_t ste
 template <class C>
 void take_larger(C* best, const C* v, int64_t n) {
 #pragma GCC ivdep
-  for (int64_t j = 0; j < n; ++j) best[j] = (v[j] > best[j]) | (v[j] != v[j]) ? v[j] : best[j];
+  for (int64_t j = 0; j < n; ++j) best[j] = ((v[j] > best[j]) | (v[j] != v[j])) ? v[j] : best[j];
 }
 template <class C>
 void add_to(C* sums, const C* v, int64_t n) {
