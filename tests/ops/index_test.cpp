@@ -389,6 +389,16 @@ TEST(IndexErrors, RangeShapesAndTypes) {
   expect_error<IndexError>([&] { take(x, tensor({12})); },
                            "index 12 is out of bounds for dimension 0 with size 12");
   expect_error<IndexError>([&] { scatter(x, 1, tensor({{4}}), 1.0); }, "scatter: index 4 is out of bounds");
+  expect_error<IndexError>(
+      [&] {
+        index_add(x, 0, tensor({1, 3}), ones({2, 4}));
+      },
+      "index_add: index 3 is out of bounds for dimension 0 with size 3");
+  expect_error<IndexError>(
+      [&] {
+        index_add(zeros({0, 4}), 0, tensor({0}), ones({1, 4}));
+      },
+      "index_add: index 0 is out of bounds for dimension 0 with size 0");
   expect_error<IndexError>([&] { embedding(tensor({3}), x); },
                            "embedding: index 3 is out of bounds for dimension 0 with size 3");
   expect_error<IndexError>([&] { embedding(tensor({-1}), x); }, "embedding: index -1");

@@ -163,6 +163,38 @@ TEST(Norm, Gradients) {
   gradcheck([](const In& in) { return layer_norm(in[0], {5}); }, {leaf({3, 5})});
 }
 
+TEST(Norm, BatchesOfManyRowsAndChannels) {
+  const int before = num_threads();
+  for (const Shape& shape : {Shape{5000, 3}, Shape{65, 600}, Shape{300, 513}, Shape{2, 1}}) {
+    const int64_t channels = shape[1];
+    const auto run = [&](DType dtype) {
+      Tensor x = add(mul(ragged(shape, dtype), 3), 5), g = ragged(shape, dtype);
+      Tensor weight = add(ragged({channels}, dtype), 2), bias = ragged({channels}, dtype);
+      for (Tensor* leaf : {&x, &weight, &bias}) leaf->requires_grad_();
+      const DType kept = dtype == float64 ? float64 : float32;
+      Tensor mean = zeros({channels}, as(kept)), var = ones({channels}, as(kept));
+      const Tensor y = batch_norm(x, mean, var, weight, bias, /*training=*/true);
+      y.backward(g);
+      return std::vector<Tensor>{y.detach(), x.grad(), weight.grad(), bias.grad(), mean, var};
+    };
+    const std::vector<Tensor> wanted = run(float64);
+    for (DType dtype : {float32, bfloat16}) {
+      set_num_threads(1);
+      const std::vector<Tensor> one = run(dtype);
+      set_num_threads(3);
+      const std::vector<Tensor> three = run(dtype);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        EXPECT_TRUE(equal(one[i], three[i])) << to_string(shape) << " result " << i;
+        const double scale = std::max(1.0, max(abs(wanted[i])).item<double>());
+        EXPECT_LE(max(abs(sub(to(one[i], float64), wanted[i]))).item<double>(),
+                  scale * (dtype == float32 ? 2e-5 : 0.1))
+            << to_string(shape) << " result " << i;
+      }
+    }
+  }
+  set_num_threads(before);
+}
+
 TEST(Norm, ParameterGradientsDoNotDependOnThreads) {
   const int before = num_threads();
   std::vector<std::vector<float>> results;

@@ -347,8 +347,9 @@ TEST(Reduce, DoesNotDependOnTheNumberOfThreads) {
     Shape shape;
     std::vector<int64_t> dims;
   };
-  const Case cases[] = {{{1000003}, {}},         {{3000, 70}, {0}}, {{70, 3000}, {1}}, {{8, 3, 5000}, {0, 2}},
-                        {{200, 16, 49}, {0, 2}}, {{2999, 40}, {1}}, {{5003, 17}, {1}}};
+  const Case cases[] = {{{1000003}, {}},        {{3000, 70}, {0}},       {{70, 3000}, {1}},
+                        {{8, 3, 5000}, {0, 2}}, {{200, 16, 49}, {0, 2}}, {{2999, 40}, {1}},
+                        {{5003, 17}, {1}},      {{3001, 100}, {1}},      {{301, 1024}, {1}}};
   const int before = num_threads();
   for (const Case& c : cases) {
     Tensor x = div(ragged(c.shape), 3);

@@ -279,8 +279,8 @@ void put(const IndexPutArgs& args) {
   const bool fixed = fixed_address<N>(dims, free);
   if constexpr (N == 1) {
     const int64_t n = free.numel;
-    if (fixed && free.ndim == 1 && addressed.ndim == 1 && so == 1 && n > 1 && addressed.numel > 0 &&
-        n * static_cast<int64_t>(sizeof(T)) < kNarrowRow)
+    if (fixed && free.ndim == 1 && addressed.ndim == 1 && so == 1 && n > 1 && dims.size[0] > 0 &&
+        addressed.numel > 0 && n * static_cast<int64_t>(sizeof(T)) < kNarrowRow)
       return put_narrow_rows<Mode>(dims, out, source, step, ss, addressed.strides[2][ai], addressed.numel, n);
   }
   // One address for a row of elements, or one element for a row of addresses: whichever walks memory in

@@ -84,9 +84,9 @@ void for_each_row(T* out, int64_t rows, int64_t channels, const Fill& fill) {
 }
 
 /// How the rows of a matrix are cut, by its size alone: a task adds the sums of its pieces, which stay in the
-/// cache, one after the other.
+/// cache, one after the other. Threads share tasks and tiles of columns.
 struct RowTasks {
-  static constexpr int64_t kPiece = 64, kMost = 64;
+  static constexpr int64_t kPiece = 64, kMost = 64, kTile = 512;
   int64_t batch, count, rows;
 
   explicit RowTasks(int64_t batch_) : batch(batch_) {
@@ -96,12 +96,13 @@ struct RowTasks {
   }
   int64_t begin(int64_t task) const { return task * rows; }
   int64_t end(int64_t task) const { return std::min(batch, (task + 1) * rows); }
-  /// Calls body(task) for each, in parallel.
+  /// Calls body(task, first channel, number of them) for all, in parallel.
   template <class Body>
   void for_each(int64_t channels, const Body& body) const {
-    const int64_t work = std::max<int64_t>(1, rows * channels);
-    parallel_for(count, std::max<int64_t>(1, kPointwiseGrain / work), [&](int64_t first, int64_t last) {
-      for (; first < last; ++first) body(first);
+    const int64_t tiles = (channels + kTile - 1) / kTile;
+    const int64_t work = std::max<int64_t>(1, rows * std::min(kTile, channels));
+    parallel_for(count * tiles, std::max<int64_t>(1, kPointwiseGrain / work), [&](int64_t i, int64_t last) {
+      for (; i < last; ++i) body(i / tiles, i % tiles * kTile, std::min(kTile, channels - i % tiles * kTile));
     });
   }
 };
@@ -123,19 +124,19 @@ struct ColumnMoments {
   }
 };
 
-/// Takes the rows [begin, end) of x into the moments.
+/// Takes the rows [begin, end) of up to kTile columns at x, which are `stride` apart, into the moments.
 template <class T>
-void add_rows(ColumnMoments& moments, const T* x, int64_t channels, int64_t begin, int64_t end) {
+void add_rows(ColumnMoments& moments, const T* x, int64_t stride, int64_t channels, int64_t begin,
+              int64_t end) {
   using C = Compute<T>;
-  Scratch<C> row(kWidened<T> ? channels : 0), sums(channels), shifts(channels), squares(channels);
-  Scratch<double> exact(channels), rest(channels);
-  C *sum = sums.get(), *shift = shifts.get(), *square = squares.get();
+  C row[RowTasks::kTile], sum[RowTasks::kTile], shift[RowTasks::kTile], square[RowTasks::kTile];
+  double mean[RowTasks::kTile], about_mean[RowTasks::kTile];
   for (int64_t first = begin; first < end; first += RowTasks::kPiece) {
     const int64_t last = std::min(end, first + RowTasks::kPiece);
     std::fill_n(sum, channels, C(0));
     std::fill_n(square, channels, C(0));
     for (int64_t r = first; r < last; ++r) {
-      const C* values = to_compute(x + r * channels, channels, row.get());
+      const C* values = to_compute(x + r * stride, channels, row);
 #pragma GCC ivdep
       for (int64_t c = 0; c < channels; ++c) sum[c] += values[c];
     }
@@ -143,11 +144,10 @@ void add_rows(ColumnMoments& moments, const T* x, int64_t channels, int64_t begi
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) shift[c] = sum[c] / static_cast<C>(count);
     for (int64_t r = first; r < last; ++r) {
-      const C* values = to_compute(x + r * channels, channels, row.get());
+      const C* values = to_compute(x + r * stride, channels, row);
 #pragma GCC ivdep
       for (int64_t c = 0; c < channels; ++c) square[c] += (values[c] - shift[c]) * (values[c] - shift[c]);
     }
-    double *mean = exact.get(), *about_mean = rest.get();
 #pragma GCC ivdep
     for (int64_t c = 0; c < channels; ++c) {  // as moments_of
       mean[c] = static_cast<double>(sum[c]) / count;
@@ -170,17 +170,18 @@ void forward_matrix(const BatchNormArgs& args) {
   if (args.training) {
     std::fill_n(means.get(), tasks.count * channels, 0.0);
     std::fill_n(squares.get(), tasks.count * channels, 0.0);
-    const auto at = [&](int64_t task) {
-      return ColumnMoments{0, means.get() + task * channels, squares.get() + task * channels};
+    const auto at = [&](int64_t task, int64_t first) {
+      const int64_t place = task * channels + first;
+      return ColumnMoments{0, means.get() + place, squares.get() + place};
     };
-    tasks.for_each(channels, [&](int64_t task) {
-      ColumnMoments moments = at(task);
-      add_rows(moments, x, channels, tasks.begin(task), tasks.end(task));
+    tasks.for_each(channels, [&](int64_t task, int64_t first, int64_t n) {
+      ColumnMoments moments = at(task, first);
+      add_rows(moments, x + first, channels, n, tasks.begin(task), tasks.end(task));
     });
-    ColumnMoments all = at(0);
+    ColumnMoments all = at(0, 0);
     all.count = static_cast<double>(tasks.end(0));
     for (int64_t task = 1; task < tasks.count; ++task) {
-      const ColumnMoments part = at(task);
+      const ColumnMoments part = at(task, 0);
       all.merge(channels, static_cast<double>(tasks.end(task) - tasks.begin(task)), part.mean, part.squares);
     }
   }
@@ -263,30 +264,34 @@ void backward_matrix(const BatchNormBackwardArgs& args, bool sums_wanted) {
   // Of each task, and then in the first row of all: the sums of g and of g * (x - mean).
   Scratch<double> sums(2 * tasks.count * channels);
   std::fill_n(sums.get(), 2 * tasks.count * channels, 0.0);
-  const auto add = [&](double* to, const auto* from) {
+  const auto add = [](double* to, const auto* from, int64_t n) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < 2 * channels; ++i) to[i] += static_cast<double>(from[i]);
+    for (int64_t i = 0; i < n; ++i) to[i] += static_cast<double>(from[i]);
   };
   if (sums_wanted)
-    tasks.for_each(channels, [&](int64_t task) {
-      Scratch<C> buffers(kWidened<T> ? 2 * channels : 0), piece_sums(2 * channels);
-      C *grad = piece_sums.get(), *grad_x = grad + channels;
+    tasks.for_each(channels, [&](int64_t task, int64_t first_channel, int64_t n) {
+      C buffers[2 * RowTasks::kTile], grad[RowTasks::kTile], grad_x[RowTasks::kTile];
+      double* to = sums.get() + 2 * task * channels + first_channel;
+      const C* shift = mean + first_channel;
       for (int64_t first = tasks.begin(task); first < tasks.end(task); first += RowTasks::kPiece) {
-        std::fill_n(grad, 2 * channels, C(0));
+        std::fill_n(grad, n, C(0));
+        std::fill_n(grad_x, n, C(0));
         for (int64_t r = first; r < std::min(tasks.end(task), first + RowTasks::kPiece); ++r) {
-          const C* a = to_compute(g + r * channels, channels, buffers.get());
-          const C* b = to_compute(x + r * channels, channels, buffers.get() + (kWidened<T> ? channels : 0));
+          const int64_t at = r * channels + first_channel;
+          const C* a = to_compute(g + at, n, buffers);
+          const C* b = to_compute(x + at, n, buffers + RowTasks::kTile);
 #pragma GCC ivdep
-          for (int64_t c = 0; c < channels; ++c) {
+          for (int64_t c = 0; c < n; ++c) {
             grad[c] += a[c];
-            grad_x[c] += a[c] * (b[c] - mean[c]);
+            grad_x[c] += a[c] * (b[c] - shift[c]);
           }
         }
-        add(sums.get() + 2 * task * channels, grad);
+        add(to, grad, n);
+        add(to + channels, grad_x, n);
       }
     });
   for (int64_t task = 1; task < tasks.count; ++task)
-    add(sums.get(), static_cast<const double*>(sums.get() + 2 * task * channels));
+    add(sums.get(), static_cast<const double*>(sums.get() + 2 * task * channels), 2 * channels);
   Scratch<C> used(3 * channels);
   C *scale = used.get(), *shift = scale + channels, *along = shift + channels;
   for (int64_t c = 0; c < channels; ++c) {

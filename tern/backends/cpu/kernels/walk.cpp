@@ -156,15 +156,13 @@ void for_short_rows(const Geometry<N>& g, void* out, size_t out_item, size_t in_
 template <int N>
 bool has_short_rows(const Geometry<N>& g, const ShortRows (&operands)[N - 1], size_t item) {
   const int inner = g.ndim - 1;
-  // Loops of two operands take rows that are evenly spaced as they are.
-  const auto gathered_limit = [&](int i) {
-    return N == 3 && g.strides[i][inner] >= 0 && g.strides[i][inner] <= 1 ? kShortSpacedRow
-                                                                          : kShortGatheredRow;
-  };
-  int64_t limit = rows_of(g, 0, item).dense() ? kShortRow : gathered_limit(0);
+  bool spaced = N == 3;  // loops of two operands take evenly spaced rows as they are
+  for (const auto& strides : g.strides) spaced &= strides[inner] == 0 || strides[inner] == 1;
+  const int64_t gathered = spaced ? kShortSpacedRow : kShortGatheredRow;
+  int64_t limit = rows_of(g, 0, item).dense() ? kShortRow : gathered;
   for (int i = 1; i < N; ++i)
     if (operands[i - 1].is_gathered())
-      limit = std::min(limit, runs_across(g, i, item) ? kShortRowAcross : gathered_limit(i));
+      limit = std::min(limit, runs_across(g, i, item) ? kShortRowAcross : gathered);
   return g.sizes[inner] < limit;
 }
 
