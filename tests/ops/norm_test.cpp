@@ -17,6 +17,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
@@ -165,7 +166,9 @@ TEST(Norm, Gradients) {
 
 TEST(Norm, BatchesOfManyRowsAndChannels) {
   const int before = num_threads();
-  for (const Shape& shape : {Shape{5000, 3}, Shape{65, 600}, Shape{300, 513}, Shape{2, 1}}) {
+  std::vector<Shape> shapes = {{65, 7}, {2, 1}};
+  if (!is_emulated(get_default_device())) shapes.insert(shapes.end(), {{5000, 3}, {65, 600}, {300, 513}});
+  for (const Shape& shape : shapes) {
     const int64_t channels = shape[1];
     const auto run = [&](DType dtype) {
       Tensor x = add(mul(ragged(shape, dtype), 3), 5), g = ragged(shape, dtype);
