@@ -15,27 +15,18 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-/// Calls body(plane) for every plane, in parallel; `work` is the number of elements visited for one plane.
+/// Calls body(begin, end) for pieces of the planes, in parallel; `work` is the number of elements visited for
+/// one plane.
+template <class Body>
+void for_planes(int64_t planes, int64_t work, const Body& body) {
+  parallel_for(planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(work, 1)), body);
+}
+/// Calls body(plane) for every plane.
 template <class Body>
 void for_each_plane(int64_t planes, int64_t work, const Body& body) {
-  parallel_for(planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(work, 1)),
-               [&](int64_t begin, int64_t end) {
-                 for (int64_t plane = begin; plane < end; ++plane) body(plane);
-               });
-}
-
-/// Positions first, first + step, ... below last along one dimension.
-struct Window {
-  int64_t first;
-  int64_t last;
-};
-
-Window clipped_window(int64_t out, int64_t stride, int64_t padding, int64_t dilation, int64_t kernel,
-                      int64_t size) {
-  int64_t first = out * stride - padding;
-  const int64_t last = std::min(first + (kernel - 1) * dilation + 1, size);
-  if (first < 0) first += (-first + dilation - 1) / dilation * dilation;
-  return {first, last};
+  for_planes(planes, work, [&](int64_t begin, int64_t end) {
+    for (int64_t plane = begin; plane < end; ++plane) body(plane);
+  });
 }
 
 Window adaptive_window(int64_t out, int64_t out_size, int64_t in_size) {
@@ -251,53 +242,29 @@ void max_of_window(const T* in, int64_t in_w, Window h, Window w, int64_t step_h
   if (index != nullptr) *index = where;
 }
 
-/// The maxima of a plane, a row of results at a time. Indices fit 32 bits.
-template <class T>
-void max_rows(const Pool2dShape& s, const T* in, T* out, int64_t* indices) {
-  using C = Compute<T>;
-  constexpr C kLowest = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
-                                                             : std::numeric_limits<C>::lowest();
-  WindowRow<T> row(s, kLowest);
-  Scratch<C> values(s.out_w);
-  Scratch<int32_t> numbers(indices != nullptr ? s.out_w : 0);
-  C* best = values.get();
-  int32_t* where = numbers.get();
-  for (int64_t i = 0; i < s.out_h; ++i, out += s.out_w) {
-    const Window h = clipped_window(i, s.stride_h, s.padding_h, s.dilation_h, s.kernel_h, s.in_h);
-    std::fill_n(best, s.out_w, kLowest);
-    for (int64_t j = 0; indices != nullptr && j < s.out_w; ++j) {
-      const Window w = clipped_window(j, s.stride_w, s.padding_w, s.dilation_w, s.kernel_w, s.in_w);
-      where[j] = h.first < h.last && w.first < w.last ? static_cast<int32_t>(h.first * s.in_w + w.first) : 0;
-    }
-    for (int64_t y = h.first; y < h.last; y += s.dilation_h) {
-      row.load(in + y * s.in_w);
-      for (int64_t k = 0, x = 0; k < s.kernel_w; ++k, x += s.dilation_w) {
-        if (indices != nullptr)
-          take_larger(best, where, row.at(x), static_cast<int32_t>(y * s.in_w + x - s.padding_w),
-                      static_cast<int32_t>(s.stride_w), s.out_w);
-        else
-          take_larger(best, row.at(x), s.out_w);
-      }
-    }
-    for (int64_t j = 0; j < s.out_w; ++j) out[j] = static_cast<T>(best[j]);
-    if (indices != nullptr) indices = std::copy_n(where, s.out_w, indices);
-  }
-}
-
 template <class T>
 void max_pool(const MaxPool2dArgs& args) {
   const Pool2dShape& s = args.shape;
   const int64_t in_size = s.in_h * s.in_w, out_size = s.out_h * s.out_w;
   const bool halving = std::is_same_v<T, float> && is_halving(s);
-  const bool by_rows = s.out_w >= kLeastWindows && in_size <= std::numeric_limits<int32_t>::max() / 2;
-  for_each_plane(s.planes, out_size * s.kernel_h * s.kernel_w, [&](int64_t plane) {
+  const int64_t work = out_size * s.kernel_h * s.kernel_w;
+  const auto indices_of = [&](int64_t plane) {
+    return args.indices != nullptr ? args.indices + plane * out_size : nullptr;
+  };
+  if (!halving && s.out_w >= kLeastWindows && in_size <= std::numeric_limits<int32_t>::max() / 2)
+    return for_planes(s.planes, work, [&](int64_t begin, int64_t end) {
+      MaxRows<T> rows(s, args.indices != nullptr);
+      for (int64_t plane = begin; plane < end; ++plane)
+        rows.run(static_cast<const T*>(args.input) + plane * in_size,
+                 static_cast<T*>(args.output) + plane * out_size, indices_of(plane));
+    });
+  for_each_plane(s.planes, work, [&](int64_t plane) {
     const T* in = static_cast<const T*>(args.input) + plane * in_size;
     T* out = static_cast<T*>(args.output) + plane * out_size;
-    int64_t* indices = args.indices != nullptr ? args.indices + plane * out_size : nullptr;
+    int64_t* indices = indices_of(plane);
     if constexpr (std::is_same_v<T, float>) {
       if (halving) return max_halving_plane(s, in, out, indices);
     }
-    if (by_rows) return max_rows(s, in, out, indices);
     for (int64_t i = 0; i < s.out_h; ++i) {
       const Window h = clipped_window(i, s.stride_h, s.padding_h, s.dilation_h, s.kernel_h, s.in_h);
       for (int64_t j = 0; j < s.out_w; ++j) {
@@ -401,24 +368,28 @@ MeanWindow mean_window(const Args& args, int64_t i, int64_t j) {
                                      : inside};
 }
 
-/// The means of a plane, a row of results at a time.
+/// The means of the planes [begin, end), a row of results at a time.
 template <class T>
-void mean_rows(const AvgPool2dArgs& args, const T* in, T* out) {
+void mean_rows(const AvgPool2dArgs& args, int64_t begin, int64_t end) {
   using C = Compute<T>;
   const Pool2dShape& s = args.shape;
+  const T* in = static_cast<const T*>(args.input) + begin * s.in_h * s.in_w;
+  T* out = static_cast<T*>(args.output) + begin * s.out_h * s.out_w;
   WindowRow<T> row(s, C(0));
   Scratch<C> values(s.out_w);
   C* sums = values.get();
-  for (int64_t i = 0; i < s.out_h; ++i, out += s.out_w) {
-    std::fill_n(sums, s.out_w, C(0));
-    const Window h = mean_window(args, i, 0).h;
-    for (int64_t y = h.first; y < h.last; ++y) {
-      row.load(in + y * s.in_w);
-      for (int64_t x = 0; x < s.kernel_w; ++x) add_to(sums, row.at(x), s.out_w);
-    }
-    for (int64_t j = 0; j < s.out_w; ++j) {
-      const MeanWindow window = mean_window(args, i, j);
-      out[j] = static_cast<T>(window.empty() ? C(0) : sums[j] / static_cast<C>(window.divisor));
+  for (int64_t plane = begin; plane < end; ++plane, in += s.in_h * s.in_w) {
+    for (int64_t i = 0; i < s.out_h; ++i, out += s.out_w) {
+      std::fill_n(sums, s.out_w, C(0));
+      const Window h = mean_window(args, i, 0).h;
+      for (int64_t y = h.first; y < h.last; ++y) {
+        row.load(in + y * s.in_w);
+        for (int64_t x = 0; x < s.kernel_w; ++x) add_to(sums, row.at(x), s.out_w);
+      }
+      for (int64_t j = 0; j < s.out_w; ++j) {
+        const MeanWindow window = mean_window(args, i, j);
+        out[j] = static_cast<T>(window.empty() ? C(0) : sums[j] / static_cast<C>(window.divisor));
+      }
     }
   }
 }
@@ -429,7 +400,10 @@ void avg_pool(const AvgPool2dArgs& args) {
   const Pool2dShape& s = args.shape;
   const int64_t in_size = s.in_h * s.in_w, out_size = s.out_h * s.out_w;
   const bool halving = std::is_same_v<T, float> && is_halving(s);
-  for_each_plane(s.planes, out_size * s.kernel_h * s.kernel_w, [&](int64_t plane) {
+  const int64_t work = out_size * s.kernel_h * s.kernel_w;
+  if (!halving && s.out_w >= kLeastWindows && s.kernel_w <= s.out_w)
+    return for_planes(s.planes, work, [&](int64_t begin, int64_t end) { mean_rows<T>(args, begin, end); });
+  for_each_plane(s.planes, work, [&](int64_t plane) {
     const T* in = static_cast<const T*>(args.input) + plane * in_size;
     T* out = static_cast<T*>(args.output) + plane * out_size;
     if constexpr (std::is_same_v<T, float>) {
@@ -438,7 +412,6 @@ void avg_pool(const AvgPool2dArgs& args) {
         return mean_halving_plane(s, 1.0f / divisor, in, out);
       }
     }
-    if (s.out_w >= kLeastWindows && s.kernel_w <= s.out_w) return mean_rows(args, in, out);
     for (int64_t i = 0; i < s.out_h; ++i) {
       for (int64_t j = 0; j < s.out_w; ++j) {
         const MeanWindow window = mean_window(args, i, j);

@@ -4,12 +4,27 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/kernels/pool.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
+
+/// Positions first, first + step, ... below last along one dimension.
+struct Window {
+  int64_t first;
+  int64_t last;
+};
+
+inline Window clipped_window(int64_t out, int64_t stride, int64_t padding, int64_t dilation, int64_t kernel,
+                             int64_t size) {
+  int64_t first = out * stride - padding;
+  const int64_t last = std::min(first + (kernel - 1) * dilation + 1, size);
+  if (first < 0) first += (-first + dilation - 1) / dilation * dilation;
+  return {first, last};
+}
 
 /// Results in a row below which windows are walked one by one.
 inline constexpr int64_t kLeastWindows = 4;
@@ -82,5 +97,48 @@ void add_to(C* sums, const C* v, int64_t n) {
 #pragma GCC ivdep
   for (int64_t j = 0; j < n; ++j) sums[j] += v[j];
 }
+
+/// The maxima of planes, a row of results at a time. Indices fit 32 bits.
+template <class T>
+class MaxRows {
+ public:
+  MaxRows(const Pool2dShape& s, bool indices_wanted)
+      : s_(s), row_(s, kLowest), values_(s.out_w), numbers_(indices_wanted ? s.out_w : 0) {}
+
+  void run(const T* in, T* out, int64_t* indices) {
+    C* best = values_.get();
+    int32_t* where = numbers_.get();
+    for (int64_t i = 0; i < s_.out_h; ++i, out += s_.out_w) {
+      const Window h = clipped_window(i, s_.stride_h, s_.padding_h, s_.dilation_h, s_.kernel_h, s_.in_h);
+      std::fill_n(best, s_.out_w, kLowest);
+      for (int64_t j = 0; indices != nullptr && j < s_.out_w; ++j) {
+        const Window w = clipped_window(j, s_.stride_w, s_.padding_w, s_.dilation_w, s_.kernel_w, s_.in_w);
+        where[j] =
+            h.first < h.last && w.first < w.last ? static_cast<int32_t>(h.first * s_.in_w + w.first) : 0;
+      }
+      for (int64_t y = h.first; y < h.last; y += s_.dilation_h) {
+        row_.load(in + y * s_.in_w);
+        for (int64_t k = 0, x = 0; k < s_.kernel_w; ++k, x += s_.dilation_w) {
+          if (indices != nullptr)
+            take_larger(best, where, row_.at(x), static_cast<int32_t>(y * s_.in_w + x - s_.padding_w),
+                        static_cast<int32_t>(s_.stride_w), s_.out_w);
+          else
+            take_larger(best, row_.at(x), s_.out_w);
+        }
+      }
+      for (int64_t j = 0; j < s_.out_w; ++j) out[j] = static_cast<T>(best[j]);
+      if (indices != nullptr) indices = std::copy_n(where, s_.out_w, indices);
+    }
+  }
+
+ private:
+  using C = Compute<T>;
+  static constexpr C kLowest = std::numeric_limits<C>::has_infinity ? -std::numeric_limits<C>::infinity()
+                                                                    : std::numeric_limits<C>::lowest();
+  const Pool2dShape& s_;
+  WindowRow<T> row_;
+  Scratch<C> values_;
+  Scratch<int32_t> numbers_;
+};
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT
