@@ -44,6 +44,13 @@ def cases():
         add("other dtypes", "softmax", m.to(dtype), 1)
         add("other dtypes", "matmul", m.to(dtype)[:512, :512].contiguous(), other.to(dtype)[:512, :512].contiguous())
 
+    for op in ("sin", "log1p", "expm1", "log2", "softplus"):
+        add("other dtypes", op, positive.double())
+    for values in (mask, whole.to(torch.uint8), whole.short()):
+        add("other dtypes", "sum", values)
+    add("other dtypes", "bitwise_not", mask)
+    add("other dtypes", "one_hot", torch.randint(0, 10, (100000,)), 10)
+
     for op in ("sum", "mean", "var", "norm", "amax", "max", "argmax", "all"):
         add("reductions", op, x)
     for dims in ([0], [1]):
@@ -52,6 +59,11 @@ def cases():
     for dim in (0, 1):
         for op in ("argmax", "softmax", "log_softmax", "cumsum"):
             add("reductions", op, m, dim)
+    cube = f(100, 100, 100)
+    for op in ("sum", "amax"):
+        add("reductions", op, cube, [2])
+    for op in ("prod", "softmax", "log_softmax", "cumprod"):
+        add("reductions", op, cube, 2)
     for n in (2, 3, 8, 16, 32):
         rows = MILLION // n
         short = f(rows, n)
@@ -107,9 +119,14 @@ def cases():
     images = f(32, 64, 56, 56)
     add("layers", "max_pool2d", images, 2, 2, 0, 1, False)
     add("layers", "avg_pool2d", images, 2, 2, 0, False, True)
+    add("layers", "max_pool2d", images, 3, 2, 1, 1, False)
+    add("layers", "avg_pool2d", images, 3, 2, 1, False, True)
+    add("layers", "max_pool1d", f(32, 64, 784), 2, 2, 0, 1, False)
+    add("layers", "batch_norm", f(7812, 128), torch.zeros(128), torch.ones(128), f(128), f(128), True, 0.1, 1e-5)
     add("layers", "batch_norm", images, torch.zeros(64), torch.ones(64), f(64), f(64), True, 0.1, 1e-5)
     add("layers", "group_norm", images, 8, f(64), f(64), 1e-5)
     add("layers", "layer_norm", f(2048, 768), [768], f(768), f(768), 1e-5)
+    add("layers", "layer_norm", f(100000, 10), [10], f(10), f(10), 1e-5)
     add("layers", "dropout", x, 0.5, True)
     logits = f(1024, 1000)
     add("layers", "cross_entropy", logits, torch.randint(0, 1000, (1024,)))
