@@ -138,10 +138,9 @@ struct Sums {
   double loss = 0, divisor = 0;
 };
 
-/// The negative log likelihood of each row of the block.
-template <class T, class C = Compute<T>>
-Sums nll_block(const CrossEntropyProblem& p, const Block& block, T* losses) {
-  const T* x = static_cast<const T*>(p.input) + block.start;
+/// The sums over the block of loss_of(row, target, weight).
+template <class T, class LossOf, class C = Compute<T>>
+Sums sum_losses(const CrossEntropyProblem& p, const Block& block, T* losses, const LossOf& loss_of) {
   const T* weight = static_cast<const T*>(p.weight);
   Sums sums;
   for (int64_t r = 0; r < block.count; ++r) {
@@ -150,7 +149,7 @@ Sums nll_block(const CrossEntropyProblem& p, const Block& block, T* losses) {
     if (t != p.ignore_index) {
       check_target(p, t);
       const C w = weight ? static_cast<C>(weight[t]) : C(1);
-      loss = -w * static_cast<C>(x[r * block.row_stride + t * block.class_stride]);
+      loss = loss_of(r, t, w);
       sums.loss += static_cast<double>(loss);
       sums.divisor += static_cast<double>(w);
     }
@@ -162,10 +161,14 @@ Sums nll_block(const CrossEntropyProblem& p, const Block& block, T* losses) {
 template <class T, class C = Compute<T>>
 Sums forward_block(const CrossEntropyProblem& p, const Block& block, T* losses, C* maximum, C* log_sum,
                    C weights) {
+  const T* x = static_cast<const T*>(p.input) + block.start;
+  const auto at = [&](int64_t r, int64_t t) {
+    return static_cast<C>(x[r * block.row_stride + t * block.class_stride]);
+  };
   if (p.log_probabilities) {
     std::fill_n(maximum, block.count, C(0));
     std::fill_n(log_sum, block.count, C(0));
-    return nll_block<T>(p, block, losses);
+    return sum_losses(p, block, losses, [&](int64_t r, int64_t t, C w) { return -w * at(r, t); });
   }
   alignas(64) C smooth[kBlockRows];
   row_statistics<T>(p, block, maximum, log_sum);
@@ -174,24 +177,10 @@ Sums forward_block(const CrossEntropyProblem& p, const Block& block, T* losses, 
   if (smoothing) weighted_sums<T>(p, block, maximum, smooth);
   const C on_target = static_cast<C>(1 - p.label_smoothing);
   const C on_all = smoothing ? static_cast<C>(p.label_smoothing / static_cast<double>(p.classes)) : C(0);
-  const T* x = static_cast<const T*>(p.input) + block.start;
-  const T* weight = static_cast<const T*>(p.weight);
-  Sums sums;
-  for (int64_t r = 0; r < block.count; ++r) {
-    const int64_t t = p.target[block.row + r];
-    C loss = 0;
-    if (t != p.ignore_index) {
-      check_target(p, t);
-      const C w = weight ? static_cast<C>(weight[t]) : C(1);
-      loss =
-          w * (log_sum[r] - (static_cast<C>(x[r * block.row_stride + t * block.class_stride]) - maximum[r]));
-      if (smoothing) loss = on_target * loss + on_all * (weights * log_sum[r] - smooth[r]);
-      sums.loss += static_cast<double>(loss);
-      sums.divisor += static_cast<double>(w);
-    }
-    if (losses) losses[block.row + r] = static_cast<T>(loss);
-  }
-  return sums;
+  return sum_losses(p, block, losses, [&](int64_t r, int64_t t, C w) {
+    const C loss = w * (log_sum[r] - (at(r, t) - maximum[r]));
+    return smoothing ? on_target * loss + on_all * (weights * log_sum[r] - smooth[r]) : loss;
+  });
 }
 
 /// factor * exp(x - maximum - log_sum) for each row of the block.
