@@ -6,10 +6,6 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
-#if defined(__AVX2__)
-#include <immintrin.h>
-#endif
-
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/core/dtype.h"
 
@@ -53,16 +49,10 @@ template <class C, class T>
 [[gnu::always_inline]] inline void load_register(Register<C>& v, const T* p) {
   if constexpr (std::is_same_v<C, T>) {
     std::memcpy(&v, p, sizeof v);
-  } else if constexpr (std::is_same_v<T, BFloat16>) {
-    typename RegisterOf<uint16_t, kRegisterBytes / 2>::type bits;
-    std::memcpy(&bits, p, sizeof bits);
-    v = (Register<float>)(__builtin_convertvector(bits, Register<uint32_t>) << 16);
-  } else if constexpr (std::is_same_v<T, Half>) {
-#if defined(__AVX512F__)
-    v = (Register<float>)_mm512_maskz_cvtph_ps(0xffff,
-                                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-#elif defined(__AVX2__)
-    v = (Register<float>)_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  } else if constexpr (kWidened<T>) {
+#if defined(__AVX2__)
+    static_assert(kWideLanes == kRegisterLanes<C>);
+    widen_lanes(reinterpret_cast<float*>(&v), p);
 #else
     for (int i = 0; i < kRegisterLanes<C>; ++i) v[i] = static_cast<float>(p[i]);
 #endif
