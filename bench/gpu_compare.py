@@ -32,7 +32,7 @@ class Row:
     amount: float = 0
     share: Optional[float] = None          # bar on the share of the measured copy bandwidth
     own: str = ""                          # a second case of Tern's that stands in for the other side
-    own_side: str = ""                     # its process where it is another: "libraries" leaves small kernels to cuBLASLt and cuDNN
+    own_side: str = ""                     # its process where it is another: see commands_of
 
 
 def rows(small):
@@ -47,8 +47,8 @@ def rows(small):
         Row("mlp_step_b2_captured", "MLP training step, captured", {"eager": 0.15, "compiled": 0.8}, theirs="mlp_step_b2",
             own="mlp_step_b2_captured", own_side="libraries"),
         Row("products_each", "1000 products of 100x100, each norm read", {"eager": None}),
-        Row("products_kept", "the same, norms kept on the device", {"eager": None}),
-        Row("products_captured", "the same, captured", {"eager": None}, theirs="products_kept", own="products_captured", own_side="libraries"),
+        Row("products_kept", "the same, norms kept on the device", {"eager": None}, own="products_kept", own_side="libraries"),
+        Row("products_captured", "the same, captured", {"eager": None}, theirs="products_kept", own="products_captured", own_side="chain"),
         Row("h2d_pinned", f"copy of {4 * numel >> 20} MiB from pinned memory to the GPU", {"bare": 1 / 0.95, "eager": None},
             work="nbytes", amount=4 * numel),
     ]
@@ -284,7 +284,9 @@ def commands_of(options):
         "bare": ([options.bare, *small], {}, 60),
         # The simulation has two GPUs by itself.
         "logical": ([options.tern, *small], {"TERN_LOGICAL_GPUS": "2"}, 60),
+        # Small kernels are left to cuBLASLt and cuDNN; recorded kernels run one after the other.
         "libraries": ([options.tern, *small], {"TERN_CUDA_CONV": "cudnn", "TERN_CUDA_MATMUL": "cublas"}, 180),
+        "chain": ([options.tern, *small], {"TERN_CUDA_GRAPH": "chain"}, 60),
     }
     if not options.bare:
         del commands["bare"]

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <new>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -20,6 +21,8 @@ constexpr size_t kLargestSmall = size_t{64} << 10;
 constexpr size_t kSlabBytes = size_t{1} << 20;
 constexpr size_t kSmallestSplit = size_t{64} << 10;
 constexpr size_t kLargeRounding = 4096;
+constexpr size_t kLargestResting = size_t{256} << 10;
+constexpr size_t kMostResting = 64;             // at a time, of one step and stream
 constexpr size_t kMostBytes = size_t{1} << 62;  // beyond it the rounding up would overflow
 constexpr int kNumClasses = 16 + 6 * 4;
 
@@ -81,6 +84,9 @@ struct CachingAllocator::State {
     SizeBins<Block> large;
     /// Of a step: freed while other streams may still use them, at every replay again.
     std::vector<Block*> parked;
+    /// Of a step: freed a short while ago, in a ring.
+    std::array<Block*, kMostResting> resting{};
+    size_t next_to_rest = 0;
   };
   struct Use {
     Stream stream;
@@ -145,7 +151,26 @@ struct CachingAllocator::State {
     if (block->uses) [[unlikely]]
       state.wait_for_uses(block);
     else
-      state.make_free(block);
+      state.let_go(block);
+  }
+
+  void let_go(Block* block) noexcept {
+    Pool& pool = *block->pool;
+    if (!pool.step || block->nbytes > kLargestResting || !source.lets_blocks_rest()) [[likely]]
+      return make_free(block);
+    wake(std::exchange(pool.resting[pool.next_to_rest], block));
+    block->awaits = true;
+    pool.next_to_rest = (pool.next_to_rest + 1) % kMostResting;
+  }
+
+  void wake(Block* block) noexcept {
+    if (block == nullptr) return;
+    block->awaits = false;
+    make_free(block);
+  }
+
+  void wake_all(Pool& pool) noexcept {
+    for (Block*& block : pool.resting) wake(std::exchange(block, nullptr));
   }
 
   void make_free(Block* block) noexcept {
@@ -206,7 +231,7 @@ struct CachingAllocator::State {
 
   Block* take_small(Pool& pool, int index) {
     Block*& head = pool.small[static_cast<size_t>(index)];
-    if (head == nullptr && !refill(pool, index)) return nullptr;
+    if (head == nullptr && !refill(pool, index) && head == nullptr) return nullptr;
     Block* block = head;
     head = block->next;
     ++block->slab->live_in_slab;
@@ -240,6 +265,7 @@ struct CachingAllocator::State {
     if (block == nullptr) {
       ++counters.num_retries;
       wait_for_pending();
+      wake_all(pool);
       block = pool.large.best_fit(nbytes);
     }
     if (block == nullptr) {
@@ -349,10 +375,8 @@ struct CachingAllocator::State {
         *end = common.small[i];
         common.small[i] = pool->small[i];
       }
-      for (Block* block : pool->parked) {
-        block->awaits = false;
-        make_free(block);
-      }
+      wake_all(*pool);
+      for (Block* block : pool->parked) wake(block);
       return true;
     });
   }

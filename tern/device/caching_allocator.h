@@ -23,6 +23,9 @@ class MemorySource {
   virtual size_t segment_granularity() const noexcept = 0;
   /// Bytes of free memory that may stay cached; beyond it whole free segments go back.
   virtual size_t cache_limit() const noexcept = 0;
+  /// True: kernels of a recorded step may run side by side, so that it lets small blocks rest before it uses
+  /// them again: kernels that only had the same memory would wait for each other.
+  virtual bool lets_blocks_rest() const noexcept { return false; }
   /// A mark behind the work that `stream` was given; null when there is nothing to wait for.
   virtual std::shared_ptr<EventRecord> fence(Stream) { return nullptr; }
 };

@@ -15,6 +15,7 @@ class Recorder;
 /// - it reads its inputs where they lay and writes its results where they went: new data is copied into the
 ///   input tensors (`x.copy_(batch)`), results are read from the tensors that the step has set, after
 ///   replay();
+/// - kernels that do not need each other may run side by side on a GPU, which changes no number;
 /// - random numbers go on where the generator is; optimizers count their steps and use their present options,
 /// and gradient scalers their present scale;
 /// - everything else that the host did while the step was recorded (its branches, numbers that it computed)

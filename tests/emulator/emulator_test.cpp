@@ -2,8 +2,10 @@
 // backend.
 #include <gtest/gtest.h>
 
+#include <set>
 #include <vector>
 
+#include "tern/backends/cuda/graph_edges.h"
 #include "tests/emulator/sanitizer.h"
 
 namespace {
@@ -163,6 +165,45 @@ TEST(Emulator, AGraphRunsWhatItWasMadeOf) {
   cudaGraphLaunch(runs, stream);
   cudaGraphLaunch(runs, stream);
   EXPECT_EQ(read(list, 5, stream), (std::vector<int>{4, 7, 8, 7, 8}));
+  cudaGraphDestroy(graph);
+  cudaGraphExecDestroy(runs);
+}
+
+TEST(Emulator, OnlyEdgesOrderTheKernelsOfAGraph) {
+  cudaStream_t stream = new_stream();
+  int* list = device_ints(4);
+  ASSERT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), cudaSuccess);
+  std::vector<cudaGraphNode_t> nodes;
+  for (int number : {7, 8, 9}) {
+    start(stream, 1, 1, append, list, number);
+    cudaStreamCaptureStatus status;
+    const cudaGraphNode_t* last;
+    const cudaGraphEdgeData* edges;
+    size_t count;
+    ASSERT_EQ(cudaStreamGetCaptureInfo(stream, &status, nullptr, nullptr, &last, &edges, &count),
+              cudaSuccess);
+    ASSERT_EQ(count, 1u);
+    nodes.push_back(*last);
+  }
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamEndCapture(stream, &graph), cudaSuccess);
+  cudaGraphNode_t after = nullptr;
+  cudaGraphEdgeData edge;
+  size_t count = 1;
+  ASSERT_EQ(cudaGraphNodeGetDependentNodes(nodes[0], &after, &edge, &count), cudaSuccess);
+  ASSERT_EQ(after, nodes[1]);
+  ASSERT_EQ(cudaGraphRemoveDependencies(graph, &nodes[0], &nodes[1], &edge, 1), cudaSuccess);
+  EXPECT_EQ(cudaGraphRemoveDependencies(graph, &nodes[0], &nodes[1], &edge, 1), cudaErrorInvalidValue);
+  ASSERT_EQ(cudaGraphAddDependencies(graph, &nodes[0], &nodes[2], &edge, 1), cudaSuccess);
+  cudaGraphExec_t runs = nullptr;
+  ASSERT_EQ(cudaGraphInstantiate(&runs, graph, 0), cudaSuccess);
+  std::set<std::vector<int>> orders;
+  for (int round = 0; round < 50; ++round) {
+    cudaMemsetAsync(list, 0, sizeof(int), stream);
+    cudaGraphLaunch(runs, stream);
+    orders.insert(read(list, 4, stream));
+  }
+  EXPECT_EQ(orders, (std::set<std::vector<int>>{{3, 7, 8, 9}, {3, 8, 7, 9}}));
   cudaGraphDestroy(graph);
   cudaGraphExecDestroy(runs);
 }

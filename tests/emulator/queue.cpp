@@ -8,10 +8,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <map>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "tern/backends/cuda/graph_edges.h"
 #include "tests/emulator/memory.h"
 #include "tests/emulator/settings.h"
 
@@ -26,20 +28,30 @@ struct Item {
 
 }  // namespace
 
+struct CUgraphNode_st {
+  cudaGraph_t graph;
+  Item item;
+  std::vector<cudaGraphNode_t> after;
+};
+struct CUgraph_st {
+  std::vector<std::unique_ptr<CUgraphNode_st>> nodes;
+};
+struct CUgraphExec_st {
+  struct Node {
+    Item item;
+    std::vector<size_t> after;
+  };
+  std::vector<Node> nodes;
+};
 struct CUstream_st {
   std::deque<Item> queue;
-  std::unique_ptr<std::vector<Item>> graph;  ///< while one is made
-  bool broken = false;                       ///< the graph, by a question that no graph can answer
+  std::unique_ptr<CUgraph_st> graph;  ///< while one is made
+  cudaGraphNode_t last = nullptr;     ///< of the graph
+  bool broken = false;                ///< the graph, by a question that no graph can answer
 };
 struct CUevent_st {
   bool timed;
   std::shared_ptr<Mark> last;
-};
-struct CUgraph_st {
-  std::vector<Item> items;
-};
-struct CUgraphExec_st {
-  std::vector<Item> items;
 };
 
 namespace {
@@ -105,7 +117,10 @@ void run_some() {
 
 cudaError_t push(cudaStream_t stream, Item item) {
   if (stream->graph) {
-    stream->graph->push_back(std::move(item));
+    auto node = std::unique_ptr<CUgraphNode_st>(new CUgraphNode_st{stream->graph.get(), std::move(item), {}});
+    if (stream->last) node->after.push_back(stream->last);
+    stream->last = node.get();
+    stream->graph->nodes.push_back(std::move(node));
     return cudaSuccess;
   }
   stream->queue.push_back(std::move(item));
@@ -221,7 +236,8 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   const std::lock_guard lock(big_lock());
   if (stream->graph) return cudaErrorIllegalState;
-  stream->graph = std::make_unique<std::vector<Item>>();
+  stream->graph = std::make_unique<CUgraph_st>();
+  stream->last = nullptr;
   return cudaSuccess;
 }
 
@@ -237,20 +253,88 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* made) {
   const std::lock_guard lock(big_lock());
   if (!stream->graph) return cudaErrorIllegalState;
   const bool broken = std::exchange(stream->broken, false);
-  *made = broken ? nullptr : new CUgraph_st{std::move(*stream->graph)};
+  *made = broken ? nullptr : stream->graph.release();
   stream->graph.reset();
   return broken ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
 }
 
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
-  *made = new CUgraphExec_st{graph->items};
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status,
+                                     unsigned long long*, cudaGraph_t*, const cudaGraphNode_t** nodes,
+                                     const cudaGraphEdgeData** edges, size_t* count) {
+  static const cudaGraphEdgeData plain{};
+  const std::lock_guard lock(big_lock());
+  cudaStreamIsCapturing(stream, status);
+  *nodes = &stream->last;
+  *edges = &plain;
+  *count = stream->graph && stream->last ? 1 : 0;
   return cudaSuccess;
 }
 
+cudaError_t cudaGraphNodeGetDependentNodes(cudaGraphNode_t node, cudaGraphNode_t* dependents,
+                                           cudaGraphEdgeData* edges, size_t* count) {
+  size_t found = 0;
+  for (const auto& other : node->graph->nodes) {
+    if (std::find(other->after.begin(), other->after.end(), node) == other->after.end()) continue;
+    if (dependents) {
+      if (found == *count) break;
+      dependents[found] = other.get();
+      edges[found] = {};
+    }
+    ++found;
+  }
+  *count = found;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphAddDependencies(cudaGraph_t, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                     const cudaGraphEdgeData*, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    auto& after = to[i]->after;
+    if (from[i] == to[i] || std::find(after.begin(), after.end(), from[i]) != after.end())
+      return cudaErrorInvalidValue;
+    after.push_back(from[i]);
+  }
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphRemoveDependencies(cudaGraph_t, const cudaGraphNode_t* from, const cudaGraphNode_t* to,
+                                        const cudaGraphEdgeData*, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (std::erase(to[i]->after, from[i]) == 0) return cudaErrorInvalidValue;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  std::map<cudaGraphNode_t, size_t> numbers;
+  for (const auto& node : graph->nodes) numbers.emplace(node.get(), numbers.size());
+  *made = new CUgraphExec_st;
+  for (const auto& node : graph->nodes) {
+    auto& copy = (*made)->nodes.emplace_back(CUgraphExec_st::Node{node->item, {}});
+    for (cudaGraphNode_t before : node->after) copy.after.push_back(numbers.at(before));
+  }
+  return cudaSuccess;
+}
+
+/// In an order that is drawn among those that the edges allow.
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
   const std::lock_guard lock(big_lock());
-  for (const Item& item : graph->items)
-    if (const cudaError_t error = push(stream, item); error != cudaSuccess) return error;
+  const size_t count = graph->nodes.size();
+  std::vector<size_t> missing(count);
+  std::vector<std::vector<size_t>> followers(count);
+  std::vector<size_t> able;
+  for (size_t i = 0; i < count; ++i) {
+    missing[i] = graph->nodes[i].after.size();
+    for (size_t before : graph->nodes[i].after) followers[before].push_back(i);
+    if (missing[i] == 0) able.push_back(i);
+  }
+  while (!able.empty()) {
+    std::swap(able[streams().random() % able.size()], able.back());
+    const size_t next = able.back();
+    able.pop_back();
+    if (const cudaError_t error = push(stream, graph->nodes[next].item); error != cudaSuccess) return error;
+    for (size_t follower : followers[next])
+      if (--missing[follower] == 0) able.push_back(follower);
+  }
   return cudaSuccess;
 }
 

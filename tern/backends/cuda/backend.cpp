@@ -10,6 +10,7 @@
 
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/device.h"
+#include "tern/backends/cuda/graph.h"
 #include "tern/backends/cuda/kernels/table.h"
 #include "tern/base/check.h"
 #include "tern/base/env.h"
@@ -20,35 +21,6 @@
 
 namespace tern::cuda_backend {
 namespace {
-
-/// A graph of CUDA, started as a whole.
-class Graph final : public RecordedWork {
- public:
-  Graph(CudaStream& stream, Stream name, cudaGraph_t graph) : stream_(stream), name_(name) {
-    const cudaError_t error = cudaGraphInstantiate(&graph_, graph, 0);
-    cudaGraphDestroy(graph);
-    TERN_CUDA_CALL(error);
-  }
-  ~Graph() override { cudaGraphExecDestroy(graph_); }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
-
-  void run() override {
-    const Task task{.name = "graph", .stream = name_};
-    const TaskScope scope(task);
-    use_gpu(stream_.gpu().number());
-    stream_.remember("graph");
-    const auto start = [&] { TERN_CUDA_CALL(cudaGraphLaunch(graph_, stream_.handle())); };
-    LaunchObserver* observer = detail::launch_observer.load(std::memory_order_acquire);
-    if (observer == nullptr) return start();
-    stream_.observed(*observer, {.kind = Activity::Kind::Wait, .stream = name_, .name = "graph"}, start);
-  }
-
- private:
-  CudaStream& stream_;
-  Stream name_;
-  cudaGraphExec_t graph_ = nullptr;
-};
 
 class CudaBackend final : public Backend {
  public:
@@ -144,12 +116,14 @@ class CudaBackend final : public Backend {
     queue({.stream = stream, .name = launch.name, .kernel = launch.id, .args = launch.args},
           [&](CudaStream& on) {
             on.remember(launch.name);
+            GraphRecording* recording = on.recording();
+            if (recording) recording->begin_launch();
             kernels()[launch.id](LaunchContext{stream}, launch.args);
+            if (recording) recording->end_launch(launch);
             if (launches_block()) wait(on, stream, nullptr);
           });
   }
 
-  // Relaxed: memory may be had from CUDA meanwhile, and other threads do as they like.
   bool begin_recording(Stream stream) override {
     // What waits for each kernel, or asks when each one ran, is no graph.
     if (launches_block() || detail::launch_observer.load(std::memory_order_acquire)) return false;
@@ -157,7 +131,7 @@ class CudaBackend final : public Backend {
     const TaskScope scope(task);
     CudaStream& on = at(stream.device.index).stream(stream.id);
     use_gpu(on.gpu().number());
-    TERN_CUDA_CALL(cudaStreamBeginCapture(on.handle(), cudaStreamCaptureModeRelaxed));
+    on.begin_recording();
     return true;
   }
   std::unique_ptr<RecordedWork> end_recording(Stream stream) override {
@@ -165,9 +139,7 @@ class CudaBackend final : public Backend {
     const TaskScope scope(task);
     CudaStream& on = at(stream.device.index).stream(stream.id);
     use_gpu(on.gpu().number());
-    cudaGraph_t graph = nullptr;
-    TERN_CUDA_CALL(cudaStreamEndCapture(on.handle(), &graph));
-    return std::make_unique<Graph>(on, stream, graph);
+    return on.end_recording()->end(stream);
   }
 
   void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
@@ -276,7 +248,13 @@ std::string recent_kernels(Stream stream) {
 Storage workspace(const LaunchContext& context, size_t nbytes) {
   // Multiples of 256 bytes are aligned to as much, which cuBLASLt asks for.
   nbytes = (nbytes + 255) / 256 * 256;
-  return backend->at(context.stream.device.index).memory().allocate(nbytes, context.stream.id);
+  Storage made = backend->at(context.stream.device.index).memory().allocate(nbytes, context.stream.id);
+  touches(context, made->data(), nbytes);
+  return made;
+}
+
+void touches(const LaunchContext& context, const void* data, size_t nbytes) {
+  if (GraphRecording* recording = stream_of(context.stream).recording()) recording->touches(data, nbytes);
 }
 
 }  // namespace tern::cuda_backend

@@ -58,4 +58,8 @@ std::string recent_kernels(Stream stream);
 /// Memory of the launch's device for the work on its stream: it may be let go while that work still runs.
 Storage workspace(const LaunchContext& context, size_t nbytes);
 
+/// The launch reads and writes this memory, which its arguments do not name. Launches of a recorded step that
+/// touch the same are not made to run side by side. workspace() says this itself.
+void touches(const LaunchContext& context, const void* data, size_t nbytes);
+
 }  // namespace tern::cuda_backend

@@ -24,6 +24,7 @@ class DeviceMemory final : MemorySource {
   void free_segment(void* segment, size_t nbytes) noexcept override;
   size_t segment_granularity() const noexcept override { return caches_ ? size_t{2} << 20 : 1; }
   size_t cache_limit() const noexcept override { return caches_ ? ~size_t{0} : 0; }
+  bool lets_blocks_rest() const noexcept override { return caches_; }
   std::shared_ptr<EventRecord> fence(Stream stream) override;
 
   PhysicalGpu& gpu_;

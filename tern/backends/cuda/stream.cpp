@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tern/backends/cuda/check.h"
+#include "tern/backends/cuda/graph.h"
 #include "tern/backends/cuda/physical.h"
 #include "tern/base/check.h"
 
@@ -14,6 +15,11 @@ CudaStream::CudaStream(PhysicalGpu& gpu, Fault* fault) : gpu_(gpu), fault_(fault
   // for.
   TERN_CUDA_CALL(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking));
 }
+
+CudaStream::~CudaStream() = default;
+
+void CudaStream::begin_recording() { recording_ = std::make_unique<GraphRecording>(*this); }
+std::unique_ptr<GraphRecording> CudaStream::end_recording() noexcept { return std::move(recording_); }
 
 std::string CudaStream::recent() const {
   std::string text;

@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -17,12 +18,14 @@
 
 namespace tern::cuda_backend {
 
+class GraphRecording;
 class PhysicalGpu;
 
 class CudaStream {
  public:
   /// `fault` is a mailbox in pinned memory. The GPU must be the current one.
   CudaStream(PhysicalGpu& gpu, Fault* fault);
+  ~CudaStream();
 
   cudaStream_t handle() const noexcept { return handle_; }
   PhysicalGpu& gpu() const noexcept { return gpu_; }
@@ -37,6 +40,12 @@ class CudaStream {
   }
   /// "add, matmul, relu", the newest last.
   std::string recent() const;
+
+  /// What it is given becomes part of a graph until end_recording().
+  void begin_recording();
+  std::unique_ptr<GraphRecording> end_recording() noexcept;
+  /// Null where it records nothing.
+  GraphRecording* recording() const noexcept { return recording_.get(); }
 
   /// Runs `body`, which queues something here, between two events that tell an observer when it ran.
   template <class Body>
@@ -64,6 +73,7 @@ class CudaStream {
   cudaStream_t handle_ = nullptr;
   std::array<std::atomic<const char*>, 8> recent_{};
   std::atomic<uint32_t> count_{0};
+  std::unique_ptr<GraphRecording> recording_;
   std::mutex observations_mutex_;
   std::vector<Observation> observations_;
 };

@@ -1,4 +1,4 @@
-// Vector clocks of streams, and the history of each byte.
+// Vector clocks of streams.
 #include "tern/backends/sim/races.h"
 
 #include "tern/backends/sim/device.h"
@@ -32,62 +32,21 @@ void RaceDetector::access(Stream stream, const char* name, const SmallVector<Ope
   const size_t number = number_of(stream);
   VectorClock& clock = streams_[number];
   merge(clock, host_);
-  const Access now{number, ++clock[number], name};
-  for (const Operand& operand : operands) {
-    const auto begin = reinterpret_cast<uintptr_t>(operand.data);
-    touch(now, begin, begin + operand.nbytes, operand.written);
-  }
+  const MemoryAccess now{number, ++clock[number], name};
+  for (const Operand& operand : operands)
+    history_.visit_earlier(
+        operand, [&](const MemoryAccess& before, bool wrote) { check(now, operand.written, before, wrote); });
+  for (const Operand& operand : operands) history_.note(now, operand);
 }
 
-void RaceDetector::touch(const Access& now, uintptr_t begin, uintptr_t end, bool writes) {
-  if (begin == end) return;
-  split_at(begin);
-  split_at(end);
-  auto at = memory_.lower_bound(begin);
-  for (auto bytes = at; bytes != memory_.end() && bytes->first < end; ++bytes) {
-    check(now, writes, bytes->second.write, /*wrote=*/true);
-    if (writes)
-      for (const Access& read : bytes->second.reads) check(now, writes, read, /*wrote=*/false);
-  }
-  if (writes) {
-    while (at != memory_.end() && at->first < end) at = memory_.erase(at);
-    memory_.emplace_hint(at, begin, Bytes{end, now, {}});
-    return;
-  }
-  while (begin < end) {
-    if (at == memory_.end() || at->first > begin) {
-      const uintptr_t gap_end = at == memory_.end() ? end : std::min(end, at->first);
-      memory_.emplace_hint(at, begin, Bytes{gap_end, {}, {now}});
-      begin = gap_end;
-      continue;
-    }
-    std::vector<Access>& reads = at->second.reads;
-    std::erase_if(reads, [&](const Access& read) { return read.stream == now.stream; });
-    reads.push_back(now);
-    begin = at->second.end;
-    ++at;
-  }
-}
-
-void RaceDetector::split_at(uintptr_t address) {
-  auto after = memory_.lower_bound(address);
-  if (after == memory_.begin()) return;
-  auto before = std::prev(after);
-  if (before->first >= address || before->second.end <= address) return;
-  Bytes rest = before->second;
-  before->second.end = address;
-  memory_.emplace_hint(after, address, std::move(rest));
-}
-
-void RaceDetector::check(const Access& now, bool writes, const Access& before, bool wrote) const {
-  if (before.time == 0 || before.stream == now.stream) return;
-  if (streams_[now.stream][before.stream] >= before.time) return;
+void RaceDetector::check(const MemoryAccess& now, bool writes, const MemoryAccess& before, bool wrote) const {
+  if (before.lane == now.lane || streams_[now.lane][before.lane] >= before.time) return;
   TERN_THROW(
       DeviceError,
       "race: {} on {} {} memory that {} on {} {}, and nothing orders the two: let the stream wait with "
       "wait_stream() or wait_event(), or name the stream with record_stream() before the tensor is "
       "freed",
-      now.name, stream_name(now.stream), writes ? "writes" : "reads", before.name, stream_name(before.stream),
+      now.name, stream_name(now.lane), writes ? "writes" : "reads", before.name, stream_name(before.lane),
       wrote ? "writes" : "reads");
 }
 
@@ -113,10 +72,7 @@ void RaceDetector::host_knows(Stream stream) {
 
 void RaceDetector::forget(const void* memory, size_t nbytes) {
   const std::lock_guard lock(mutex_);
-  const auto begin = reinterpret_cast<uintptr_t>(memory);
-  split_at(begin);
-  split_at(begin + nbytes);
-  memory_.erase(memory_.lower_bound(begin), memory_.lower_bound(begin + nbytes));
+  history_.forget(memory, nbytes);
 }
 
 }  // namespace tern::sim

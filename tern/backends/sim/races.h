@@ -3,13 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "tern/device/backend.h"
-#include "tern/kernels/work.h"
+#include "tern/kernels/access_history.h"
 
 namespace tern::sim {
 
@@ -35,27 +34,14 @@ class RaceDetector {
   void forget(const void* memory, size_t nbytes);
 
  private:
-  struct Access {
-    size_t stream = 0;
-    uint64_t time = 0;  ///< 0: none
-    const char* name = "";
-  };
-  /// Bytes with the same past.
-  struct Bytes {
-    uintptr_t end;
-    Access write;
-    std::vector<Access> reads;  ///< since that write, the last of each stream
-  };
-
   size_t number_of(Stream stream) const;
-  void check(const Access& now, bool writes, const Access& before, bool wrote) const;
-  void touch(const Access& now, uintptr_t begin, uintptr_t end, bool writes);
-  void split_at(uintptr_t address);
+  /// Throws where `now` and `before` touch the same bytes unordered; `wrote` is of `before`.
+  void check(const MemoryAccess& now, bool writes, const MemoryAccess& before, bool wrote) const;
 
   std::mutex mutex_;
   std::vector<VectorClock> streams_;
   VectorClock host_;
-  std::map<uintptr_t, Bytes> memory_;  ///< by their beginning
+  AccessHistory history_;  ///< its lanes are the streams, by their numbers
 };
 
 }  // namespace tern::sim

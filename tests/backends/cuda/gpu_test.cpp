@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "tern/tern.h"
 #include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
@@ -203,6 +205,111 @@ TEST_F(Gpu, TheFastestProductIsFoundWhereAskedFor) {
   EXPECT_TRUE(allclose(ones_added.cpu(), addmm(ones({40, 1}), a, b), 1e-5, 1e-5)) << "added once";
   set_matmul_benchmark(false);
   EXPECT_TRUE(equal(addmm(c, x, y), advised));
+}
+
+/// Uses of two matrices [12, 12] that give a third, with many kernels.
+using Use = Tensor (*)(const Tensor& a, const Tensor& b);
+const Use kUses[] = {
+    [](const Tensor& a, const Tensor& b) { return a + b; },
+    [](const Tensor& a, const Tensor& b) { return a * b.t(); },
+    [](const Tensor& a, const Tensor& b) { return matmul(a, b); },
+    [](const Tensor& a, const Tensor& b) { return matmul(a.to(bfloat16), b.to(bfloat16)).to(float32); },
+    [](const Tensor& a, const Tensor& b) { return addmm(a[0], a, b.t()); },
+    [](const Tensor& a, const Tensor& b) { return a + norm(b) / 10; },
+    [](const Tensor& a, const Tensor& b) { return a - b.sum(0) / 10; },
+    [](const Tensor& a, const Tensor& b) { return a * amax(b, 1, /*keepdim=*/true); },
+    [](const Tensor& a, const Tensor& b) { return a + b.var(0); },
+    [](const Tensor& a, const Tensor& b) { return softmax(a, 1) + log_softmax(b, 0) / 10; },
+    [](const Tensor& a, const Tensor& b) { return cumsum(a, 0) / 4 + cumsum(b, 1) / 4; },
+    [](const Tensor& a, const Tensor& b) { return sort(a, 1).first - b; },
+    [](const Tensor& a, const Tensor& b) { return index_select(a, 0, argsort(b[0])); },
+    [](const Tensor& a, const Tensor& b) { return gather(a, 1, argsort(b, 1)); },
+    [](const Tensor& a, const Tensor& b) { return where(a > b, a, b * 2); },
+    [](const Tensor& a, const Tensor& b) {
+      return cat({a.slice(0, 0, 5), b.slice(0, 5, 12)}, 0);
+    },
+    [](const Tensor& a, const Tensor& b) { return layer_norm(a, {12}, b[0], b[1]); },
+    [](const Tensor& a, const Tensor& b) {
+      Tensor changed = a.clone();
+      changed.slice(0, 2, 7).add_(b.slice(0, 3, 8));
+      changed.t().slice(0, 0, 3).mul_(2);
+      return changed;
+    },
+    [](const Tensor& a, const Tensor& b) { return zeros_like(a).index_add_(0, argsort(b[3]), a); },
+    [](const Tensor& a, const Tensor& b) {
+      return conv2d(a.view({1, 1, 12, 12}), b.slice(0, 0, 3).slice(1, 0, 3).contiguous().view({1, 1, 3, 3}),
+                    {}, {.padding = 1})
+          .view({12, 12});
+    },
+    [](const Tensor& a, const Tensor& b) {
+      return conv2d(a.view({1, 12, 12, 1}), b.view({12, 12, 1, 1})).view({12, 12}).t().contiguous();
+    },
+    [](const Tensor& a, const Tensor& b) {
+      Tensor x = a.detach().clone().requires_grad_(), w = b.detach().clone().requires_grad_();
+      const GradModeGuard recorded(true);
+      nn::cross_entropy(relu(linear(x, w)), argsort(b[2])).backward();
+      return x.grad() + w.grad();
+    },
+    [](const Tensor& a, const Tensor& b) {
+      Tensor x = a.detach().clone().requires_grad_(), w = b[5].detach().clone().requires_grad_();
+      const GradModeGuard recorded(true);
+      const Tensor mean = x.mean(0);
+      (layer_norm(x, {12}, w) * gelu(x) + prod(x, 1) + mean).sum().backward();
+      return x.grad() * w.grad();
+    },
+};
+
+TEST_F(Gpu, KernelsOfAStepWaitForWhatTheyNeed) {
+  // On the emulator nothing but the edges of the graph orders its kernels.
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const NoGradGuard no_grad;
+    std::vector<Tensor> inputs;
+    for (int i = 0; i < 6; ++i) inputs.push_back(zeros({12, 12}, {.device = "cuda:0"}));
+    const auto step = [&] {
+      std::minstd_rand random(seed + 1);
+      std::vector<Tensor> values(inputs);
+      const auto any = [&]() -> Tensor& { return values[random() % values.size()]; };
+      for (int i = 0; i < 40; ++i) {
+        const Use use = kUses[random() % std::size(kUses)];
+        const Tensor &a = any(), &b = any();
+        any() = tanh(use(a, b));
+      }
+      return stack(values);
+    };
+    step();  // what is made once for a shape
+    Tensor result;
+    CapturedStep recorded = capture([&] { result = step(); }, {.warmup = 0});
+    for (int round = 0; round < 3; ++round) {
+      for (Tensor& input : inputs) input.copy_(randn({12, 12}));
+      const Tensor expected = step();
+      recorded.replay();
+      EXPECT_TRUE(equal(result, expected)) << "seed " << seed << ", round " << round;
+    }
+  }
+}
+
+TEST_F(Gpu, IndependentKernelsOfAStep) {
+  const Tensor a = randn({20, 20}).to("cuda:0"), rows = randn({60, 300}).to("cuda:0");
+  Tensor sum = zeros({}, {.device = "cuda:0"});
+  std::vector<Tensor> sorted;
+  const auto step = [&] {
+    sum.zero_();
+    for (int i = 0; i < 100; ++i) sum.add_(norm(matmul(a, a + i)));
+    sorted.clear();
+    for (int i = 0; i < 60; ++i) {  // sorts share nothing but the memory that they work in
+      auto [values, indices] = sort(rows[i]);
+      sorted.insert(sorted.end(), {values, indices.to(float32)});
+    }
+  };
+  step();
+  const Tensor expected = sum.clone(), expected_rows = stack(sorted);
+  CapturedStep recorded = capture(step);
+  EXPECT_LE(recorded.num_bytes(), size_t{8} << 20) << "memory is used again";
+  for (int round = 0; round < 3; ++round) {
+    recorded.replay();
+    EXPECT_TRUE(equal(sum, expected));
+    EXPECT_TRUE(equal(stack(sorted), expected_rows));
+  }
 }
 
 TEST_F(Gpu, SortsAndScans) {
