@@ -1,30 +1,16 @@
-// What the normalisation kernels share: moments of a run of elements, and their merging.
+// What the normalisation kernels share: sums over runs of elements.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/moments.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
 /// Elements whose sums are taken in the compute type, before they go on in double.
 inline constexpr int64_t kMomentRun = 4096;
-
-/// Number, mean and sum of squared deviations of some elements, merged as by Chan, Golub and LeVeque,
-/// "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
-struct Moments {
-  double count = 0, mean = 0, squares = 0;
-
-  void merge(const Moments& other) {
-    if (other.count == 0) return;
-    const double total = count + other.count, delta = other.mean - mean;
-    mean += delta * (other.count / total);
-    squares += other.squares + delta * delta * (count * other.count / total);
-    count = total;
-  }
-  double variance() const { return squares / count; }
-};
 
 /// Moments of x[0..n), two passes over pieces that stay in the cache.
 template <class T>

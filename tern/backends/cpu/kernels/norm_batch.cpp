@@ -107,23 +107,6 @@ struct RowTasks {
   }
 };
 
-/// Moments of neighbouring columns, as the struct Moments.
-struct ColumnMoments {
-  double count = 0;
-  double *mean, *squares;
-
-  void merge(int64_t channels, double other_count, const double* other_mean, const double* other_squares) {
-    const double total = count + other_count, share = other_count / total, weight = count * share;
-#pragma GCC ivdep
-    for (int64_t c = 0; c < channels; ++c) {
-      const double delta = other_mean[c] - mean[c];
-      mean[c] += delta * share;
-      squares[c] += other_squares[c] + delta * delta * weight;
-    }
-    count = total;
-  }
-};
-
 /// Takes the rows [begin, end) of up to kTile columns at x, which are `stride` apart, into the moments.
 template <class T>
 void add_rows(ColumnMoments& moments, const T* x, int64_t stride, int64_t channels, int64_t begin,
@@ -155,7 +138,7 @@ void add_rows(ColumnMoments& moments, const T* x, int64_t stride, int64_t channe
       const double corrected = static_cast<double>(square[c]) - off * off * count;
       about_mean[c] = corrected < 0 ? 0 : corrected;
     }
-    moments.merge(channels, count, mean, about_mean);
+    moments.merge(channels, {count, mean, about_mean});
   }
 }
 
@@ -181,8 +164,9 @@ void forward_matrix(const BatchNormArgs& args) {
     ColumnMoments all = at(0, 0);
     all.count = static_cast<double>(tasks.end(0));
     for (int64_t task = 1; task < tasks.count; ++task) {
-      const ColumnMoments part = at(task, 0);
-      all.merge(channels, static_cast<double>(tasks.end(task) - tasks.begin(task)), part.mean, part.squares);
+      ColumnMoments part = at(task, 0);
+      part.count = static_cast<double>(tasks.end(task) - tasks.begin(task));
+      all.merge(channels, part);
     }
   }
   const double count = static_cast<double>(args.batch);

@@ -1,6 +1,7 @@
 // Variance and mean. Each piece of the data is passed over three times while it is in the cache: its mean,
-// what the mean lost in rounding, its squared deviations. Pieces are merged by Chan, Golub and LeVeque's
-// formula (1979). A piece whose squares leave the range of float is passed over again in double.
+// what the mean lost in rounding, its squared deviations. A piece whose squares leave the range of float is
+// passed over again in double.
+#include "tern/backends/cpu/kernels/moments.h"
 #include "tern/backends/cpu/kernels/reduce_ops.h"
 #include "tern/device/backend.h"
 #include "tern/kernels/reduce.h"
@@ -12,31 +13,11 @@ using wide::Block;
 using wide::kLanes;
 using wide::kTileBlocks;
 
-/// Of `count` elements, which both sides know.
-struct Moments {
-  double mean = 0;
-  double squares = 0;  ///< sum of squared deviations from the mean
-};
-
-Moments merge(const Moments& a, int64_t a_count, const Moments& b, int64_t b_count) {
-  const double na = static_cast<double>(a_count), nb = static_cast<double>(b_count);
-  const double delta = b.mean - a.mean;
-  const double share = nb / (na + nb);
-  return {a.mean + delta * share, a.squares + b.squares + delta * delta * na * share};
-}
-
-/// values[j] = moments of all chunks of column j, merged pairwise. Chunks hold `chunk` of the `n` elements
-/// each.
-void merge_chunks(Moments* values, int64_t chunks, int64_t width, int64_t chunk, int64_t n) {
+/// values[j] = moments of all chunks of column j, merged pairwise.
+void merge_chunks(Moments* values, int64_t chunks, int64_t width) {
   for (int64_t step = 1; step < chunks; step *= 2)
-    for (int64_t i = 0; i + step < chunks; i += 2 * step) {
-      const int64_t left = step * chunk;
-      const int64_t right = std::min(n - (i + step) * chunk, step * chunk);
-      for (int64_t j = 0; j < width; ++j) {
-        Moments& into = values[i * width + j];
-        into = merge(into, left, values[(i + step) * width + j], right);
-      }
-    }
+    for (int64_t i = 0; i + step < chunks; i += 2 * step)
+      for (int64_t j = 0; j < width; ++j) values[i * width + j].merge(values[(i + step) * width + j]);
 }
 
 /// The mean `shift` was rounded; `deviations` is the sum of x - shift and `squares` that of its square.
@@ -46,7 +27,7 @@ Moments corrected(C shift, C deviations, C squares, int64_t n) {
   const double count = static_cast<double>(n);
   double sum = static_cast<double>(squares);
   if (!std::isinf(sum)) sum -= rest * rest / count;
-  return {static_cast<double>(shift) + rest / count, sum < 0 ? 0 : sum};
+  return {count, static_cast<double>(shift) + rest / count, sum < 0 ? 0 : sum};
 }
 
 /// Whether squares summed in float may have overflowed, or lost digits below the smallest normal number.
@@ -95,7 +76,7 @@ class MomentsReduction {
     });
     for (int64_t group = 0; group < plan_.outer * plan_.tiles; ++group) {
       Moments* values = partial.get() + group * plan_.chunks * width;
-      merge_chunks(values, plan_.chunks, width, plan_.chunk, n);
+      merge_chunks(values, plan_.chunks, width);
       put(group, values);
     }
   }
@@ -125,9 +106,10 @@ class MomentsReduction {
       });
       return sum;
     };
-    const double mean = sum_over([](double value) { return value; }) / static_cast<double>(end - begin);
-    if (!std::isfinite(mean)) return {std::nan(""), std::nan("")};
-    return {mean, sum_over([&](double value) { return (value - mean) * (value - mean); })};
+    const double count = static_cast<double>(end - begin);
+    const double mean = sum_over([](double value) { return value; }) / count;
+    if (!std::isfinite(mean)) return {count, std::nan(""), std::nan("")};
+    return {count, mean, sum_over([&](double value) { return (value - mean) * (value - mean); })};
   }
 
   void columns(int64_t group, int64_t begin, int64_t end, Moments* values) const {
