@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "tern/core/philox.h"
+
 namespace tern {
 
 class MersenneTwister;
@@ -22,12 +24,7 @@ enum class RandomEngine : uint8_t {
 /// A seed and a place in its sequence. Copies of a handle share the place. Safe to use from several threads.
 class Generator {
  public:
-  /// Of Philox.
-  struct State {
-    uint64_t seed = 0;
-    uint64_t position = 0;
-    bool operator==(const State&) const = default;
-  };
+  using State = PhiloxState;
 
   explicit Generator(uint64_t seed = 0, RandomEngine engine = RandomEngine::Philox);
   /// Starts again from a seed, with the engine that it has.

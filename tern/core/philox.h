@@ -7,6 +7,13 @@
 
 namespace tern {
 
+/// A seed and a place in its sequence.
+struct PhiloxState {
+  uint64_t seed = 0;
+  uint64_t position = 0;
+  bool operator==(const PhiloxState&) const = default;
+};
+
 /// Four random 32-bit words for a key (the seed) and a 128-bit counter, of which the low 64 bits are
 /// `counter` and the high ones `stream`.
 [[gnu::always_inline]] constexpr std::array<uint32_t, 4> philox(uint64_t seed, uint64_t counter,

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tern/core/memory.h"
+#include "tern/core/philox.h"
 #include "tern/device/event.h"
 #include "tern/device/stream.h"
 
@@ -30,10 +32,12 @@ struct HostArray {
   size_t nbytes = 0;          ///< 0: there is none
 };
 
-/// Where an argument struct of a random kernel has the seed and the position of its numbers (uint64 each).
+/// Where an argument struct of a random kernel has the seed and the position of its numbers (uint64 each),
+/// and a pointer to what both count from.
 struct RandomPlace {
   size_t seed_offset = 0;
   size_t position_offset = 0;  ///< 0: the kernel is not random
+  size_t origin_offset = 0;
 };
 
 /// One kernel to be started.
@@ -44,7 +48,13 @@ struct Launch {
   size_t nbytes;  ///< of the args
   HostArray array;
   RandomPlace random;
+  /// In recorded work: its numbers count from origin `origin - 1` of those that run() is given, and its
+  /// position from that one's. 0: they are what the args say.
+  uint32_t origin = 0;
 };
+
+/// Most random origins of one recorded work.
+inline constexpr size_t kMostOrigins = 16;
 
 struct DeviceProperties {
   std::string name;
@@ -89,7 +99,8 @@ struct MemorySegment {
 class RecordedWork {
  public:
   virtual ~RecordedWork() = default;
-  virtual void run() = 0;
+  /// `origins`: where random numbers begin this time.
+  virtual void run(std::span<const PhiloxState> origins) = 0;
 };
 
 class Backend : public Memory {

@@ -25,8 +25,22 @@ class KeptLaunch {
     std::memcpy(pointer, &copy, sizeof copy);
   }
 
+  /// Where a random launch's numbers begin.
+  PhiloxState random_start() const noexcept {
+    PhiloxState start;
+    std::memcpy(&start.seed, args() + launch_.random.seed_offset, sizeof start.seed);
+    std::memcpy(&start.position, args() + launch_.random.position_offset, sizeof start.position);
+    return start;
+  }
+  void set_random(const PhiloxState& start) noexcept {
+    std::memcpy(args() + launch_.random.seed_offset, &start.seed, sizeof start.seed);
+    std::memcpy(args() + launch_.random.position_offset, &start.position, sizeof start.position);
+  }
+
   /// With the copies.
   const Launch& launch() const noexcept { return launch_; }
+  /// See Launch::origin.
+  void set_origin(uint32_t origin) noexcept { launch_.origin = origin; }
   std::byte* args() const noexcept { return args_.get(); }
 
  private:

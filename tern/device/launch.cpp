@@ -13,10 +13,11 @@ std::atomic<int> launch_followers{0};
 constinit thread_local Scope scope{};
 
 void launch_slowly(Backend& backend, Stream stream, const Launch& launch) {
-  if (Recorder* recorder = this_recorder()) recorder->launched(backend, stream, launch);
-  if (!backend.runs_at_once()) return backend.enqueue(stream, launch);
-  observed({.stream = stream, .name = launch.name, .kernel = launch.id, .args = launch.args},
-           [&] { backend.kernels()[launch.id](LaunchContext{stream}, launch.args); });
+  Recorder* recorder = this_recorder();
+  const Launch& given = recorder ? recorder->launched(backend, stream, launch) : launch;
+  if (!backend.runs_at_once()) return backend.enqueue(stream, given);
+  observed({.stream = stream, .name = given.name, .kernel = given.id, .args = given.args},
+           [&] { backend.kernels()[given.id](LaunchContext{stream}, given.args); });
 }
 
 }  // namespace detail

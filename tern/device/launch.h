@@ -76,7 +76,8 @@ RandomPlace random_place_of([[maybe_unused]] const Args& args) {
   if constexpr (requires { args.seed + args.position; }) {
     const auto* start = reinterpret_cast<const char*>(&args);
     return {static_cast<size_t>(reinterpret_cast<const char*>(&args.seed) - start),
-            static_cast<size_t>(reinterpret_cast<const char*>(&args.position) - start)};
+            static_cast<size_t>(reinterpret_cast<const char*>(&args.position) - start),
+            static_cast<size_t>(reinterpret_cast<const char*>(&args.origin) - start)};
   } else {
     return {};
   }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tern/base/check.h"
+#include "tern/base/small_vector.h"
 #include "tern/core/memory.h"
 #include "tern/device/caching_allocator.h"
 #include "tern/device/launch.h"
@@ -23,12 +24,6 @@ std::string whereabouts(const char* last_kernel) {
     text += fmt::format("{} in the module {}", text.empty() ? "" : ",", *scope.module_path);
   if (last_kernel) text += fmt::format("{} after the kernel '{}'", text.empty() ? "" : ",", last_kernel);
   return text;
-}
-
-uint64_t read_word(const std::byte* args, size_t offset) {
-  uint64_t word;
-  std::memcpy(&word, args + offset, sizeof word);
-  return word;
 }
 
 }  // namespace
@@ -92,7 +87,7 @@ void Recorder::random_reserved(const Generator& generator, Generator::State firs
   const auto found = std::find_if(draws_.begin(), draws_.end(),
                                   [&](const auto& draws) { return draws->generator.same_as(generator); });
   if (found == draws_.end()) {
-    draws_.push_back(std::make_unique<Draws>(Draws{generator, first, counters}));
+    draws_.push_back(std::make_unique<Draws>(Draws{generator, first, counters, first}));
     return;
   }
   Draws& draws = **found;
@@ -115,11 +110,16 @@ bool Recorder::in_segment(Backend& backend, Stream stream) {
 
 void Recorder::end_segment() {
   if (!segment_.backend) return;
-  Backend& backend = *segment_.backend;
-  segment_.backend = nullptr;
-  auto work = backend.end_recording(segment_.stream);
-  work->run();
-  ops_.emplace_back(SegmentOp{std::move(work)});
+  Segment ended = std::exchange(segment_, {});
+  SegmentOp op{ended.backend->end_recording(ended.stream), std::move(ended.origins)};
+  run(op);
+  ops_.emplace_back(std::move(op));
+}
+
+void Recorder::run(const SegmentOp& segment) {
+  SmallVector<PhiloxState, 4> origins;
+  for (const Draws* draws : segment.origins) origins.push_back(draws->now);
+  segment.work->run({origins.data(), origins.size()});
 }
 
 void Recorder::try_end_segment() noexcept {
@@ -142,25 +142,42 @@ void Recorder::check_unconditional(const char* what) const {
              what, whereabouts(nullptr));
 }
 
-void Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
+Recorder::Drawn Recorder::drawn_by(const Launch& launch) const {
+  if (launch.random.position_offset == 0) return {nullptr, 0};
+  const PhiloxState start = KeptLaunch(launch).random_start();
+  for (const auto& draws : draws_)
+    if (start.seed == draws->first.seed && start.position - draws->first.position < draws->counters)
+      return {draws.get(), start.position - draws->first.position};
+  return {nullptr, 0};
+}
+
+uint32_t Recorder::origin_of(Draws* draws) {
+  std::vector<Draws*>& origins = segment_.origins;
+  const auto found = std::find(origins.begin(), origins.end(), draws);
+  const auto number = static_cast<uint32_t>(found - origins.begin()) + 1;
+  if (number > kMostOrigins) return 0;
+  if (found == origins.end()) origins.push_back(draws);
+  return number;
+}
+
+const Launch& Recorder::launched(Backend& backend, Stream stream, const Launch& launch) {
   check_unconditional(launch.name);
   ++num_launches_;
   last_kernel_ = launch.name;
   works_on(stream.device);
-  // Numbers are other ones at every replay, so that their kernel is started by itself.
-  if (launch.random.position_offset == 0 && in_segment(backend, stream)) return;
-  end_segment();
-  LaunchOp op{&backend, stream, KeptLaunch(launch), nullptr, 0};
-  if (launch.random.position_offset != 0) {
-    const uint64_t seed = read_word(op.kept.args(), launch.random.seed_offset);
-    const uint64_t position = read_word(op.kept.args(), launch.random.position_offset);
-    for (const auto& draws : draws_)
-      if (seed == draws->first.seed && position - draws->first.position < draws->counters) {
-        op.draws = draws.get();
-        op.position = position - draws->first.position;
-      }
+  const Drawn drawn = drawn_by(launch);
+  if (in_segment(backend, stream)) {
+    if (drawn.draws == nullptr) return launch;
+    if (const uint32_t origin = origin_of(drawn.draws)) {
+      redirected_.emplace(launch);
+      redirected_->set_random({0, drawn.position});
+      redirected_->set_origin(origin);
+      return redirected_->launch();
+    }
   }
-  ops_.emplace_back(std::move(op));
+  end_segment();
+  ops_.emplace_back(LaunchOp{&backend, stream, KeptLaunch(launch), drawn});
+  return launch;
 }
 
 void Recorder::copied(Stream stream, void* to, Device to_device, const void* from, Device from_device,
@@ -207,12 +224,10 @@ void Recorder::replay() {
   for (const Storage& storage : changed_) storage->bump_version();
   for (const auto& draws : draws_) draws->now = draws->generator.reserve(draws->counters);
   for (auto& each : ops_) {
-    if (const auto* op = std::get_if<LaunchOp>(&each)) {
-      if (op->draws) {
-        const uint64_t position = op->draws->now.position + op->position;
-        std::memcpy(op->kept.args() + op->kept.launch().random.seed_offset, &op->draws->now.seed,
-                    sizeof(uint64_t));
-        std::memcpy(op->kept.args() + op->kept.launch().random.position_offset, &position, sizeof position);
+    if (auto* op = std::get_if<LaunchOp>(&each)) {
+      if (op->drawn.draws) {
+        const Generator::State& now = op->drawn.draws->now;
+        op->kept.set_random({now.seed, now.position + op->drawn.position});
       }
       detail::launch_slowly(*op->backend, op->stream, op->kept.launch());
     } else if (const auto* copy = std::get_if<CopyOp>(&each)) {
@@ -223,7 +238,7 @@ void Recorder::replay() {
     } else if (const auto* wait = std::get_if<WaitOp>(&each)) {
       backend_of(wait->stream.device.type).wait_event(wait->stream, *wait->event);
     } else if (auto* segment = std::get_if<SegmentOp>(&each)) {
-      segment->work->run();
+      run(*segment);
     } else {
       std::get<CallOp>(each).action();
     }

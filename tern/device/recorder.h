@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -36,8 +37,9 @@ class Recorder final : public StepRecorder {
   void random_reserved(const Generator& generator, Generator::State first, uint64_t counters) override;
   void call(std::function<void()> action) override;
 
-  /// To be told before the backend is, as everything here.
-  void launched(Backend& backend, Stream stream, const Launch& launch);
+  /// To be told before the backend is, as everything here. Returns what the backend is to be given, valid
+  /// until the next launch.
+  const Launch& launched(Backend& backend, Stream stream, const Launch& launch);
   /// The storages of the caller that are no tensor's memory of a device must be kept (`keep`).
   void copied(Stream stream, void* to, Device to_device, const void* from, Device from_device, size_t nbytes);
   /// Told afterwards: end_segment() comes before. Replays change what the event points to.
@@ -73,14 +75,18 @@ class Recorder final : public StepRecorder {
     Generator generator;
     Generator::State first;
     uint64_t counters = 0;
-    Generator::State now = {};  ///< of the replay
+    Generator::State now;  ///< of the replay
+  };
+  /// A launch's numbers among those that the step takes.
+  struct Drawn {
+    Draws* draws;  ///< null: it draws nothing, or what was drawn before the step
+    uint64_t position;
   };
   struct LaunchOp {
     Backend* backend;
     Stream stream;
     KeptLaunch kept;
-    Draws* draws;       ///< null: the kernel draws nothing, or what it drew before the step
-    uint64_t position;  ///< of its numbers among those of the step
+    Drawn drawn;
   };
   struct CopyOp {
     Stream stream;
@@ -104,17 +110,25 @@ class Recorder final : public StepRecorder {
   };
   struct SegmentOp {
     std::unique_ptr<RecordedWork> work;
+    std::vector<Draws*> origins;  ///< what its random numbers count from
   };
   struct Segment {
     Backend* backend = nullptr;  ///< null: none is open
     Stream stream = {};
+    std::vector<Draws*> origins = {};
   };
 
   void works_on(Device device);
   bool in_segment(Backend& backend, Stream stream);
+  Drawn drawn_by(const Launch& launch) const;
+  /// The number of the draws among the origins of the open segment, from 1; 0: there are too many.
+  uint32_t origin_of(Draws* draws);
+
+  static void run(const SegmentOp& segment);
 
   std::vector<std::variant<LaunchOp, CopyOp, RecordOp, WaitOp, CallOp, SegmentOp>> ops_;
   Segment segment_;
+  std::optional<KeptLaunch> redirected_;
   std::vector<std::unique_ptr<Draws>> draws_;
   std::vector<RecordedEvent> events_;
   std::vector<Storage> kept_;

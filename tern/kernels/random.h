@@ -37,6 +37,7 @@ struct RandomArgs {
   int64_t numel;
   uint64_t seed;
   uint64_t position;
+  const PhiloxState* origin = nullptr;  ///< see start_of()
   double a;
   double b;
   double width;        ///< Uniform: high - low
@@ -54,8 +55,9 @@ struct DropoutArgs {
   int64_t numel;
   uint64_t seed;
   uint64_t position;
-  uint64_t threshold;  ///< (1 - p) * 2^32
-  double scale;        ///< 1 / (1 - p)
+  const PhiloxState* origin = nullptr;  ///< see start_of()
+  uint64_t threshold;                   ///< (1 - p) * 2^32
+  double scale;                         ///< 1 / (1 - p)
 };
 
 /// out (int64, contiguous) = a permutation of [0, count): the indices sorted by a 64-bit key each (two keys
@@ -65,6 +67,7 @@ struct PermutationArgs {
   int64_t count;
   uint64_t seed;
   uint64_t position;
+  const PhiloxState* origin = nullptr;  ///< see start_of()
 };
 
 /// What a multinomial kernel found wrong with the weights.
@@ -85,7 +88,16 @@ struct MultinomialArgs {
   bool replacement;
   uint64_t seed;
   uint64_t position;
+  const PhiloxState* origin = nullptr;  ///< see start_of()
 };
+
+/// Where the numbers of a launch begin. In a recorded step they may count from an `origin` in the device's
+/// memory, since they are others at every replay.
+template <class Args>
+TERN_FN PhiloxState start_of(const Args& args) {
+  if (args.origin == nullptr) return {args.seed, args.position};
+  return {args.origin->seed, args.origin->position + args.position};
+}
 
 #define TERN_RANDOM_KERNELS(X)    \
   X(random, RandomArgs)           \

@@ -117,8 +117,8 @@ class CudaBackend final : public Backend {
           [&](CudaStream& on) {
             on.remember(launch.name);
             GraphRecording* recording = on.recording();
-            if (recording) recording->begin_launch();
-            kernels()[launch.id](LaunchContext{stream}, launch.args);
+            const void* args = recording ? recording->begin_launch(launch) : launch.args;
+            kernels()[launch.id](LaunchContext{stream}, args);
             if (recording) recording->end_launch(launch);
             if (launches_block()) wait(on, stream, nullptr);
           });
@@ -131,7 +131,7 @@ class CudaBackend final : public Backend {
     const TaskScope scope(task);
     CudaStream& on = at(stream.device.index).stream(stream.id);
     use_gpu(on.gpu().number());
-    on.begin_recording();
+    on.begin_recording(stream);
     return true;
   }
   std::unique_ptr<RecordedWork> end_recording(Stream stream) override {
@@ -139,7 +139,7 @@ class CudaBackend final : public Backend {
     const TaskScope scope(task);
     CudaStream& on = at(stream.device.index).stream(stream.id);
     use_gpu(on.gpu().number());
-    return on.end_recording()->end(stream);
+    return on.end_recording()->end();
   }
 
   void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,

@@ -3,12 +3,13 @@
 #include "tern/backends/cuda/graph.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "tern/backends/cuda/check.h"
+#include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/graph_edges.h"
-#include "tern/backends/cuda/physical.h"
-#include "tern/backends/cuda/stream.h"
+#include "tern/backends/cuda/kernels/random_origin.h"
 #include "tern/base/env.h"
 
 namespace tern::cuda_backend {
@@ -17,19 +18,24 @@ namespace {
 /// A graph of CUDA, started as a whole.
 class Graph final : public RecordedWork {
  public:
-  Graph(CudaStream& stream, Stream name, cudaGraph_t graph) : stream_(stream), name_(name) {
+  /// `origins`: null, or the memory that the kernels have the origins of random numbers from.
+  Graph(CudaStream& stream, Stream name, cudaGraph_t graph, Storage origins)
+      : stream_(stream), name_(name), origins_(std::move(origins)) {
     TERN_CUDA_CALL(cudaGraphInstantiate(&graph_, graph, 0));
   }
   ~Graph() override { cudaGraphExecDestroy(graph_); }
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  void run() override {
+  void run(std::span<const PhiloxState> origins) override {
     const Task task{.name = "graph", .stream = name_};
     const TaskScope scope(task);
     use_gpu(stream_.gpu().number());
     stream_.remember("graph");
-    const auto start = [&] { TERN_CUDA_CALL(cudaGraphLaunch(graph_, stream_.handle())); };
+    const auto start = [&] {
+      if (origins_) set_random_origins({name_}, static_cast<PhiloxState*>(origins_->data()), origins);
+      TERN_CUDA_CALL(cudaGraphLaunch(graph_, stream_.handle()));
+    };
     LaunchObserver* observer = detail::launch_observer.load(std::memory_order_acquire);
     if (observer == nullptr) return start();
     stream_.observed(*observer, {.kind = Activity::Kind::Wait, .stream = name_, .name = "graph"}, start);
@@ -38,6 +44,7 @@ class Graph final : public RecordedWork {
  private:
   CudaStream& stream_;
   Stream name_;
+  Storage origins_;
   cudaGraphExec_t graph_ = nullptr;
 };
 
@@ -67,7 +74,7 @@ Edges edges_from(cudaGraphNode_t node) {
 
 }  // namespace
 
-GraphRecording::GraphRecording(CudaStream& stream) : stream_(stream) {
+GraphRecording::GraphRecording(CudaStream& stream, Stream name) : stream_(stream), name_(name) {
   // Relaxed: memory may be had from CUDA meanwhile, and other threads do as they like.
   TERN_CUDA_CALL(cudaStreamBeginCapture(stream.handle(), cudaStreamCaptureModeRelaxed));
 }
@@ -82,10 +89,19 @@ GraphRecording::Nodes GraphRecording::last_nodes() const {
   return Nodes(nodes, nodes + count);
 }
 
-void GraphRecording::begin_launch() noexcept {
-  if (std::exchange(in_launch_, true))
-    known_ = false;  // the one before has thrown, perhaps between two kernels
+const void* GraphRecording::begin_launch(const Launch& launch) {
+  // The one before has thrown, perhaps between two kernels.
+  if (std::exchange(in_launch_, true)) known_ = false;
+  const void* args = launch.args;
+  if (launch.origin != 0) {
+    if (!origins_) origins_ = workspace({name_}, kMostOrigins * sizeof(PhiloxState));
+    const auto* origin = static_cast<const PhiloxState*>(origins_->data()) + launch.origin - 1;
+    redirected_.emplace(launch);
+    std::memcpy(redirected_->args() + launch.random.origin_offset, &origin, sizeof origin);
+    args = redirected_->args();
+  }
   beside_.clear();
+  return args;
 }
 
 void GraphRecording::end_launch(const Launch& launch) {
@@ -128,12 +144,12 @@ void GraphRecording::branch(cudaGraph_t graph) const {
                                           new_edges.data.data(), new_edges.from.size()));
 }
 
-std::unique_ptr<RecordedWork> GraphRecording::end(Stream name) {
+std::unique_ptr<RecordedWork> GraphRecording::end() {
   cudaGraph_t graph = nullptr;
   TERN_CUDA_CALL(cudaStreamEndCapture(stream_.handle(), &graph));
   const std::unique_ptr<CUgraph_st, cudaError_t (*)(cudaGraph_t)> owned(graph, cudaGraphDestroy);
   if (branches()) branch(graph);
-  return std::make_unique<Graph>(stream_, name, graph);
+  return std::make_unique<Graph>(stream_, name_, graph, std::move(origins_));
 }
 
 }  // namespace tern::cuda_backend

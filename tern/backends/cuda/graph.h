@@ -6,9 +6,10 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "tern/device/backend.h"
+#include "tern/device/kept_launch.h"
 #include "tern/kernels/launch_order.h"
 
 namespace tern::cuda_backend {
@@ -17,17 +18,17 @@ class CudaStream;
 
 class GraphRecording {
  public:
-  /// From here on the stream keeps what it is given. Its GPU must be the current one.
-  explicit GraphRecording(CudaStream& stream);
+  /// From here on the stream, whose name is given too, keeps what it is given. Its GPU must be the current
+  /// one.
+  GraphRecording(CudaStream& stream, Stream name);
 
-  /// Around each launch.
-  void begin_launch() noexcept;
+  /// Around each launch. Kernels are given the args that the first returns, valid until the next launch.
+  const void* begin_launch(const Launch& launch);
   void end_launch(const Launch& launch);
   /// The launch that is being made touches this memory beside that of its arguments.
   void touches(const void* data, size_t nbytes) { beside_.push_back({data, nbytes, true, true}); }
 
-  /// Ends it. `name` is the stream.
-  std::unique_ptr<RecordedWork> end(Stream name);
+  std::unique_ptr<RecordedWork> end();
 
  private:
   using Nodes = std::vector<cudaGraphNode_t>;
@@ -37,10 +38,13 @@ class GraphRecording {
   void branch(cudaGraph_t graph) const;
 
   CudaStream& stream_;
+  Stream name_;
   LaunchOrder order_;
   std::vector<std::vector<uint32_t>> after_;  ///< of each launch, those that it comes after
   std::vector<Nodes> last_;                   ///< of each launch, its last nodes
   SmallVector<Operand, 8> beside_;
+  Storage origins_;  ///< of random numbers; null where none are drawn
+  std::optional<KeptLaunch> redirected_;
   bool in_launch_ = false;
   bool known_ = true;  ///< what every kernel touches
 };

@@ -18,7 +18,7 @@ CudaStream::CudaStream(PhysicalGpu& gpu, Fault* fault) : gpu_(gpu), fault_(fault
 
 CudaStream::~CudaStream() = default;
 
-void CudaStream::begin_recording() { recording_ = std::make_unique<GraphRecording>(*this); }
+void CudaStream::begin_recording(Stream name) { recording_ = std::make_unique<GraphRecording>(*this, name); }
 std::unique_ptr<GraphRecording> CudaStream::end_recording() noexcept { return std::move(recording_); }
 
 std::string CudaStream::recent() const {

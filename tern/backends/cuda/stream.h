@@ -41,8 +41,8 @@ class CudaStream {
   /// "add, matmul, relu", the newest last.
   std::string recent() const;
 
-  /// What it is given becomes part of a graph until end_recording().
-  void begin_recording();
+  /// What it is given becomes part of a graph until end_recording(). `name` is this stream.
+  void begin_recording(Stream name);
   std::unique_ptr<GraphRecording> end_recording() noexcept;
   /// Null where it records nothing.
   GraphRecording* recording() const noexcept { return recording_.get(); }

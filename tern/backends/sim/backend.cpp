@@ -95,15 +95,25 @@ struct CopyTask final : Task {
 class RecordedKernels final : public RecordedWork {
  public:
   RecordedKernels(Backend& backend, Stream stream) : backend_(backend), stream_(stream) {}
-  void add(const Launch& launch) { kept_.emplace_back(launch); }
-  void run() override {
-    for (const KeptLaunch& kept : kept_) backend_.enqueue(stream_, kept.launch());
+  void add(const Launch& launch) {
+    kept_.emplace_back(launch);
+    positions_.push_back(launch.origin ? kept_.back().random_start().position : 0);
+  }
+  void run(std::span<const PhiloxState> origins) override {
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      if (const uint32_t number = kept_[i].launch().origin) {
+        const PhiloxState& origin = origins[number - 1];
+        kept_[i].set_random({origin.seed, origin.position + positions_[i]});
+      }
+      backend_.enqueue(stream_, kept_[i].launch());
+    }
   }
 
  private:
   Backend& backend_;
   Stream stream_;
   std::vector<KeptLaunch> kept_;
+  std::vector<uint64_t> positions_;  ///< of random ones, from their origins
 };
 
 /// Pinned memory is the host's own.

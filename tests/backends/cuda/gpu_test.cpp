@@ -312,6 +312,48 @@ TEST_F(Gpu, IndependentKernelsOfAStep) {
   }
 }
 
+TEST_F(Gpu, AStepWithRandomNumbersIsOneGraph) {
+  const Tensor ones_there = ones({50}, {.device = "cuda:0"}), before = dropout(ones_there, 0.5);
+  Generator own(9);
+  std::vector<Tensor> drawn;
+  const auto step = [&] {
+    Tensor x = ones_there.detach().requires_grad_();
+    dropout(x * 2, 0.5).sum().backward();
+    drawn = {rand({30}, {.device = "cuda:0"}),          x.grad(),
+             randn({7}, {.device = "cuda:0"}, own),     randperm(20, {.device = "cuda:0"}),
+             randint(0, 9, {10}, {.device = "cuda:0"}), before + 1};
+  };
+  const auto numbers = [&] {
+    std::vector<double> all;
+    for (const Tensor& each : drawn)
+      for (double number : each.cpu().to(float64).to_vector<double>()) all.push_back(number);
+    return all;
+  };
+  const auto restart = [&] {
+    manual_seed(4);
+    own.manual_seed(uint64_t{5} << 60);
+  };
+  restart();
+  std::vector<std::vector<double>> expected;
+  for (int i = 0; i < 4; ++i) {
+    step();
+    expected.push_back(numbers());
+  }
+  EXPECT_NE(expected[0], expected[1]);
+  restart();
+  CapturedStep recorded = capture(step, {.warmup = 0});
+  EXPECT_EQ(numbers(), expected[0]);
+  for (size_t i = 1; i < 4; ++i) {
+    Profiler profiler;
+    profiler.start();
+    recorded.replay();
+    profiler.stop();
+    EXPECT_EQ(numbers(), expected[i]);
+    ASSERT_EQ(profiler.events().size(), 1u);
+    EXPECT_EQ(profiler.events()[0].name, "graph");
+  }
+}
+
 TEST_F(Gpu, SortsAndScans) {
   const Tensor x = randn({7, 3000});
   expect_same([](Inputs t) { return argsort(t[0], -1); }, {x}, 0, 0);

@@ -4,6 +4,7 @@
 
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/random_origin.h"
 
 namespace tern::cuda_backend {
 namespace {
@@ -29,13 +30,20 @@ __device__ __forceinline__ void put(T* out, int64_t first, int64_t numel, const 
     if (first + k < numel) out[first + k] = numbers.at[k];
 }
 
+/// The words of a counter of the launch.
+template <class Args>
+__device__ __forceinline__ auto words(const Args& args, int64_t counter) {
+  const PhiloxState start = start_of(args);
+  return philox(start.seed, start.position + static_cast<uint64_t>(counter));
+}
+
 /// Uniform, normal and exponential numbers.
 template <class T>
 __global__ void draw_floats(RandomArgs args) {
   const int64_t counter = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   constexpr int kN = std::is_same_v<T, double> ? 2 : 4;
   if (counter * kN >= args.numel) return;
-  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
+  const auto w = words(args, counter);
   Pack<T, kN> numbers;
   if constexpr (std::is_same_v<T, double>) {
     if (args.distribution == Distribution::Normal) {
@@ -75,7 +83,7 @@ __global__ void draw_integers(RandomArgs args) {
   const bool bernoulli = args.distribution == Distribution::Bernoulli;
   const int count = bernoulli ? 4 : 2;
   if (counter * count >= args.numel) return;
-  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
+  const auto w = words(args, counter);
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const int64_t i = counter * count + k;
@@ -102,7 +110,7 @@ __global__ void drop(DropoutArgs args) {
   using C = Compute<T>;
   const int64_t counter = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (counter * 4 >= args.numel) return;
-  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(counter));
+  const auto w = words(args, counter);
   const auto* in = static_cast<const T*>(args.in);
   const C scale = static_cast<C>(args.scale);
   const int64_t first = counter * 4;
@@ -121,7 +129,22 @@ __global__ void drop(DropoutArgs args) {
   put(static_cast<T*>(args.out), first, args.numel, numbers);
 }
 
+struct Origins {
+  PhiloxState at[kMostOrigins];
+};
+
+__global__ void put_origins(Origins values, int count, PhiloxState* origins) {
+  if (static_cast<int>(threadIdx.x) < count) origins[threadIdx.x] = values.at[threadIdx.x];
+}
+
 }  // namespace
+
+void set_random_origins(const LaunchContext& context, PhiloxState* origins,
+                        std::span<const PhiloxState> values) {
+  Origins given;
+  std::copy(values.begin(), values.end(), given.at);
+  start(context, 1, kMostOrigins, 0, put_origins, given, static_cast<int>(values.size()), origins);
+}
 
 void random(const LaunchContext& context, const RandomArgs& args) {
   const int64_t counters = ceil_div(args.numel, numbers_per_counter(args.distribution, args.dtype));

@@ -9,13 +9,15 @@ namespace {
 __global__ void make_keys(PermutationArgs args, uint64_t* keys, int64_t* indices) {
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= args.count) return;
-  const auto w = philox(args.seed, args.position + static_cast<uint64_t>(i) / 2);
+  const PhiloxState start = start_of(args);
+  const auto w = philox(start.seed, start.position + static_cast<uint64_t>(i) / 2);
   keys[i] = i % 2 == 0 ? uint64_t{w[0]} << 32 | w[1] : uint64_t{w[2]} << 32 | w[3];
   indices[i] = i;
 }
 
-__device__ double uniform_at(uint64_t seed, uint64_t position, int64_t number) {
-  const auto w = philox(seed, position + static_cast<uint64_t>(number) / 2);
+__device__ double uniform_at(const MultinomialArgs& args, int64_t number) {
+  const PhiloxState start = start_of(args);
+  const auto w = philox(start.seed, start.position + static_cast<uint64_t>(number) / 2);
   return number % 2 == 0 ? uniform_double(w[0], w[1]) : uniform_double(w[2], w[3]);
 }
 
@@ -69,7 +71,7 @@ __global__ void look_up(MultinomialArgs args, const double* sums, const int64_t*
   if (s >= args.rows * args.samples) return;
   const int64_t row = s / args.samples;
   const double* mine = sums + row * args.categories;
-  const double target = uniform_at(args.seed, args.position, s) * mine[args.categories - 1];
+  const double target = uniform_at(args, s) * mine[args.categories - 1];
   int64_t low = 0, high = args.categories;  // the first sum above the target is in [low, high]
   while (low < high) {
     const int64_t middle = (low + high) / 2;
@@ -86,7 +88,7 @@ __global__ void make_waits(MultinomialArgs args, uint64_t* keys, int64_t* elemen
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (i >= args.rows * args.categories) return;
   const double weight = args.weights[i];
-  const double wait = -::log(1.0 - uniform_at(args.seed, args.position, i));
+  const double wait = -::log(1.0 - uniform_at(args, i));
   const double time = weight > 0 ? wait / weight : __longlong_as_double(0x7ff0000000000000);
   keys[i] = static_cast<uint64_t>(__double_as_longlong(time + 0.0));
   elements[i] = i;
