@@ -25,6 +25,8 @@ CASES = [
     ("lenet_step_b1", "LeNet training step with SGD, batch 1", None),
     ("lenet_step_b32", "LeNet training step with SGD, batch 32", None),
     ("lenet_step_b256", "LeNet training step with SGD, batch 256", 0.5),
+    ("resnet18_forward_b1", "ResNet-18 forward without gradients, one picture of 224x224", None),
+    ("resnet18_step_b8", "ResNet-18 training step with SGD, batch 8", None),
     ("relu_16m", "relu of 16M floats", 0.5),
     ("exp_16m", "exp of 16M floats", 0.5),
     ("add_16m", "add of 16M floats", 0.5),

@@ -29,6 +29,49 @@ struct LeNetImpl : torch::nn::Module {
 };
 TORCH_MODULE(LeNet);
 
+/// Two convolutions beside a shortcut, of ResNet-18.
+struct BasicBlockImpl : torch::nn::Module {
+  torch::nn::Conv2d conv1{nullptr}, conv2{nullptr};
+  torch::nn::BatchNorm2d bn1{nullptr}, bn2{nullptr};
+  torch::nn::Sequential downsample{nullptr};
+
+  BasicBlockImpl(int64_t inputs, int64_t outputs, int64_t stride) {
+    using Options = torch::nn::Conv2dOptions;
+    const auto conv = [](int64_t from, int64_t to, int64_t size, int64_t step) {
+      return torch::nn::Conv2d(Options(from, to, size).stride(step).padding(size / 2).bias(false));
+    };
+    conv1 = register_module("conv1", conv(inputs, outputs, 3, stride));
+    bn1 = register_module("bn1", torch::nn::BatchNorm2d(outputs));
+    conv2 = register_module("conv2", conv(outputs, outputs, 3, 1));
+    bn2 = register_module("bn2", torch::nn::BatchNorm2d(outputs));
+    if (stride != 1)
+      downsample = register_module("downsample", torch::nn::Sequential(conv(inputs, outputs, 1, stride),
+                                                                       torch::nn::BatchNorm2d(outputs)));
+  }
+  torch::Tensor forward(const torch::Tensor& x) {
+    const torch::Tensor shortcut = downsample ? downsample->forward(x) : x;
+    return torch::relu(bn2(conv2(torch::relu(bn1(conv1(x))))) + shortcut);
+  }
+};
+TORCH_MODULE(BasicBlock);
+
+struct ResNet18Impl : torch::nn::Module {
+  torch::nn::Conv2d conv1{register_module(
+      "conv1", torch::nn::Conv2d(torch::nn::Conv2dOptions(3, 64, 7).stride(2).padding(3).bias(false)))};
+  torch::nn::BatchNorm2d bn1{register_module("bn1", torch::nn::BatchNorm2d(64))};
+  torch::nn::Sequential blocks{register_module(
+      "blocks",
+      torch::nn::Sequential(BasicBlock(64, 64, 1), BasicBlock(64, 64, 1), BasicBlock(64, 128, 2),
+                            BasicBlock(128, 128, 1), BasicBlock(128, 256, 2), BasicBlock(256, 256, 1),
+                            BasicBlock(256, 512, 2), BasicBlock(512, 512, 1)))};
+  torch::nn::Linear fc{register_module("fc", torch::nn::Linear(512, 1000))};
+  torch::Tensor forward(torch::Tensor x) {
+    x = torch::max_pool2d(torch::relu(bn1(conv1(x))), 3, 2, 1);
+    return fc(torch::adaptive_avg_pool2d(blocks->forward(x), {1, 1}).flatten(1));
+  }
+};
+TORCH_MODULE(ResNet18);
+
 peer::Step large(const std::function<torch::Tensor(const torch::Tensor&)>& op) {
   auto x = torch::randn({int64_t{16} << 20});
   return [=] { op(x); };
@@ -39,12 +82,12 @@ peer::Step matmul_of(int64_t n) {
   return [=] { torch::matmul(a, b); };
 }
 
-peer::Step lenet_step(int64_t batch) {
-  LeNet net;
+template <class Net>
+peer::Step sgd_step(const torch::Tensor& x, int64_t classes) {
+  Net net;
   auto optimizer =
       std::make_shared<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.01).momentum(0.9));
-  auto x = torch::randn({batch, 1, 28, 28});
-  auto y = torch::randint(0, 10, {batch}, torch::kLong);
+  auto y = torch::randint(0, classes, {x.size(0)}, torch::kLong);
   return [=]() mutable {
     optimizer->zero_grad();
     auto loss = torch::cross_entropy_loss(net(x), y);
@@ -52,6 +95,8 @@ peer::Step lenet_step(int64_t batch) {
     optimizer->step();
   };
 }
+
+peer::Step lenet_step(int64_t batch) { return sgd_step<LeNet>(torch::randn({batch, 1, 28, 28}), 10); }
 
 const std::map<std::string, peer::Setup> kCases = {
     {"storage_64", [] { return peer::Step([] { c10::GetAllocator(c10::kCPU)->allocate(64); }); }},
@@ -92,6 +137,20 @@ const std::map<std::string, peer::Setup> kCases = {
     {"lenet_step_b1", [] { return lenet_step(1); }},
     {"lenet_step_b32", [] { return lenet_step(32); }},
     {"lenet_step_b256", [] { return lenet_step(256); }},
+    {"resnet18_forward_b1",
+     [] {
+       ResNet18 net;
+       net->eval();
+       auto x = torch::randn({1, 3, 224, 224});
+       return peer::Step([=]() mutable {
+         torch::NoGradGuard no_grad;
+         net(x);
+       });
+     }},
+    {"resnet18_step_b8",
+     [] {
+       return sgd_step<ResNet18>(torch::randn({8, 3, 224, 224}), 1000);
+     }},
     {"relu_16m", [] { return large([](const torch::Tensor& x) { return torch::relu(x); }); }},
     {"exp_16m", [] { return large([](const torch::Tensor& x) { return torch::exp(x); }); }},
     {"gelu_16m", [] { return large([](const torch::Tensor& x) { return torch::gelu(x); }); }},

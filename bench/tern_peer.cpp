@@ -17,6 +17,44 @@ struct Perceptron : nn::Module {
   Tensor forward(const Tensor& x) { return output(relu(hidden(x))); }
 };
 
+/// Two convolutions beside a shortcut, of ResNet-18.
+struct BasicBlock : nn::Module {
+  nn::Conv2d conv1;
+  nn::BatchNorm2d bn1;
+  nn::Conv2d conv2;
+  nn::BatchNorm2d bn2;
+  std::optional<nn::Sequential> downsample;
+  TERN_MODULE(conv1, bn1, conv2, bn2, downsample)
+
+  BasicBlock(int64_t inputs, int64_t outputs, int64_t stride)
+      : conv1(inputs, outputs, 3, {.stride = stride, .padding = 1, .bias = false}),
+        bn1(outputs),
+        conv2(outputs, outputs, 3, {.padding = 1, .bias = false}),
+        bn2(outputs) {
+    if (stride != 1)
+      downsample.emplace(nn::Conv2d(inputs, outputs, 1, {.stride = stride, .bias = false}),
+                         nn::BatchNorm2d(outputs));
+  }
+  Tensor forward(const Tensor& x) {
+    const Tensor shortcut = downsample ? (*downsample)(x) : x;
+    return relu(bn2(conv2(relu(bn1(conv1(x))))) + shortcut);
+  }
+};
+
+struct ResNet18 : nn::Module {
+  nn::Conv2d conv1{3, 64, 7, {.stride = 2, .padding = 3, .bias = false}};
+  nn::BatchNorm2d bn1{64};
+  nn::Sequential blocks{BasicBlock(64, 64, 1),   BasicBlock(64, 64, 1),   BasicBlock(64, 128, 2),
+                        BasicBlock(128, 128, 1), BasicBlock(128, 256, 2), BasicBlock(256, 256, 1),
+                        BasicBlock(256, 512, 2), BasicBlock(512, 512, 1)};
+  nn::Linear fc{512, 1000};
+  TERN_MODULE(conv1, bn1, blocks, fc)
+  Tensor forward(const Tensor& images) {
+    const Tensor x = max_pool2d(relu(bn1(conv1(images))), {.kernel_size = 3, .stride = 2, .padding = 1});
+    return fc(flatten(adaptive_avg_pool2d(blocks(x), 1), 1));
+  }
+};
+
 peer::Step large(const std::function<Tensor(const Tensor&)>& op) {
   Tensor x = randn({int64_t{16} << 20});
   return [=] { op(x); };
@@ -27,17 +65,20 @@ peer::Step matmul_of(int64_t n) {
   return [=] { matmul(a, b); };
 }
 
-peer::Step lenet_step(int64_t batch) {
-  auto net = std::make_shared<nn::LeNet>();
+template <class Net>
+peer::Step sgd_step(const Tensor& x, const Tensor& y) {
+  auto net = std::make_shared<Net>();
   auto optimizer =
       std::make_shared<optim::SGD>(net->parameters(), optim::SGDOptions{.lr = 0.01, .momentum = 0.9});
-  Tensor x = randn({batch, 1, 28, 28}), y = randint(0, 10, {batch});
   return [=] {
     optimizer->zero_grad();
-    Tensor loss = nn::cross_entropy((*net)(x), y);
-    loss.backward();
+    nn::cross_entropy((*net)(x), y).backward();
     optimizer->step();
   };
+}
+
+peer::Step lenet_step(int64_t batch) {
+  return sgd_step<nn::LeNet>(randn({batch, 1, 28, 28}), randint(0, 10, {batch}));
 }
 
 /// Two products of 1024 x 1024 on simulated GPUs: on the two at once, or one after the other on the first.
@@ -98,6 +139,20 @@ const std::map<std::string, peer::Setup> kCases = {
     {"lenet_step_b1", [] { return lenet_step(1); }},
     {"lenet_step_b32", [] { return lenet_step(32); }},
     {"lenet_step_b256", [] { return lenet_step(256); }},
+    {"resnet18_forward_b1",
+     [] {
+       auto net = std::make_shared<ResNet18>();
+       net->eval();
+       Tensor x = randn({1, 3, 224, 224});
+       return peer::Step([=] {
+         NoGradGuard no_grad;
+         (*net)(x);
+       });
+     }},
+    {"resnet18_step_b8",
+     [] {
+       return sgd_step<ResNet18>(randn({8, 3, 224, 224}), randint(0, 1000, {8}));
+     }},
     {"relu_16m", [] { return large([](const Tensor& x) { return relu(x); }); }},
     {"exp_16m", [] { return large([](const Tensor& x) { return exp(x); }); }},
     {"gelu_16m", [] { return large([](const Tensor& x) { return gelu(x); }); }},

@@ -29,6 +29,35 @@ class LeNet(nn.Module):
         return self.fc3(F.relu(self.fc2(F.relu(self.fc1(x.flatten(1))))))
 
 
+class BasicBlock(nn.Module):
+    def __init__(self, inputs, outputs, stride):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(inputs, outputs, 3, stride=stride, padding=1, bias=False), nn.BatchNorm2d(outputs)
+        self.conv2, self.bn2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False), nn.BatchNorm2d(outputs)
+        self.downsample = None
+        if stride != 1:
+            self.downsample = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride=stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x):
+        shortcut = self.downsample(x) if self.downsample else x
+        return F.relu(self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x))))) + shortcut)
+
+
+class ResNet18(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.bn1 = nn.Conv2d(3, 64, 7, stride=2, padding=3, bias=False), nn.BatchNorm2d(64)
+        widths = [64, 64, 128, 256, 512]
+        self.blocks = nn.Sequential(
+            *(block for i in range(4) for block in (BasicBlock(widths[i], widths[i + 1], 2 if i else 1), BasicBlock(widths[i + 1], widths[i + 1], 1)))
+        )
+        self.fc = nn.Linear(512, 1000)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.bn1(self.conv1(x))), 3, stride=2, padding=1)
+        return self.fc(F.adaptive_avg_pool2d(self.blocks(x), 1).flatten(1))
+
+
 def training_step(net, optimizer, x, y):
     def step():
         optimizer.zero_grad()
@@ -42,6 +71,22 @@ def lenet_step(batch):
     net = LeNet()
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
     return training_step(net, optimizer, torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,)))
+
+
+def resnet18_forward():
+    net, x = ResNet18().eval(), torch.randn(1, 3, 224, 224)
+
+    def step():
+        with torch.no_grad():
+            net(x)
+
+    return step
+
+
+def resnet18_step(batch):
+    net = ResNet18()
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+    return training_step(net, optimizer, torch.randn(batch, 3, 224, 224), torch.randint(0, 1000, (batch,)))
 
 
 def mlp_adam_step():
@@ -102,6 +147,8 @@ CASES = {
     "lenet_step_b1": lambda: lenet_step(1),
     "lenet_step_b32": lambda: lenet_step(32),
     "lenet_step_b256": lambda: lenet_step(256),
+    "resnet18_forward_b1": resnet18_forward,
+    "resnet18_step_b8": lambda: resnet18_step(8),
     "relu_16m": lambda: large(torch.relu),
     "exp_16m": lambda: large(torch.exp),
     "gelu_16m": lambda: large(F.gelu),
