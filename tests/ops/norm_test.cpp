@@ -9,6 +9,7 @@
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
 #include "tern/base/parallel.h"
+#include "tern/core/memory.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -124,6 +125,26 @@ TEST(LayerNorm, EverySizeOfARow) {
 TEST(LayerNorm, LargeMeansKeepTheirDigits) {
   const Tensor x = add(ragged({4, 5000}), 1000);
   EXPECT_TRUE(allclose(to(layer_norm(x, {5000}), float64), plain(x, {1}, 1e-5), 1e-3, 1e-3));
+}
+
+TEST(LayerNorm, RowsOfOneNumberAreZero) {
+  if (get_default_device().is_cuda()) GTEST_SKIP() << "kernels of GPUs round the mean";
+  for (int64_t size : {3, 26, 768, 5000}) {
+    const Tensor x = full({2, size}, 3333.3);
+    EXPECT_EQ(layer_norm(x, {size}).abs().max().item<double>(), 0) << size;
+  }
+}
+
+TEST(BatchNorm, VariancesFarFromZeroKeepTheirDigits) {
+  for (const Shape& shape : {Shape{8, 16, 2}, Shape{2, 16, 17}, Shape{128, 16}, Shape{65, 3, 20}}) {
+    const Tensor x = randn(shape) + 1e4;
+    const Tensor mean = zeros({shape[1]}), variance = ones_like(mean);
+    batch_norm(x, mean, variance, {}, {}, /*training=*/true, /*momentum=*/1.0);
+    std::vector<int64_t> dims{0};
+    if (shape.size() == 3) dims.push_back(2);
+    const Tensor exact = x.cpu().to(float64).var(dims), found = variance.cpu().to(float64);
+    EXPECT_LT(((found - exact) / exact).abs().max().item<double>(), 1e-5) << to_string(shape);
+  }
 }
 
 TEST(GroupNorm, ChannelsInGroups) {

@@ -2,6 +2,7 @@
 // "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -18,6 +19,17 @@ struct Moments {
   }
   double variance() const { return squares / count; }
 };
+
+/// Of n elements whose mean was rounded to `shift`: `deviations` is the sum of x - shift and `squares` that
+/// of its square.
+template <class C>
+Moments corrected(C shift, C deviations, C squares, int64_t n) {
+  const double rest = static_cast<double>(deviations);
+  const double count = static_cast<double>(n);
+  double sum = static_cast<double>(squares);
+  if (!std::isinf(sum)) sum -= rest * rest / count;
+  return {count, static_cast<double>(shift) + rest / count, sum < 0 ? 0 : sum};
+}
 
 /// Of neighbouring columns, which have as many elements each.
 struct ColumnMoments {

@@ -24,18 +24,14 @@ Moments moments_of(const T* x, int64_t n) {
 #pragma omp simd reduction(+ : sum)
     for (int64_t i = 0; i < count; ++i) sum += static_cast<C>(run[i]);
     const C mean = sum / static_cast<C>(count);
-    C squares = 0;
-#pragma omp simd reduction(+ : squares)
+    C deviations = 0, squares = 0;
+#pragma omp simd reduction(+ : deviations, squares)
     for (int64_t i = 0; i < count; ++i) {
       const C d = static_cast<C>(run[i]) - mean;
+      deviations += d;
       squares += d * d;
     }
-    // The rounding of `mean` is no error: squares were taken about the rounded one, and the exact one is put
-    // back here.
-    const double exact = static_cast<double>(sum) / static_cast<double>(count);
-    const double off = exact - static_cast<double>(mean);
-    total.merge({static_cast<double>(count), exact,
-                 std::max(0.0, static_cast<double>(squares) - off * off * static_cast<double>(count))});
+    total.merge(corrected(mean, deviations, squares, count));
   }
   return total;
 }

@@ -113,11 +113,13 @@ void add_rows(ColumnMoments& moments, const T* x, int64_t stride, int64_t channe
               int64_t end) {
   using C = Compute<T>;
   C row[RowTasks::kTile], sum[RowTasks::kTile], shift[RowTasks::kTile], square[RowTasks::kTile];
+  C rest[RowTasks::kTile];
   double mean[RowTasks::kTile], about_mean[RowTasks::kTile];
   for (int64_t first = begin; first < end; first += RowTasks::kPiece) {
     const int64_t last = std::min(end, first + RowTasks::kPiece);
     std::fill_n(sum, channels, C(0));
     std::fill_n(square, channels, C(0));
+    std::fill_n(rest, channels, C(0));
     for (int64_t r = first; r < last; ++r) {
       const C* values = to_compute(x + r * stride, channels, row);
 #pragma GCC ivdep
@@ -129,14 +131,17 @@ void add_rows(ColumnMoments& moments, const T* x, int64_t stride, int64_t channe
     for (int64_t r = first; r < last; ++r) {
       const C* values = to_compute(x + r * stride, channels, row);
 #pragma GCC ivdep
-      for (int64_t c = 0; c < channels; ++c) square[c] += (values[c] - shift[c]) * (values[c] - shift[c]);
+      for (int64_t c = 0; c < channels; ++c) {
+        const C d = values[c] - shift[c];
+        rest[c] += d;
+        square[c] += d * d;
+      }
     }
 #pragma GCC ivdep
-    for (int64_t c = 0; c < channels; ++c) {  // as moments_of
-      mean[c] = static_cast<double>(sum[c]) / count;
-      const double off = mean[c] - static_cast<double>(shift[c]);
-      const double corrected = static_cast<double>(square[c]) - off * off * count;
-      about_mean[c] = corrected < 0 ? 0 : corrected;
+    for (int64_t c = 0; c < channels; ++c) {
+      const Moments moments_c = corrected(shift[c], rest[c], square[c], last - first);
+      mean[c] = moments_c.mean;
+      about_mean[c] = moments_c.squares;
     }
     moments.merge(channels, {count, mean, about_mean});
   }

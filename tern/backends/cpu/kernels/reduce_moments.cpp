@@ -20,16 +20,6 @@ void merge_chunks(Moments* values, int64_t chunks, int64_t width) {
       for (int64_t j = 0; j < width; ++j) values[i * width + j].merge(values[(i + step) * width + j]);
 }
 
-/// The mean `shift` was rounded; `deviations` is the sum of x - shift and `squares` that of its square.
-template <class C>
-Moments corrected(C shift, C deviations, C squares, int64_t n) {
-  const double rest = static_cast<double>(deviations);
-  const double count = static_cast<double>(n);
-  double sum = static_cast<double>(squares);
-  if (!std::isinf(sum)) sum -= rest * rest / count;
-  return {count, static_cast<double>(shift) + rest / count, sum < 0 ? 0 : sum};
-}
-
 /// Whether squares summed in float may have overflowed, or lost digits below the smallest normal number.
 template <class C>
 bool left_range(double squares) {
