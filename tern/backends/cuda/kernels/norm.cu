@@ -11,6 +11,11 @@ namespace {
 template <class C>
 struct Sums {
   C first, second;
+
+  __device__ __forceinline__ void take(C x) {
+    first += x;
+    second += x * x;
+  }
 };
 struct PlusSums {
   template <class C>
@@ -44,6 +49,18 @@ struct RowNorm {
 
   __device__ __forceinline__ RowNorm(const RowNormArgs& args_, int64_t row_)
       : args(args_), row(row_), params(args_, row_) {}
+  /// What the deviations from `mean`, which was rounded, add to it, and their squares.
+  __device__ __forceinline__ void finish(const Sums<C>& deviations) {
+    const C n = static_cast<C>(args.size);
+    C variance = deviations.second / n;
+    if (!args.rms) {
+      const C rest = deviations.first / n;
+      mean += rest;
+      if (!isinf(variance)) variance -= rest * rest;
+      if (variance < C(0)) variance = C(0);
+    }
+    invstd = inverse_root(variance + static_cast<C>(args.eps));
+  }
   __device__ __forceinline__ void keep() const {
     if (!args.rms) static_cast<C*>(args.mean)[row] = mean;
     static_cast<C*>(args.invstd)[row] = invstd;
@@ -64,20 +81,20 @@ __global__ void normalise_short(RowNormArgs args) {
   if (r >= args.rows) return;
   const int lane = threadIdx.x % 32;
   const T* in = static_cast<const T*>(args.input) + r * size;
-  const C n = static_cast<C>(size);
-  C x[kItems], sum = C(0), squares = C(0);
+  C x[kItems], sum = C(0);
 #pragma unroll
   for (int k = 0; k < kItems; ++k) x[k] = lane + 32 * k < size ? widen(in[lane + 32 * k]) : C(0);
   RowNorm<T> norm(args, r);
   if (!args.rms) {
 #pragma unroll
     for (int k = 0; k < kItems; ++k) sum += x[k];
-    norm.mean = warp_reduce(sum, Plus()) / n;
+    norm.mean = warp_reduce(sum, Plus()) / static_cast<C>(size);
   }
+  Sums<C> deviations{C(0), C(0)};
 #pragma unroll
   for (int k = 0; k < kItems; ++k)
-    if (lane + 32 * k < size) squares += (x[k] - norm.mean) * (x[k] - norm.mean);
-  norm.invstd = inverse_root(warp_reduce(squares, Plus()) / n + static_cast<C>(args.eps));
+    if (lane + 32 * k < size) deviations.take(x[k] - norm.mean);
+  norm.finish(warp_reduce(deviations, PlusSums()));
   if (lane == 0) norm.keep();
   T* out = static_cast<T*>(args.output) + r * size;
 #pragma unroll
@@ -91,17 +108,17 @@ __global__ void __launch_bounds__(kLongRow, 1) normalise_in_parts(RowNormArgs ar
   using C = Compute<T>;
   const int64_t begin = blockIdx.x * args.size;
   const int size = static_cast<int>(args.size);
-  const C n = static_cast<C>(size);
   RowPart<T> row;
   row.read(static_cast<const T*>(args.input) + begin, size);
   RowNorm<T> norm(args, blockIdx.x);
-  C sum = C(0), squares = C(0);
   if (!args.rms) {
+    C sum = C(0);
     row.each(size, [&](C x, int) { sum += x; });
-    norm.mean = block_reduce(sum, Plus()) / n;
+    norm.mean = block_reduce(sum, Plus()) / static_cast<C>(size);
   }
-  row.each(size, [&](C x, int) { squares += (x - norm.mean) * (x - norm.mean); });
-  norm.invstd = inverse_root(block_reduce(squares, Plus()) / n + static_cast<C>(args.eps));
+  Sums<C> deviations{C(0), C(0)};
+  row.each(size, [&](C x, int) { deviations.take(x - norm.mean); });
+  norm.finish(block_reduce(deviations, PlusSums()));
   if (threadIdx.x == 0) norm.keep();
   const C* weight = static_cast<const C*>(args.weight);
   const C* bias = static_cast<const C*>(args.bias);
@@ -117,16 +134,16 @@ __global__ void __launch_bounds__(kLongRow, 1) normalise_long(RowNormArgs args) 
   using C = Compute<T>;
   const int64_t size = args.size;
   const T* x = static_cast<const T*>(args.input) + blockIdx.x * size;
-  const C n = static_cast<C>(size);
   RowNorm<T> norm(args, blockIdx.x);
   const auto read = [&](int64_t i) { return widen(x[i]); };
-  if (!args.rms) norm.mean = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, read), Plus()) / n;
-  const auto square = [&](int64_t i) {
-    const C d = read(i) - norm.mean;
-    return d * d;
-  };
-  norm.invstd = inverse_root(block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, square), Plus()) / n +
-                             static_cast<C>(args.eps));
+  if (!args.rms) {
+    const C sum = sum_of<C>(threadIdx.x, size, blockDim.x, read);
+    norm.mean = block_reduce(sum, Plus()) / static_cast<C>(size);
+  }
+  Sums<C> deviations{C(0), C(0)};
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read,
+                [&](int64_t, C value) { deviations.take(value - norm.mean); });
+  norm.finish(block_reduce(deviations, PlusSums()));
   if (threadIdx.x == 0) norm.keep();
   T* out = static_cast<T*>(args.output) + blockIdx.x * size;
   read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read,
