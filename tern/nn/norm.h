@@ -138,7 +138,7 @@ class GroupNorm final : public Module {
 };
 
 struct RMSNormOptions {
-  std::optional<double> eps = std::nullopt;  ///< the epsilon of the input's dtype when left out
+  std::optional<double> eps = std::nullopt;  ///< float32's epsilon when left out, for float64 its own
   bool elementwise_affine = true;
   std::optional<Device> device = std::nullopt;
   std::optional<DType> dtype = std::nullopt;

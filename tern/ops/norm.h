@@ -33,7 +33,8 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}
                   double eps = 1e-5);
 
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions (Zhang and
-/// Sennrich, 2019); eps is the epsilon of x's dtype when left out.
+/// Sennrich, 2019); eps is float32's epsilon when left out, for
+/// float64 its own.
 Tensor rms_norm(const Tensor& x, IntArrayRef normalized_shape, const Tensor& weight = {},
                 std::optional<double> eps = {});
 

@@ -105,10 +105,10 @@ Tensor div(const Tensor& a, const Tensor& b) {
            [sa = Side(a), sb = Side(b), a_ = save(b.requires_grad() ? a : Tensor()), b_ = save(b)](
                GradContext& c, const Tensor& g) {
              Tensor divisor = c[b_];
-             Tensor quotient = div(g, divisor);
+             // g comes last: 1 / b may overflow where a is 0.
              return std::array<Tensor, 2>{
-                 c.needs(0) ? sa.of(quotient) : Tensor(),
-                 c.needs(1) ? sb.of(neg(mul(quotient, div(c[a_], divisor)))) : Tensor()};
+                 c.needs(0) ? sa.of(div(g, divisor)) : Tensor(),
+                 c.needs(1) ? sb.of(neg(mul(g, div(div(c[a_], divisor), divisor)))) : Tensor()};
            });
   return y;
 }
@@ -246,7 +246,9 @@ Tensor atan2(const Tensor& a, const Tensor& b) {
     record("atan2", y, {a, b},
            [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b)](GradContext& c, const Tensor& g) {
              Tensor u = c[a_], v = c[b_];
-             Tensor scale = div(g, add(square(u), square(v)));
+             const Tensor squares = add(square(u), square(v));
+             const Tensor divisor = where(eq(squares, 0.0), add(zeros_of(squares), INFINITY), squares);
+             Tensor scale = div(g, divisor);  // 0 in the origin, as in PyTorch
              return std::array<Tensor, 2>{sa.of(mul(scale, v)), sb.of(neg(mul(scale, u)))};
            });
   return y;

@@ -84,7 +84,7 @@ ReduceOp norm_op(double p) {
 /// y and g have the reduced dimensions with size 1.
 Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p, DimMask mask) {
   if (p == 1) return mul(g, sign(x));
-  if (p == 2) return mul(x, where(eq(y, 0), 0, div(g, y)));
+  if (p == 2) return mul(g, div(x, where(eq(y, 0), INFINITY, y)));  // 1 / y may overflow
   if (std::isinf(p)) {
     const Tensor size = abs(x);
     Tensor chosen = cast(logical_or(eq(size, y), logical_and(isnan(size), isnan(y))), x.dtype());

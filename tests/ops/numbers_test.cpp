@@ -86,4 +86,22 @@ TEST(Numbers, WhatDoesNotFitIsNotWritten) {
 }
 
 }  // namespace
+TEST(Numbers, GradientsNearZeroAreThoseOfPyTorch) {
+  const auto gradients = [](double a, double b, DType dtype, const auto& f) {
+    const Tensor x = full({1}, a, {.dtype = dtype}).requires_grad_();
+    const Tensor y = full({1}, b, {.dtype = dtype}).requires_grad_();
+    f(x, y).backward();
+    return std::pair(x.grad().item<double>(), y.grad().item<double>());
+  };
+  const auto ratio = [](const Tensor& x, const Tensor& y) { return div(x, y); };
+  const auto angle = [](const Tensor& x, const Tensor& y) { return atan2(x, y); };
+  EXPECT_EQ(gradients(0, 1e-5, DType::Float16, ratio).second, 0);
+  EXPECT_EQ(gradients(0, 0, DType::Float32, angle), std::pair(0.0, 0.0));
+  EXPECT_EQ(gradients(1e-30, 1e-30, DType::Float32, angle), std::pair(0.0, 0.0));
+  const Tensor x = tensor({3e-6, 4e-6}, {.dtype = DType::Float16}).requires_grad_();
+  norm(x).backward();
+  EXPECT_NEAR(x.grad()[0].item<double>(), 0.6, 0.01);
+  EXPECT_NEAR(x.grad()[1].item<double>(), 0.8, 0.01);
+}
+
 }  // namespace tern
