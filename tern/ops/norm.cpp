@@ -250,9 +250,7 @@ Tensor flat(const Tensor& param) {
 }
 
 /// Of the numbers that dtype is computed in.
-double epsilon_of(DType dtype) {
-  return dtype == DType::Float64 ? 0x1p-52 : 0x1p-23;
-}
+double epsilon_of(DType dtype) { return dtype == DType::Float64 ? 0x1p-52 : 0x1p-23; }
 
 /// Running statistics as the kernel updates them: `source` itself, or a copy
 /// that is written back.

@@ -10,6 +10,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/reduce.h"
 #include "tests/ops/reduce_testing.h"
 #include "tests/support/expect_error.h"
 
