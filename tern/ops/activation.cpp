@@ -91,10 +91,14 @@ Tensor softplus(const Tensor& x, double beta, double threshold) {
     return autocast_float32(softplus, x, beta, threshold);
   Tensor y = unary(UnaryOp::Softplus, x, param_of(beta), param_of(threshold));
   if (tracks_grad(x))
-    record("softplus", y, {x}, [x_ = save(x), beta, threshold](GradContext& c, const Tensor& g) {
-      Tensor v = mul(c[x_], beta);
+    record("softplus", y, {x}, [x_ = save(x), beta, threshold](GradContext& c, const Tensor& grad) {
+      // The forward compares float32 products with the threshold, of 16-bit floats too.
+      const DType dtype = grad.dtype();
+      const DType wide = beta == 1 || dtype == DType::Float64 ? dtype : DType::Float32;
+      const Tensor g = grad.to(wide), v = mul(c[x_].to(wide), beta);
       return gradient(BinaryOp::SoftplusBackward, g, v, param_of(threshold),
-                      [&] { return where(gt(v, threshold), g, mul(g, sigmoid(v))); });
+                      [&] { return where(gt(v, threshold), g, mul(g, sigmoid(v))); })
+          .to(dtype);
     });
   return y;
 }

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -99,6 +100,8 @@ TEST(Numbers, GradientsNearZeroAreThoseOfPyTorch) {
   EXPECT_EQ(gradients(0, 1e-5, DType::Float16, ratio).second, 0);
   EXPECT_EQ(gradients(0, 0, DType::Float32, angle), std::pair(0.0, 0.0));
   EXPECT_EQ(gradients(1e-30, 1e-30, DType::Float32, angle), std::pair(0.0, 0.0));
+  const auto beyond = [](const Tensor& x, const Tensor& y) { return add(softplus(x, 10, 1), y); };
+  EXPECT_EQ(gradients(0.10009765625, 0, DType::BFloat16, beyond).first, 1);
   const Tensor x = tensor({3e-6, 4e-6}, {.dtype = DType::Float16}).requires_grad_();
   norm(x).backward();
   EXPECT_NEAR(x.grad()[0].item<double>(), 0.6, 0.01);
