@@ -246,9 +246,8 @@ Tensor atan2(const Tensor& a, const Tensor& b) {
     record("atan2", y, {a, b},
            [sa = Side(a), sb = Side(b), a_ = save(a), b_ = save(b)](GradContext& c, const Tensor& g) {
              Tensor u = c[a_], v = c[b_];
-             const Tensor squares = add(square(u), square(v));
-             const Tensor divisor = where(eq(squares, 0.0), add(zeros_of(squares), INFINITY), squares);
-             Tensor scale = div(g, divisor);  // 0 in the origin, as in PyTorch
+             Tensor squares = add(square(u), square(v));
+             Tensor scale = div(g, where(eq(squares, 0), INFINITY, squares));  // 0 in the origin
              return std::array<Tensor, 2>{sa.of(mul(scale, v)), sb.of(neg(mul(scale, u)))};
            });
   return y;

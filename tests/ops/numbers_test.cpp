@@ -87,7 +87,6 @@ TEST(Numbers, WhatDoesNotFitIsNotWritten) {
   EXPECT_EQ(full({}, -1, {.dtype = uint8}).item<int>(), 255) << "wraps around, as in PyTorch";
 }
 
-}  // namespace
 TEST(Numbers, GradientsNearZeroAreThoseOfPyTorch) {
   const auto gradients = [](double a, double b, DType dtype, const auto& f) {
     const Tensor x = full({1}, a, {.dtype = dtype}).requires_grad_();
@@ -108,4 +107,5 @@ TEST(Numbers, GradientsNearZeroAreThoseOfPyTorch) {
   EXPECT_NEAR(x.grad()[1].item<double>(), 0.8, 0.01);
 }
 
+}  // namespace
 }  // namespace tern

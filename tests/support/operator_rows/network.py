@@ -289,7 +289,9 @@ def rms_norm(x, normal, weight=None, eps=None):
     if list(x.shape[len(x.shape) - len(normal):]) != list(normal):
         raise RuntimeError("normalized_shape")
     dims = tuple(range(-len(normal), 0))
-    y = x * torch.rsqrt(x.square().mean(dims, keepdim=True) + (torch.finfo(torch.float64 if x.dtype == torch.float64 else torch.float32).eps if eps is None else eps))
+    if eps is None:
+        eps = torch.finfo(torch.float64 if x.dtype == torch.float64 else torch.float32).eps
+    y = x * torch.rsqrt(x.square().mean(dims, keepdim=True) + eps)
     return y if weight is None else y * weight
 
 
