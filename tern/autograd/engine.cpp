@@ -90,6 +90,9 @@ Tensor run_hooks(const GradHooks& hooks, Tensor grad) {
   return grad;
 }
 
+/// The callbacks of the run that the thread is in; null outside of one.
+constinit thread_local std::vector<std::function<void()>>* ends_of_run = nullptr;
+
 /// Puts a gradient into a leaf, or adds it to the one that is there.
 void accumulate(GradMeta& meta, Tensor grad, bool create_graph) {
   static std::mutex mutex;  // two threads may run backward on graphs that share leaves
@@ -180,19 +183,15 @@ class Run {
   void go() {
     for (uint32_t i = 0; i < tasks_.size(); ++i)
       if (tasks_[i].waits_for == 0) push_ready(i);
-    GradModeGuard mode(create_graph_);
-    while (!ready_.empty()) {
-      std::pop_heap(ready_.begin(), ready_.end());
-      uint32_t position = ready_.back().second;
-      ready_.pop_back();
-      on_stream(tasks_[position].stream, [&] { execute(position); });
-    }
+    std::vector<std::function<void()>> ends;
+    run_graph(ends);
     // Whoever called goes on on the current streams.
     for (const Task& task : tasks_) {
       if (task.stream.device.is_cpu() || task.stream == current_stream(task.stream.device)) continue;
       current_stream(task.stream.device).wait_stream(task.stream);
       if (task.grad.defined()) task.grad.record_stream(current_stream(task.stream.device));
     }
+    for (const auto& end : ends) end();
   }
 
   std::vector<Tensor> captured(size_t count) {
@@ -202,6 +201,20 @@ class Run {
   }
 
  private:
+  void run_graph(std::vector<std::function<void()>>& ends) {
+    struct Scope {
+      std::vector<std::function<void()>>* outer;
+      ~Scope() { ends_of_run = outer; }
+    } scope{std::exchange(ends_of_run, &ends)};
+    GradModeGuard mode(create_graph_);
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end());
+      uint32_t position = ready_.back().second;
+      ready_.pop_back();
+      on_stream(tasks_[position].stream, [&] { execute(position); });
+    }
+  }
+
   uint32_t enter(const Edge& edge) {
     const void* key = edge.node ? static_cast<const void*>(edge.node.get()) : edge.leaf.get();
     auto [position, is_new] = positions_.insert(key, static_cast<uint32_t>(tasks_.size()));
@@ -247,6 +260,8 @@ class Run {
                    "changed in place between forward and backward: change a clone() of it",
                    to_string(task.leaf->shape));
         accumulate(meta, std::move(task.grad), create_graph_);
+        const auto hooks = meta.accumulated_hooks;  // a hook may remove itself
+        for (const auto& hook : hooks) hook->call(Tensor(IntrusivePtr<TensorImpl>(task.leaf)));
         return;
       }
       if (!task.node->hooks.empty()) task.grad = run_hooks(task.node->hooks, std::move(task.grad));
@@ -349,6 +364,12 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
   Run run(retain_graph || create_graph, create_graph);
   add_roots(run, outputs, gradients);
   run.go();
+}
+
+void when_backward_ends(std::function<void()> callback) {
+  TERN_CHECK(ends_of_run != nullptr, AutogradError,
+             "when_backward_ends: this thread is in no backward(): call it from a hook");
+  ends_of_run->push_back(std::move(callback));
 }
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,

@@ -1,6 +1,7 @@
 // Running the recorded graph backward.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "tern/core/tensor.h"
@@ -12,6 +13,10 @@ namespace tern {
 /// `create_graph` the computation of the gradients is itself recorded. Throws AutogradError.
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients = {},
               bool retain_graph = false, bool create_graph = false);
+
+/// Calls `callback` when the run of backward() or grad() that the calling thread is in has gone through the
+/// graph; not when that ends with an exception. For hooks. Throws AutogradError outside of a run.
+void when_backward_ends(std::function<void()> callback);
 
 struct GradOptions {
   bool retain_graph = false;

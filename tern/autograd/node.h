@@ -69,6 +69,12 @@ struct RegisteredHook {
 };
 using GradHooks = std::vector<std::shared_ptr<RegisteredHook>>;
 
+/// A hook on a leaf whose gradient has been accumulated.
+struct AccumulatedHook {
+  int64_t number;
+  std::function<void(const Tensor&)> call;
+};
+
 /// How a node finds the tensor that keeps the gradient of its result: either may go before the other.
 struct GradKeeper : RefCounted {
   explicit GradKeeper(GradMeta* keeping) : meta(keeping) {}
@@ -125,6 +131,7 @@ struct GradMeta final : AutogradMeta {
   Tensor grad;
   /// Of a leaf: its hooks. Else those on nodes that it had before.
   GradHooks hooks;
+  std::vector<std::shared_ptr<const AccumulatedHook>> accumulated_hooks;  ///< of a leaf
   int64_t next_hook = 0;
   IntrusivePtr<GradKeeper> keeper;  ///< of a computed tensor that keeps its gradient
   /// Of a view: the tensor whose storage it shows, and that tensor's number of in-place changes that

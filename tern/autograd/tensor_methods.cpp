@@ -94,7 +94,22 @@ int64_t Tensor::register_hook(std::function<Tensor(const Tensor&)> hook) const {
 
 void Tensor::remove_hook(int64_t number) const {
   if (const IntrusivePtr<Node> node = grad_fn_of(*this)) remove_from(node->hooks, number);
-  if (GradMeta* meta = find_meta(*this)) remove_from(meta->hooks, number);
+  if (GradMeta* meta = find_meta(*this)) {
+    remove_from(meta->hooks, number);
+    std::erase_if(meta->accumulated_hooks, [&](const auto& hook) { return hook->number == number; });
+  }
+}
+
+int64_t Tensor::register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const {
+  TERN_CHECK(requires_grad() && is_leaf(), AutogradError,
+             "register_post_accumulate_grad_hook: post accumulate grad hooks cannot be registered on {}",
+             requires_grad() ? "non-leaf tensors: use register_hook" : "tensors that require no gradient");
+  TERN_CHECK(static_cast<bool>(hook), ValueError,
+             "register_post_accumulate_grad_hook: the hook is an empty function");
+  GradMeta& meta = meta_of(*this);
+  meta.accumulated_hooks.push_back(
+      std::make_shared<const AccumulatedHook>(AccumulatedHook{meta.next_hook, std::move(hook)}));
+  return meta.next_hook++;
 }
 
 std::string Tensor::grad_fn_name() const {

@@ -139,6 +139,9 @@ class Tensor {
   /// Calls `hook` with each gradient of this tensor; what it returns (when defined) takes the gradient's
   /// place. Returns a number for remove_hook.
   int64_t register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  /// Calls `hook` with this leaf whenever a backward() has put its whole gradient into `grad()`. Returns a
+  /// number for remove_hook. Throws AutogradError for a tensor that is no leaf or requires no gradient.
+  int64_t register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
   void remove_hook(int64_t hook) const;
   /// Name of the operator that computed this tensor, "" for leaves.
   std::string grad_fn_name() const;
