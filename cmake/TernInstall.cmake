@@ -1,5 +1,5 @@
-# What `cmake --install` puts in place: the library, the CUDA plugin beside it where it is built, the headers, the program, and a
-# CMake package for outside projects.
+# What `cmake --install` puts in place: the library, the plugins for CUDA and MPI beside it where they are built, the headers, the
+# program, and a CMake package for outside projects.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS tern EXPORT ternTargets
@@ -7,8 +7,11 @@ install(TARGETS tern EXPORT ternTargets
 if(TARGET tern_cuda)
   install(TARGETS tern_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
+if(TARGET tern_mpi)
+  install(TARGETS tern_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/tern/" DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tern
-        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "backends" EXCLUDE)
+        FILES_MATCHING PATTERN "*.h" PATTERN "cli" EXCLUDE PATTERN "backends" EXCLUDE PATTERN "transports" EXCLUDE)
 if(TARGET tern_cli)
   install(TARGETS tern_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()

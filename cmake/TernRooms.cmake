@@ -16,11 +16,13 @@ endfunction()
 # Creates `tern_<room>` (slashes become underscores) from every .cpp below tern/<room>/: an OBJECT library, or an
 # INTERFACE library while the room has headers only. USES is not handed on to the rooms that see this one, but
 # reaches the final link and, through the property TERN_USES, the tests of the room. A room with PLUGIN is no part of the
-# library: it becomes the module lib<name>.so (TernCuda.cmake) where the CUDA backend is built, else nothing.
+# library: it becomes the module lib<name>.so (TernCuda.cmake, TernMpi.cmake) where what it needs is there, else nothing.
 function(tern_room room)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "PLUGIN" "SEES;USES")
   if(arg_PLUGIN)
-    if(NOT TERN_CUDA_OFF_REASON)
+    if(room MATCHES "^transports/")
+      tern_transport(${arg_PLUGIN} "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
+    elseif(NOT TERN_CUDA_OFF_REASON)
       tern_plugin(${arg_PLUGIN} "${CMAKE_CURRENT_SOURCE_DIR}/${room}")
     endif()
     return()

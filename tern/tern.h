@@ -81,7 +81,9 @@
 // Many devices.
 #include "tern/parallel/comm.h"
 #include "tern/parallel/data_parallel.h"
+#include "tern/parallel/distributed_data_parallel.h"
 #include "tern/parallel/nested.h"
+#include "tern/parallel/process_group.h"
 #include "tern/parallel/scatter_gather.h"
 #include "tern/parallel/sync_batch_norm.h"
 

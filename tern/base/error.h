@@ -58,6 +58,10 @@ struct OutOfMemoryError : Error {
 struct CaptureError : Error {
   using Error::Error;
 };
+/// The processes of a group do not come together: one ended, is elsewhere, or asks for something else.
+struct DistributedError : Error {
+  using Error::Error;
+};
 /// The operating system refused a file operation; the text names path, operation and cause.
 struct IoError : Error {
   using Error::Error;

@@ -83,6 +83,32 @@ std::vector<int64_t> RandomSampler::indices(int64_t epoch) const {
   return list;
 }
 
+DistributedSampler::DistributedSampler(int64_t dataset_size, const DistributedSamplerOptions& options)
+    : SeededSampler(options.seed),
+      dataset_size_(dataset_size),
+      num_replicas_(options.num_replicas),
+      rank_(options.rank),
+      shuffle_(options.shuffle) {
+  TERN_CHECK(dataset_size >= 0, ValueError,
+             "DistributedSampler: the size of a dataset is not negative, got {}", dataset_size);
+  TERN_CHECK(num_replicas_ >= 1 && rank_ >= 0 && rank_ < num_replicas_, ValueError,
+             "DistributedSampler: Invalid rank {}, rank should be in the interval [0, {}]", rank_,
+             num_replicas_ - 1);
+  size_ = (dataset_size + (options.drop_last ? 0 : num_replicas_ - 1)) / num_replicas_;
+}
+
+std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
+  std::vector<int64_t> order = SequentialSampler(dataset_size_).indices(epoch);
+  if (shuffle_) {
+    Random random = order_stream(seed(), epoch);
+    shuffle(order, random);
+  }
+  std::vector<int64_t> mine;
+  for (int64_t i = 0; i < size_; ++i)
+    mine.push_back(order[static_cast<size_t>((rank_ + i * num_replicas_) % dataset_size_)]);
+  return mine;
+}
+
 SubsetRandomSampler::SubsetRandomSampler(std::vector<int64_t> indices, std::optional<uint64_t> seed,
                                          std::optional<Generator> generator)
     : SeededSampler(choose_seed(seed, std::move(generator))), indices_(std::move(indices)) {}

@@ -114,6 +114,28 @@ class WeightedRandomSampler : public SeededSampler {
   bool replacement_;
 };
 
+struct DistributedSamplerOptions {
+  int64_t num_replicas = 1;  ///< processes: dist::ProcessGroup::size()
+  int64_t rank = 0;          ///< of this one
+  bool shuffle = true;
+  uint64_t seed = 0;       ///< the same on all processes
+  bool drop_last = false;  ///< what is left over is left out; else some indices come twice
+};
+
+/// A process' part of a dataset (torch.utils.data.DistributedSampler): every num_replicas-th index of one
+/// order, the same on all processes and new in every epoch. All parts have one size.
+class DistributedSampler : public SeededSampler {
+ public:
+  /// Throws ValueError for a negative size, no replicas, or a rank that is none of theirs.
+  explicit DistributedSampler(int64_t dataset_size, const DistributedSamplerOptions& options = {});
+  int64_t size() const override { return size_; }
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  int64_t dataset_size_, num_replicas_, rank_, size_;
+  bool shuffle_;
+};
+
 /// A sampler as an argument: a std::shared_ptr to one is shared, a sampler by value is moved in or copied.
 class SamplerHandle {
  public:

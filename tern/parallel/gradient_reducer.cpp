@@ -1,0 +1,149 @@
+// Buckets: filled by hooks, summed by the group's thread, given back at the end of backward.
+#include "tern/parallel/gradient_reducer.h"
+
+#include "tern/autograd/engine.h"
+#include "tern/autograd/grad_mode.h"
+#include "tern/device/copy.h"
+#include "tern/device/event.h"
+#include "tern/device/stream.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/shape.h"
+
+namespace tern::dist {
+
+using parallel::Packing;
+
+GradientReducer::GradientReducer(ProcessGroup group, const std::vector<Tensor>& parameters,
+                                 size_t bucket_bytes)
+    : group_(std::move(group)), parameters_(parameters), places_(parameters.size()) {
+  for (size_t i = parameters.size(); i-- > 0;) {
+    const Tensor& parameter = parameters[i];
+    const auto fits = [&](const Bucket& bucket) {
+      const Packing& packing = bucket.packing;
+      return packing.dtype == parameter.dtype() &&
+             static_cast<size_t>(packing.numel) * itemsize(packing.dtype) + parameter.nbytes() <=
+                 bucket_bytes;
+    };
+    if (buckets_.empty() || !fits(buckets_.back())) buckets_.emplace_back().packing.dtype = parameter.dtype();
+    Bucket& bucket = buckets_.back();
+    places_[i] = {.bucket = buckets_.size() - 1, .member = bucket.packing.members.size()};
+    bucket.packing.add(i, parameter, /*alignment=*/1);
+  }
+  for (size_t i = 0; i < parameters.size(); ++i)
+    hooks_.push_back(parameters[i].register_post_accumulate_grad_hook([this, i](const Tensor&) { came(i); }));
+}
+
+GradientReducer::~GradientReducer() {
+  for (size_t i = 0; i < hooks_.size(); ++i) parameters_[i].remove_hook(hooks_[i]);
+}
+
+void GradientReducer::begin() {
+  in_backward_ = true;
+  next_ = 0;
+  for (Bucket& bucket : buckets_) {
+    if (bucket.result.valid()) bucket.result.wait();  // of a backward that ended with an exception
+    const Device device = parameters_[bucket.packing.members[0]].device();
+    const int64_t numel = bucket.packing.numel, members = static_cast<int64_t>(bucket.packing.members.size());
+    if (!bucket.row.defined() || bucket.staged.device() != device) {
+      bucket.row = empty({numel + members}, {.dtype = bucket.packing.dtype, .device = kCPU});
+      if (!device.is_cpu()) bucket.row = bucket.row.pin_memory();
+      bucket.staged = device.is_cpu() ? bucket.row.narrow(0, 0, numel)
+                                      : empty({numel}, {.dtype = bucket.packing.dtype, .device = device});
+    }
+    bucket.row.narrow(0, numel, members).zero_();
+    bucket.stream = current_stream(device);
+    bucket.missing = bucket.packing.members.size();
+    bucket.result = {};
+  }
+  when_backward_ends([this] { finish(); });
+}
+
+Tensor GradientReducer::mark(const Bucket& bucket, size_t member) {
+  return bucket.row.select(0, bucket.packing.numel + static_cast<int64_t>(member));
+}
+
+void GradientReducer::came(size_t parameter) {
+  if (group_.size() == 1) return;
+  Place& place = places_[parameter];
+  if (!enabled_) {
+    place.is_gathered = true;
+    return;
+  }
+  const NoGradGuard no_grad;
+  if (!in_backward_) begin();
+  Bucket& bucket = buckets_[place.bucket];
+  put(bucket, place.member);
+  mark(bucket, place.member).fill_(1);
+  --bucket.missing;
+  while (next_ < buckets_.size() && buckets_[next_].missing == 0) send(buckets_[next_++]);
+}
+
+void GradientReducer::put(Bucket& bucket, size_t member) {
+  const Tensor grad = parameters_[bucket.packing.members[member]].grad();
+  const Stream here = current_stream(bucket.stream.device);
+  const StreamGuard guard(bucket.stream);
+  Tensor place = bucket.packing.view(bucket.staged, member);
+  if (!grad.defined()) {
+    place.zero_();
+    return;
+  }
+  if (here != bucket.stream) {
+    bucket.stream.wait_stream(here);
+    grad.record_stream(bucket.stream);
+  }
+  place.copy_(grad);
+}
+
+void GradientReducer::send(Bucket& bucket) {
+  std::function<void()> ready;
+  if (!bucket.staged.is_cpu()) {
+    const StreamGuard guard(bucket.stream);
+    copy_bytes(*bucket.row.storage(), 0, *bucket.staged.storage(), 0, bucket.staged.nbytes(),
+               /*non_blocking=*/true);
+    Event copied;
+    copied.record(bucket.stream);
+    ready = [copied] { copied.synchronize(); };
+  }
+  bucket.result = group_.all_reduce_async(bucket.row, ReduceOp::Avg, std::move(ready));
+}
+
+void GradientReducer::finish() {
+  const NoGradGuard no_grad;
+  in_backward_ = false;
+  for (; next_ < buckets_.size(); ++next_) {
+    Bucket& bucket = buckets_[next_];
+    for (size_t m = 0; bucket.missing > 0 && m < bucket.packing.members.size(); ++m) {
+      if (mark(bucket, m).item<double>() != 0) continue;
+      put(bucket, m);
+      if (places_[bucket.packing.members[m]].is_gathered) mark(bucket, m).fill_(1);
+    }
+    send(bucket);
+  }
+  for (Bucket& bucket : buckets_) {
+    std::exchange(bucket.result, {}).get();
+    take_means(bucket);
+  }
+  for (Place& place : places_) place.is_gathered = false;
+}
+
+void GradientReducer::take_means(Bucket& bucket) {
+  if (!bucket.staged.is_cpu()) {
+    const StreamGuard guard(bucket.stream);
+    copy_bytes(*bucket.staged.storage(), 0, *bucket.row.storage(), 0, bucket.staged.nbytes(),
+               /*non_blocking=*/true);
+  }
+  if (const Stream here = current_stream(bucket.stream.device); here != bucket.stream)
+    here.wait_stream(bucket.stream);
+  for (size_t m = 0; m < bucket.packing.members.size(); ++m) {
+    if (mark(bucket, m).item<double>() == 0) continue;  // used by no process: as it was
+    const Tensor& parameter = parameters_[bucket.packing.members[m]];
+    const Tensor mean = bucket.packing.view(bucket.staged, m);
+    if (Tensor grad = parameter.grad(); grad.defined())
+      grad.copy_(mean);
+    else
+      parameter.set_grad(mean.clone());
+  }
+}
+
+}  // namespace tern::dist

@@ -1,0 +1,81 @@
+// ProcessGroup: several processes, on one machine or many, that work on one thing (torch.distributed). Their
+// gradients meet in parallel/distributed_data_parallel.h, their parts of a data set are those of
+// data::DistributedSampler; what carries their bytes is parallel/transport.h.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tern/core/tensor.h"
+
+namespace tern::dist {
+
+enum class ReduceOp : uint8_t { Sum, Avg, Product, Min, Max };
+
+struct ProcessGroupOptions {
+  /// How long a process waits for the others in one operation before that is a DistributedError.
+  std::chrono::milliseconds timeout = std::chrono::minutes(30);
+};
+
+/// A process' place among those that it works with.
+///
+///     mpirun -n 4 train              # or on several servers: mpirun --hostfile servers train
+///
+///     dist::ProcessGroup group = dist::ProcessGroup::start();
+///     Net net;
+///     net.to(group.device());
+///     dist::DistributedDataParallel model(net, group);
+///
+/// Every process calls the same operations in the same order: before anything is sent they compare what they
+/// are about to do, and where that differs all of them throw DistributedError that says who does what. Sums
+/// are taken in the order of ranks, 16-bit floats in float32: results are the same to the bit on all
+/// processes and in every run. Tensors may be on any device; those on GPUs go through host memory.
+///
+/// Copies are the same group. The last one to go leaves it, which waits for the others to do so too, unless
+/// it goes because of an exception: then the others are told that this process has ended.
+class ProcessGroup {
+ public:
+  /// The processes that mpirun (or srun) started this one with; a group of one where it was started alone.
+  /// Once in a process. Throws DistributedError.
+  static ProcessGroup start(const ProcessGroupOptions& options = {});
+  /// Groups of `size` threads that take the parts of processes: each is to be used by a thread of its own.
+  /// For trying on one machine what is meant for many.
+  static std::vector<ProcessGroup> simulate(int size, const ProcessGroupOptions& options = {});
+
+  int rank() const;
+  int size() const;
+  /// The number of this process among those of its machine.
+  int local_rank() const;
+  /// Where this process computes: the GPU of its local rank, counted round, or the CPU where there are none.
+  Device device() const;
+
+  /// Every process' tensor, of one shape and dtype, becomes their sum, mean, product, minimum or maximum.
+  /// Blocks.
+  void all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::Sum) const;
+  /// Every process' tensor, of one shape and dtype, becomes that of `source`. Blocks.
+  void broadcast(const Tensor& tensor, int source = 0) const;
+  /// The tensors of all processes, of one shape and dtype, in the order of ranks. Blocks.
+  std::vector<Tensor> all_gather(const Tensor& tensor) const;
+  /// The texts of all processes, of any length, in the order of ranks. Blocks.
+  std::vector<std::string> all_gather(const std::string& text) const;
+  /// Returns when all processes have come to it.
+  void barrier() const;
+
+  /// all_reduce of `row`, a dense tensor in host memory that all processes have in one size and dtype, as
+  /// soon as what was asked for before is done and `ready`, where given, has returned. Does not block; `row`
+  /// must be left alone until the result is there, which may throw DistributedError.
+  std::shared_future<void> all_reduce_async(const Tensor& row, ReduceOp op,
+                                            std::function<void()> ready = {}) const;
+
+ private:
+  class Impl;
+  explicit ProcessGroup(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace tern::dist

@@ -1,0 +1,115 @@
+// The transport between threads that take the parts of processes: each shows the others where its bytes are,
+// and they copy what is theirs.
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+
+#include "tern/base/check.h"
+#include "tern/parallel/transport.h"
+
+namespace tern::dist {
+namespace {
+
+/// Where the threads of a group meet. Once they did not, they never do again.
+class Meeting {
+ public:
+  Meeting(int size, Timeout timeout) : shown_(static_cast<size_t>(size)), timeout_(timeout) {}
+
+  /// Shows `data`, waits until all have come, and calls body(what rank r shows) for each. Returns when all
+  /// have done so.
+  template <class Body>
+  void together(int rank, const void* data, const Body& body) {
+    shown_[static_cast<size_t>(rank)] = data;
+    come(rank, timeout_);
+    for (size_t r = 0; r < shown_.size(); ++r) body(r, static_cast<const char*>(shown_[r]));
+    come(rank, Timeout::max());  // all are on their way
+  }
+  int size() const { return static_cast<int>(shown_.size()); }
+
+  void fail(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (failure_.empty()) failure_ = reason;
+    changed_.notify_all();
+  }
+
+ private:
+  void come(int rank, Timeout timeout) {
+    std::unique_lock lock(mutex_);
+    TERN_CHECK(failure_.empty(), DistributedError, "{}", failure_);
+    if (++came_ == size()) {
+      came_ = 0;
+      ++meetings_;
+      changed_.notify_all();
+      return;
+    }
+    const uint64_t meeting = meetings_;
+    const auto over = [&] { return meetings_ != meeting || !failure_.empty(); };
+    if (timeout == Timeout::max())
+      changed_.wait(lock, over);
+    else if (!changed_.wait_for(lock, timeout, over))
+      failure_ =
+          fmt::format("rank {} of {} has waited {} ms for the others: they ended, or do something else", rank,
+                      size(), timeout.count());
+    if (meetings_ != meeting) return;
+    changed_.notify_all();
+    TERN_THROW(DistributedError, "{}", failure_);
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<const void*> shown_;
+  Timeout timeout_;
+  int came_ = 0;
+  uint64_t meetings_ = 0;
+  std::string failure_;
+};
+
+class ThreadTransport final : public Transport {
+ public:
+  ThreadTransport(std::shared_ptr<Meeting> meeting, int rank) : meeting_(std::move(meeting)), rank_(rank) {}
+  ~ThreadTransport() override {
+    if (!left_) meeting_->fail(fmt::format("rank {} has ended", rank_));
+  }
+
+  int rank() const override { return rank_; }
+  int size() const override { return meeting_->size(); }
+  int local_rank() const override { return rank_; }
+
+  void all_gather(const void* sent, void* received, size_t nbytes) override {
+    meeting_->together(rank_, sent, [&](size_t r, const char* data) {
+      std::memcpy(static_cast<char*>(received) + r * nbytes, data, nbytes);
+    });
+  }
+  void all_to_all(const void* sent, void* received, size_t nbytes) override {
+    meeting_->together(rank_, sent, [&](size_t r, const char* data) {
+      std::memcpy(static_cast<char*>(received) + r * nbytes, data + static_cast<size_t>(rank_) * nbytes,
+                  nbytes);
+    });
+  }
+  void broadcast(void* data, size_t nbytes, int source) override {
+    meeting_->together(rank_, data, [&](size_t r, const char* from) {
+      if (static_cast<int>(r) == source && source != rank_) std::memcpy(data, from, nbytes);
+    });
+  }
+  void leave() override {
+    meeting_->together(rank_, nullptr, [](size_t, const char*) {});
+    left_ = true;
+  }
+
+ private:
+  std::shared_ptr<Meeting> meeting_;
+  int rank_;
+  bool left_ = false;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Transport>> open_thread_transports(int size, Timeout timeout) {
+  TERN_CHECK(size >= 1, ValueError, "a group has at least one process, got {}", size);
+  const auto meeting = std::make_shared<Meeting>(size, timeout);
+  std::vector<std::unique_ptr<Transport>> ends;
+  for (int rank = 0; rank < size; ++rank) ends.push_back(std::make_unique<ThreadTransport>(meeting, rank));
+  return ends;
+}
+
+}  // namespace tern::dist

@@ -1,0 +1,61 @@
+// How a process finds the others that it was started with.
+#include "tern/parallel/transport.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "tern/base/check.h"
+#include "tern/base/env.h"
+#include "tern/device/machine.h"
+
+namespace tern::dist {
+namespace {
+
+/// Variables that the starters of MPI's processes set, and how many processes they say there are.
+bool started_by_mpi() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    if (std::getenv(name) != nullptr) return true;
+  return false;
+}
+
+const TransportPlugin& mpi_plugin() {
+  const std::string path = env_text("TERN_MPI_PLUGIN").value_or(own_library_folder() + "/libtern_mpi.so");
+  // Global: MPI opens parts of its own, which look for it.
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (handle == nullptr) {
+    const char* text = ::dlerror();
+    TERN_THROW(
+        DistributedError,
+        "this process was started by MPI, and the plugin that speaks it cannot be opened ({}): build Tern "
+        "where MPI is installed (libopenmpi-dev)",
+        printable(text ? text : "no reason was given", 400));
+  }
+  const auto find = reinterpret_cast<TransportPluginFn>(::dlsym(handle, "tern_transport_plugin"));
+  TERN_CHECK(find != nullptr, DistributedError, "'{}' is no transport of Tern", printable(path));
+  const TransportPlugin& plugin = *find();
+  TERN_CHECK(
+      plugin.interface_number == kTransportInterface && std::string_view(plugin.version) == TERN_VERSION,
+      DistributedError, "'{}' is of another version than the library ({}): build both from one source",
+      printable(path), TERN_VERSION);
+  return plugin;
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> open_transport(Timeout timeout) {
+  if (!started_by_mpi()) {
+    const auto wanted = env_int("WORLD_SIZE", 1, 1 << 20);
+    TERN_CHECK(wanted.value_or(1) == 1, DistributedError,
+               "WORLD_SIZE is {}, but this process was not started by MPI: start the program with "
+               "`mpirun -n {} program`",
+               *wanted, *wanted);
+    return nullptr;
+  }
+  std::string reason;
+  auto transport = mpi_plugin().open(timeout, reason);
+  TERN_CHECK(transport != nullptr, DistributedError, "{}", reason);
+  return transport;
+}
+
+}  // namespace tern::dist

@@ -1,0 +1,60 @@
+// Transport: what carries bytes between the processes of a group. A ProcessGroup (parallel/process_group.h)
+// is made of one. There are two: processes that MPI started (the plugin libtern_mpi.so, transports/mpi), and
+// threads of one process that take the parts of processes (parallel/thread_transport.h).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tern::dist {
+
+/// One process' end. All calls are made by one thread; every process of the group makes the same ones, in the
+/// same order, and each returns when this process has what it gets. They throw DistributedError when that
+/// does not come within the time that the transport was opened with.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// The number of this process among those of its machine.
+  virtual int local_rank() const = 0;
+
+  /// The `nbytes` bytes of each process, in the order of ranks.
+  virtual void all_gather(const void* sent, void* received, size_t nbytes) = 0;
+  /// The r-th `nbytes` bytes of what is sent go to rank r; received are those for this process, in the order
+  /// of ranks.
+  virtual void all_to_all(const void* sent, void* received, size_t nbytes) = 0;
+  /// The source's bytes go to everybody.
+  virtual void broadcast(void* data, size_t nbytes, int source) = 0;
+  /// The last call: returns when all others have made it.
+  virtual void leave() = 0;
+};
+
+using Timeout = std::chrono::milliseconds;
+
+/// Raised whenever what library and plugin say to each other changes.
+inline constexpr uint32_t kTransportInterface = 1;
+
+/// The function that a plugin exports, `const TransportPlugin* tern_transport_plugin()`. The first member
+/// never moves.
+struct TransportPlugin {
+  uint32_t interface_number;
+  const char* version;  ///< of Tern
+  /// Null with a reason where there is none.
+  std::unique_ptr<Transport> (*open)(Timeout timeout, std::string& reason);
+};
+using TransportPluginFn = const TransportPlugin* (*)();
+
+/// The transport to the processes that this one was started with; null where it was started alone. Throws
+/// DistributedError where it was started as one of several, and nothing leads to the others.
+std::unique_ptr<Transport> open_transport(Timeout timeout);
+
+/// Ends of a group whose processes are threads of this one.
+std::vector<std::unique_ptr<Transport>> open_thread_transports(int size, Timeout timeout);
+
+}  // namespace tern::dist

@@ -1,0 +1,374 @@
+// Groups of processes: here threads that take their parts, which is what MPI's processes see too
+// (mpi_test.cpp).
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "tern/device/capture.h"
+#include "tern/nn/containers.h"
+#include "tern/nn/linear.h"
+#include "tern/parallel/distributed_data_parallel.h"
+#include "tests/parallel/parallel_testing.h"
+
+namespace tern::dist {
+namespace {
+
+using parallel::expect_close;
+using std::chrono::milliseconds;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// Calls body(group) for each of `size` processes at once. The first exception, in the order of ranks, is
+/// thrown.
+void on_each(int size, const std::function<void(const ProcessGroup&)>& body,
+             const ProcessGroupOptions& options = {.timeout = std::chrono::seconds(60)}) {
+  std::vector<ProcessGroup> groups = ProcessGroup::simulate(size, options);
+  std::vector<std::exception_ptr> errors(groups.size());
+  std::vector<std::thread> threads;
+  for (size_t r = 0; r < groups.size(); ++r)
+    threads.emplace_back([&errors, &body, r, group = std::move(groups[r])]() mutable {
+      try {
+        const ProcessGroup mine = std::move(group);
+        body(mine);
+      } catch (...) {
+        errors[r] = std::current_exception();
+      }
+    });
+  groups.clear();
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& error : errors)
+    if (error) std::rethrow_exception(error);
+}
+
+class DistributedTest : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Sizes, DistributedTest, ::testing::Values(1, 2, 3, 5));
+
+TEST_P(DistributedTest, Reduces) {
+  const int n = GetParam();
+  on_each(n, [n](const ProcessGroup& group) {
+    ASSERT_EQ(group.size(), n);
+    const double own = group.rank() + 1, sum = n * (n + 1) / 2.0;
+    double product = 1;
+    for (int r = 1; r <= n; ++r) product *= r;
+    const struct {
+      ReduceOp op;
+      double expected;
+    } rows[] = {{ReduceOp::Sum, sum},
+                {ReduceOp::Avg, sum / n},
+                {ReduceOp::Product, product},
+                {ReduceOp::Min, 1},
+                {ReduceOp::Max, static_cast<double>(n)}};
+    for (const auto& row : rows)
+      for (DType dtype : {float32, float64, bfloat16, float16, int64, uint8}) {
+        if (row.op == ReduceOp::Avg && !is_floating_point(dtype)) {
+          EXPECT_THROW(group.all_reduce(ones({2}, {.dtype = dtype}), row.op), DTypeError);
+          continue;
+        }
+        for (const Shape& shape : {Shape{}, Shape{0}, Shape{7}, Shape{3, 5}}) {
+          const Tensor x = full(shape, own, {.dtype = dtype});
+          group.all_reduce(x, row.op);
+          EXPECT_TRUE(equal(x, full(shape, row.expected, {.dtype = dtype}))) << x.str();
+        }
+      }
+  });
+}
+
+TEST_P(DistributedTest, ReducesLargeAndStridedTensorsToTheSameBits) {
+  const int n = GetParam();
+  std::vector<Tensor> parts;
+  Tensor expected;
+  for (int r = 0; r < n; ++r) {
+    parts.push_back(randn({3'000'001}));
+    expected = r == 0 ? parts[0].clone() : expected + parts.back();
+  }
+  on_each(n, [&](const ProcessGroup& group) {
+    const Tensor mine = parts[static_cast<size_t>(group.rank())].clone(), wide = zeros({40, 50});
+    group.all_reduce(mine);
+    EXPECT_TRUE(equal(mine, expected));
+    const Tensor column = wide.select(1, 7);
+    group.all_reduce(ones({40}).copy_(column) + 1);
+    group.broadcast(column);
+    Tensor strided = column;
+    strided.fill_(group.rank());
+    group.all_reduce(strided, ReduceOp::Max);
+    EXPECT_EQ(wide.sum().item<double>(), 40.0 * (n - 1));
+  });
+}
+
+TEST_P(DistributedTest, BroadcastsAndGathers) {
+  on_each(GetParam(), [](const ProcessGroup& group) {
+    const int last = group.size() - 1;
+    const Tensor x = full({3}, group.rank());
+    const uint32_t version = x.version();
+    group.broadcast(x, last);
+    EXPECT_TRUE(equal(x, full({3}, last)));
+    EXPECT_GT(x.version(), version);
+    const auto all = group.all_gather(full({2, 2}, group.rank(), {.dtype = int64}));
+    const auto texts = group.all_gather(std::string(static_cast<size_t>(group.rank()) * 3, 'x'));
+    ASSERT_EQ(all.size(), static_cast<size_t>(group.size()));
+    for (int r = 0; r <= last; ++r) {
+      EXPECT_TRUE(equal(all[static_cast<size_t>(r)], full({2, 2}, r, {.dtype = int64})));
+      EXPECT_EQ(texts[static_cast<size_t>(r)].size(), static_cast<size_t>(r) * 3);
+    }
+    group.barrier();
+    EXPECT_THROW(group.broadcast(x, last + 1), ValueError);
+  });
+}
+
+TEST(Distributed, ProcessesThatDoNotDoTheSameAreTold) {
+  const struct {
+    std::function<void(const ProcessGroup&)> first, second;
+    std::vector<std::string> words;
+  } rows[] = {
+      {[](const auto& g) { g.all_reduce(ones({3})); },
+       [](const auto& g) { g.barrier(); },
+       {"rank 0 calls all_reduce (sum) of 3 float32", "rank 1 barrier"}},
+      {[](const auto& g) { g.all_reduce(ones({3})); },
+       [](const auto& g) { g.all_reduce(ones({4})); },
+       {"of 3 float32", "of 4 float32"}},
+      {[](const auto& g) {
+         g.all_reduce(ones({2, 3}));
+       },
+       [](const auto& g) {
+         g.all_reduce(ones({3, 2}));
+       },
+       {"another shape"}},
+      {[](const auto& g) { g.broadcast(ones({1})); },
+       [](const auto& g) { g.broadcast(ones({1}), 1); },
+       {"from rank 0", "from rank 1"}},
+  };
+  for (const auto& row : rows)
+    on_each(2, [&](const ProcessGroup& group) {
+      try {
+        (group.rank() == 0 ? row.first : row.second)(group);
+        ADD_FAILURE() << "no error";
+      } catch (const DistributedError& error) {
+        for (const std::string& words : row.words) EXPECT_THAT(error.what(), HasSubstr(words));
+      }
+      group.barrier();  // all were told, and go on
+    });
+}
+
+TEST(Distributed, NobodyWaitsForProcessesThatEnded) {
+  EXPECT_THROW(on_each(3,
+                       [](const ProcessGroup& group) {
+                         if (group.rank() == 1) throw ValueError("no data");
+                         try {
+                           group.barrier();
+                           ADD_FAILURE() << "no error";
+                         } catch (const DistributedError& error) {
+                           EXPECT_THAT(error.what(), HasSubstr("rank 1 has ended"));
+                         }
+                       }),
+               ValueError);
+}
+
+TEST(Distributed, WaitsEnd) {
+  on_each(2,
+          [](const ProcessGroup& group) {
+            static std::atomic<bool> told;
+            told = false;
+            group.barrier();
+            if (group.rank() == 1) {
+              while (!told) std::this_thread::yield();
+              return;
+            }
+            try {
+              group.barrier();
+              ADD_FAILURE() << "no error";
+            } catch (const DistributedError& error) {
+              EXPECT_THAT(error.what(), HasSubstr("rank 0 of 2 has waited 50 ms"));
+            }
+            told = true;
+          },
+          {.timeout = milliseconds(50)});
+}
+
+TEST(Distributed, AloneItIsAGroupOfOne) {
+  const ProcessGroup group = ProcessGroup::start();
+  EXPECT_EQ(group.size(), 1);
+  EXPECT_EQ(group.rank(), 0);
+  const Tensor x = ones({2});
+  group.all_reduce(x, ReduceOp::Avg);
+  EXPECT_TRUE(equal(x, ones({2})));
+  EXPECT_EQ(group.all_gather("text"), std::vector<std::string>{"text"});
+}
+
+/// Two layers and one that is used on request.
+struct Net : nn::Module {
+  nn::Linear first{4, 6};
+  nn::BatchNorm1d norm{6};
+  nn::Linear second{6, 3}, spare{6, 3};
+  TERN_MODULE(first, norm, second, spare)
+  Tensor forward(const Tensor& x, bool use_spare = false) {
+    const Tensor y = relu(norm(first(x)));
+    return use_spare ? spare(y) : second(y);
+  }
+};
+
+/// As one process with all rows does it. BatchNorm is left out: its statistics are those of each part.
+TEST_P(DistributedTest, TrainsAsOneProcessWithTheWholeBatch) {
+  const int n = GetParam();
+  manual_seed(3);
+  const Tensor x = randn({n * 4, 4}), y = randint(0, 3, {n * 4});
+  nn::LeNet alone;
+  const Tensor images = randn({n * 4, 1, 28, 28}), labels = randint(0, 10, {n * 4});
+  nn::LeNet start = nn::clone(alone);
+  optim::SGD sgd(alone.parameters(), {.lr = 0.05, .momentum = 0.9});
+  for (int i = 0; i < 3; ++i) {
+    sgd.zero_grad();
+    nn::cross_entropy(alone(images), labels).backward();
+    sgd.step();
+  }
+  std::vector<nn::LeNet> nets;  // of rank 0 as above, of others as they come
+  for (int r = 0; r < n; ++r) nets.push_back(r == 0 ? start : nn::LeNet());
+  std::vector<std::vector<Tensor>> results(static_cast<size_t>(n));
+  on_each(n, [&](const ProcessGroup& group) {
+    const int r = group.rank();
+    DistributedDataParallel model(nets[static_cast<size_t>(r)], group, {.bucket_cap_mb = 0.05});
+    optim::SGD optimizer(model.parameters(), {.lr = 0.05, .momentum = 0.9});
+    for (int i = 0; i < 3; ++i) {
+      optimizer.zero_grad();
+      nn::cross_entropy(model(images.narrow(0, 4 * r, 4)), labels.narrow(0, 4 * r, 4)).backward();
+      optimizer.step();
+    }
+    results[static_cast<size_t>(r)] = model.parameters();
+    EXPECT_EQ(model.state_dict().begin()->first, "module.conv1.weight");
+  });
+  for (size_t i = 0; i < alone.parameters().size(); ++i) {
+    expect_close(results[0][i], alone.parameters()[i], 1e-5);
+    for (int r = 1; r < n; ++r) EXPECT_TRUE(equal(results[static_cast<size_t>(r)][i], results[0][i]));
+  }
+}
+
+TEST(DistributedDataParallel, GradientsOfWhatSomeProcessesUse) {
+  std::vector<Net> nets(2);
+  const Tensor x = randn({5, 4});
+  on_each(2, [&](const ProcessGroup& group) {
+    Net& net = nets[static_cast<size_t>(group.rank())];
+    DistributedDataParallel model(net, group);
+    model(x, /*use_spare=*/group.rank() == 1).sum().backward();
+    EXPECT_TRUE(equal(net.spare.bias.grad(), full({3}, 2.5)));  // of 5 rows, on one of two processes
+    EXPECT_TRUE(equal(net.second.bias.grad(), full({3}, 2.5)));
+    for (const Tensor& parameter : net.parameters()) parameter.set_grad({});
+    model(x).sum().backward();
+    EXPECT_FALSE(net.spare.bias.grad().defined());
+    EXPECT_TRUE(equal(net.second.bias.grad(), full({3}, 5)));
+  });
+}
+
+TEST(DistributedDataParallel, AccumulatesWithoutSync) {
+  on_each(3, [](const ProcessGroup& group) {
+    DistributedDataParallel model(nn::Linear(2, 1), group);
+    const Tensor x = full({1, 2}, group.rank() + 1.0);
+    {
+      const auto pause = model.no_sync();
+      model(x).sum().backward();
+    }
+    EXPECT_TRUE(equal(model.module.weight.grad(), full({1, 2}, group.rank() + 1)));
+    model(x * 10).sum().backward();
+    EXPECT_TRUE(equal(model.module.weight.grad(), full({1, 2}, 22)));
+    model(x).sum().backward();  // onto what is there
+    EXPECT_TRUE(equal(model.module.weight.grad(), full({1, 2}, 24)));
+  });
+}
+
+TEST(DistributedDataParallel, TakesTheMeansOfWhatOnlyEarlierBackwardsUsed) {
+  std::vector<Net> nets(2);
+  const Tensor x = randn({5, 4});
+  on_each(2, [&](const ProcessGroup& group) {
+    Net& net = nets[static_cast<size_t>(group.rank())];
+    DistributedDataParallel model(net, group);
+    {
+      const auto pause = model.no_sync();
+      model(x, /*use_spare=*/group.rank() == 1).sum().backward();
+    }
+    model(x).sum().backward();
+    EXPECT_TRUE(equal(net.spare.bias.grad(), full({3}, 2.5)));
+    EXPECT_TRUE(equal(net.second.bias.grad(), full({3}, 7.5)));
+    model(x, /*use_spare=*/group.rank() == 1).sum().backward();  // onto the means, which both have
+    EXPECT_TRUE(equal(net.spare.bias.grad(), full({3}, 5)));
+    EXPECT_TRUE(equal(net.second.bias.grad(), full({3}, 10)));
+  });
+}
+
+TEST(DistributedDataParallel, BuffersAreThoseOfTheFirst) {
+  std::vector<Net> nets(2);
+  on_each(2, [&](const ProcessGroup& group) {
+    Net& net = nets[static_cast<size_t>(group.rank())];
+    DistributedDataParallel model(net, group);
+    for (int i = 0; i < 2; ++i) model(randn({6, 4})).sum().backward();
+    model(ones({2, 4}));
+    const auto all = group.all_gather(net.norm.num_batches_tracked);
+    EXPECT_EQ(all[1].item<int64_t>(), 3);
+  });
+  // The last forward's own statistics came after the last broadcast, of one input on both.
+  expect_close(nets[0].norm.running_mean, nets[1].norm.running_mean);
+}
+
+TEST(DistributedDataParallel, DifferentModulesAreNamed) {
+  on_each(2, [](const ProcessGroup& group) {
+    try {
+      DistributedDataParallel model(nn::Linear(3, 2 + group.rank()), group);
+      ADD_FAILURE() << "no error";
+    } catch (const DistributedError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr("rank 0 has parameter 'weight' float32 [2, 3]"),
+                                      HasSubstr("rank 1 has parameter 'weight' float32 [3, 3]")));
+    }
+  });
+}
+
+TEST(DistributedDataParallel, GoesOnAfterABackwardThatFailed) {
+  on_each(2, [](const ProcessGroup& group) {
+    DistributedDataParallel model(nn::Sequential(nn::Linear(2, 2), nn::Linear(2, 2)), group,
+                                  {.bucket_cap_mb = 1e-6});
+    const Tensor x = ones({1, 2});
+    const Tensor weight = model.module.parameters()[0];
+    const int64_t hook = weight.register_hook([](const Tensor&) -> Tensor { throw ValueError("no"); });
+    EXPECT_THROW(model(x).sum().backward(), ValueError);
+    weight.remove_hook(hook);
+    for (const Tensor& parameter : model.parameters()) parameter.set_grad({});
+    model(x).sum().backward();
+    EXPECT_TRUE(equal(model.module.parameters()[3].grad(), ones({2})));
+  });
+}
+
+TEST(DistributedDataParallel, CannotBeRecorded) {
+  on_each(2, [](const ProcessGroup& group) {
+    DistributedDataParallel model(nn::Linear(2, 1), group);
+    EXPECT_THROW(capture([&] { model(ones({1, 2})).sum().backward(); }, {.warmup = 0}), CaptureError);
+  });
+}
+
+class DistributedOnGpus : public parallel::ParallelTest {};
+
+TEST_F(DistributedOnGpus, EachProcessHasItsOwn) {
+  manual_seed(2);
+  const Tensor images = randn({8, 1, 28, 28}), labels = randint(0, 10, {8});
+  nn::LeNet alone, start = nn::clone(alone);
+  nn::cross_entropy(alone(images), labels).backward();
+  std::vector<nn::LeNet> nets{start, nn::LeNet()};
+  on_each(2, [&](const ProcessGroup& group) {
+    const int r = group.rank();
+    EXPECT_EQ(group.device(), Device(DeviceType::CUDA, r));
+    nn::LeNet& net = nets[static_cast<size_t>(r)];
+    net.to(group.device());
+    DistributedDataParallel model(net, group, {.bucket_cap_mb = 0.05});
+    for (int i = 0; i < 3; ++i) {
+      for (const Tensor& parameter : net.parameters()) parameter.set_grad({});
+      nn::cross_entropy(model(images.narrow(0, 4 * r, 4).to(group.device())),
+                        labels.narrow(0, 4 * r, 4).to(group.device()))
+          .backward();
+    }
+    const Tensor there = full({3}, r, {.device = group.device()});
+    group.all_reduce(there);
+    EXPECT_TRUE(equal(there.cpu(), full({3}, 1)));
+  });
+  for (size_t i = 0; i < alone.parameters().size(); ++i) {
+    expect_close(nets[0].parameters()[i].grad().cpu(), alone.parameters()[i].grad(), 1e-5);
+    EXPECT_TRUE(equal(nets[0].parameters()[i].grad().cpu(), nets[1].parameters()[i].grad().cpu()));
+  }
+}
+
+}  // namespace
+}  // namespace tern::dist

@@ -1,0 +1,57 @@
+// What the groups of distributed_test.cpp do, between processes that MPI started: `mpirun -n 3 test_parallel
+// --gtest_filter=OnMpi.*`, with TERN_TEST_PROCESSES=3, so that a start that finds nobody fails.
+#include "tern/base/env.h"
+#include "tern/nn/models.h"
+#include "tern/parallel/distributed_data_parallel.h"
+#include "tests/parallel/parallel_testing.h"
+
+namespace tern::dist {
+namespace {
+
+using parallel::expect_close;
+
+TEST(OnMpi, ProcessesTrainTogether) {
+  const auto processes = env_int("TERN_TEST_PROCESSES", 2, 64);
+  if (!processes) GTEST_SKIP() << "not started by mpirun with TERN_TEST_PROCESSES";
+  const ProcessGroup group = ProcessGroup::start({.timeout = std::chrono::seconds(100)});
+  const int n = group.size(), r = group.rank();
+  ASSERT_EQ(n, *processes);
+  EXPECT_EQ(group.local_rank(), r);
+  EXPECT_THROW(ProcessGroup::start(), DistributedError);  // once in a process
+
+  const Tensor large = full({3'000'001}, r + 1.0);
+  group.all_reduce(large);
+  EXPECT_TRUE(equal(large, full({3'000'001}, n * (n + 1) / 2.0)));
+  const Tensor word = full({2}, r);
+  group.broadcast(word, n - 1);
+  EXPECT_TRUE(equal(word, full({2}, n - 1)));
+  const auto texts = group.all_gather(std::string(static_cast<size_t>(r), 'x'));
+  for (int each = 0; each < n; ++each)
+    EXPECT_EQ(texts[static_cast<size_t>(each)].size(), static_cast<size_t>(each));
+
+  manual_seed(3);
+  nn::LeNet alone, net = nn::clone(alone);
+  const Tensor images = randn({n * 4, 1, 28, 28}), labels = randint(0, 10, {n * 4});
+  manual_seed(static_cast<uint64_t>(r));
+  if (r != 0) net = nn::LeNet();
+  optim::SGD sgd(alone.parameters(), {.lr = 0.05, .momentum = 0.9});
+  DistributedDataParallel model(net, group, {.bucket_cap_mb = 0.05});
+  optim::SGD together(model.parameters(), {.lr = 0.05, .momentum = 0.9});
+  for (int i = 0; i < 3; ++i) {
+    sgd.zero_grad();
+    nn::cross_entropy(alone(images), labels).backward();
+    sgd.step();
+    together.zero_grad();
+    nn::cross_entropy(model(images.narrow(0, 4 * r, 4)), labels.narrow(0, 4 * r, 4)).backward();
+    together.step();
+  }
+  for (size_t i = 0; i < alone.parameters().size(); ++i) {
+    expect_close(net.parameters()[i], alone.parameters()[i], 1e-5);
+    for (const Tensor& other : group.all_gather(net.parameters()[i]))
+      EXPECT_TRUE(equal(other, net.parameters()[i]));
+  }
+  EXPECT_THROW(r == 0 ? group.barrier() : group.all_reduce(large), DistributedError);
+}
+
+}  // namespace
+}  // namespace tern::dist
