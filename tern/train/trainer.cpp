@@ -1,32 +1,26 @@
 // The training loop and the test loop.
 #include "tern/train/trainer.h"
 
-#include <charconv>
 #include <chrono>
 #include <cmath>
-#include <map>
 #include <optional>
 #include <utility>
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/device/capture.h"
-#include "tern/io/file.h"
 #include "tern/nn/functional.h"
 #include "tern/ops/autocast.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/reduce_lr_on_plateau.h"
-#include "tern/train/async_saver.h"
+#include "tern/train/run_checkpoints.h"
 
 namespace tern::train {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// What is around the step in the names of checkpoints that are kept.
-constexpr std::string_view kStepBegin = "checkpoint-", kStepEnd = ".pt";
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -98,12 +92,6 @@ std::string differences(const ValueDict& now, const ValueDict& before) {
   return text;
 }
 
-void remove_file(const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  TERN_CHECK(!error, IoError, "remove '{}': {}", path.string(), error.message());
-}
-
 /// One call of fit().
 class Run {
  public:
@@ -142,14 +130,8 @@ class Run {
   void report_step(double lr);
   bool finish_epoch();
   void step_schedule(const EpochReport& report);
-  void open_saver();
-  using StepCheckpoints = std::map<int64_t, std::filesystem::path>;
-  StepCheckpoints step_checkpoints() const;
-  void restore_best(StepCheckpoints& found) const;
-  void adopt_checkpoints(const StepCheckpoints& found);
   Checkpoint checkpoint();
-  void write(const Checkpoint& checkpoint, std::optional<double> metric = {});
-  void save(std::optional<double> metric = {});
+  void save(const EpochReport* report = nullptr);
 
   double metric_of(const EpochReport& report) const { return loaders_.test ? report.test_loss : report.loss; }
   optim::ReduceLROnPlateau* plateau() const {
@@ -158,22 +140,15 @@ class Run {
   bool steps_after_epochs() const { return options_.schedule_unit == ScheduleUnit::Epoch || plateau(); }
   bool stop_asked() const { return options_.stop && options_.stop(); }
   bool writes() const { return !options_.out_dir.empty(); }
-  std::filesystem::path checkpoint_path() const { return options_.out_dir / kCheckpointName; }
   void notice(const std::string& text) const {
     if (options_.on_notice) options_.on_notice(text);
-  }
-  std::filesystem::path step_path(int64_t step) const {
-    return options_.out_dir / fmt::format("{}{:08}{}", kStepBegin, step, kStepEnd);
   }
   FitResult stopped() {
     result_.stopped = true;
     return finished();
   }
   FitResult finished() {
-    if (saver_) {
-      saver_->wait();
-      if (options_.keep > 0) result_.best = saver_->best_path();
-    }
+    if (files_) result_.best = files_->finish();
     return std::move(result_);
   }
 
@@ -184,8 +159,8 @@ class Run {
   LossFunction loss_;
   std::vector<Tensor> params_;
   std::optional<Device> device_;
-  RunLog log_;                         ///< holds the lock of the folder
-  std::unique_ptr<AsyncSaver> saver_;  ///< waits for what it writes before the lock is given up
+  RunLog log_;                           ///< holds the lock of the folder
+  std::optional<RunCheckpoints> files_;  ///< waits for what it writes before the lock is given up
 
   /// The step of batches of one shape.
   struct Recorded {
@@ -228,19 +203,11 @@ void Run::open() {
              options_.clip_grad_norm);
   TERN_CHECK(!options_.resume || writes(), ValueError, "fit: resume needs the out_dir with the checkpoint");
   if (writes()) {
-    std::error_code error;
-    const bool there = std::filesystem::exists(checkpoint_path(), error);
-    TERN_CHECK(!error, IoError, "open '{}': {}", checkpoint_path().string(), error.message());
-    TERN_CHECK(!options_.resume || there, CheckpointError, "nothing to resume: there is no '{}'",
-               checkpoint_path().string());
-    TERN_CHECK(options_.resume || options_.overwrite || !there, CheckpointError,
-               "'{}' is there already: resume that run, overwrite it, or choose another folder",
-               checkpoint_path().string());
-    std::filesystem::create_directories(options_.out_dir, error);
-    TERN_CHECK(!error, IoError, "make folder '{}': {}", options_.out_dir.string(), error.message());
+    RunCheckpoints::check_beginning(options_.out_dir, options_.resume, options_.overwrite);
     log_ = RunLog(options_.out_dir);
+    files_.emplace(options_.out_dir, options_.keep,
+                   [this](const EpochReport& report) { return metric_of(report); });
   }
-  if (writes()) open_saver();
   if (options_.resume)
     resume();
   else
@@ -250,81 +217,17 @@ void Run::open() {
 
 void Run::start_anew() {
   if (!writes()) return;
-  StepCheckpoints earlier = step_checkpoints();
-  if (!options_.overwrite && options_.keep > 0) adopt_checkpoints(earlier);
   // What cannot be written is known before the first step. Only then is the earlier run forgotten: a process
   // that is killed meanwhile leaves one of the two runs, and no mixture.
-  write(checkpoint());
-  saver_->wait();
+  files_->begin(checkpoint(), options_.overwrite);
   log_.start();
-  if (!options_.overwrite) return;
-  if (options_.keep > 0) earlier.erase(result_.step);
-  for (const auto& [step, path] : earlier) remove_file(path);
-  remove_file(options_.out_dir / kBestName);
-  for (const auto& path : options_.earlier_files) remove_file(path);
-}
-
-void Run::open_saver() {
-  AsyncSaverOptions options;
-  if (options_.keep > 0)
-    options = {.keep_last = static_cast<int>(options_.keep),
-               .latest = checkpoint_path(),
-               .best_copy = options_.out_dir / kBestName};
-  saver_ = std::make_unique<AsyncSaver>(std::move(options));
-}
-
-/// Those that are in the folder already, by their steps.
-Run::StepCheckpoints Run::step_checkpoints() const {
-  StepCheckpoints found;
-  std::error_code failed;
-  for (const auto& entry : std::filesystem::directory_iterator(options_.out_dir, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kStepBegin) || !name.ends_with(kStepEnd)) continue;
-    const char* begin = name.data() + kStepBegin.size();
-    const char* end = name.data() + name.size() - kStepEnd.size();
-    int64_t step = 0;
-    const auto [stop, error] = std::from_chars(begin, end, step);
-    if (error == std::errc() && stop == end && end - begin >= 8) found.emplace(step, entry.path());
-  }
-  TERN_CHECK(!failed, IoError, "list folder '{}': {}", options_.out_dir.string(), failed.message());
-  return found;
-}
-
-/// Where best.pt is the only name left of the best checkpoint, it gets the other one again.
-void Run::restore_best(StepCheckpoints& found) const {
-  const std::filesystem::path path = options_.out_dir / kBestName;
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return;
-  for (const auto& [step, other] : found)
-    if (std::filesystem::equivalent(path, other, ignored)) return;
-  std::optional<Checkpoint> best;
-  try {
-    best = Checkpoint::load(path);
-  } catch (const Error& error) {
-    return notice(error.what());
-  }
-  if (best->history.empty() || found.contains(best->step)) return;
-  const EpochReport& tested = best->history.back();
-  for (const EpochReport& report : result_.history) {
-    if (report.step != best->step || tested.step != best->step) continue;
-    if (metric_of(report) != metric_of(tested)) continue;  // of another run
-    io::link_atomically(path, step_path(best->step));
-    found.emplace(best->step, step_path(best->step));
-  }
-}
-
-void Run::adopt_checkpoints(const StepCheckpoints& found) {
-  for (const auto& [step, path] : found) {
-    std::optional<double> metric;
-    for (const EpochReport& report : result_.history)
-      if (report.step == step) metric = metric_of(report);
-    saver_->adopt(path, metric);
-  }
+  if (options_.overwrite) files_->forget_earlier(options_.earlier_files);
 }
 
 void Run::resume() {
-  const Checkpoint saved = Checkpoint::load(checkpoint_path());
-  const std::string context = fmt::format("resuming '{}'", checkpoint_path().string());
+  const std::filesystem::path path = options_.out_dir / kCheckpointName;
+  const Checkpoint saved = Checkpoint::load(path);
+  const std::string context = fmt::format("resuming '{}'", path.string());
   const std::string changed = differences(options_.settings, saved.settings);
   TERN_CHECK(changed.empty(), CheckpointError,
              "{}: the run was started with other settings: {}. Resume with the same ones, or start anew in "
@@ -349,15 +252,7 @@ void Run::resume() {
   result_.step = result_.resumed_step = saved.step;
   result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
   result_.history = saved.history;
-  if (options_.keep > 0) {
-    StepCheckpoints found = step_checkpoints();
-    restore_best(found);
-    adopt_checkpoints(found);
-    const std::filesystem::path best = saver_->best_path();
-    std::error_code absent;
-    if (!best.empty() && !std::filesystem::equivalent(best, options_.out_dir / kBestName, absent))
-      io::link_atomically(best, options_.out_dir / kBestName);
-  }
+  files_->go_on(result_.history, [this](const std::string& text) { notice(text); });
   awaits_test_ = saved.awaits_test;
   epoch_ = Averages(saved.epoch_sums);
   interval_ = Averages(saved.interval_sums);
@@ -384,16 +279,11 @@ Checkpoint Run::checkpoint() {
   return saved;
 }
 
-void Run::write(const Checkpoint& checkpoint, std::optional<double> metric) {
-  saver_->save(checkpoint.to_value(), options_.keep > 0 ? step_path(result_.step) : checkpoint_path(),
-               metric);
-}
-
-void Run::save(std::optional<double> metric) {
+void Run::save(const EpochReport* report) {
   if (!writes()) return;
   Checkpoint saved = checkpoint();
   saved.log_size = log_.sync();
-  write(saved, metric);
+  files_->write(saved, report);
 }
 
 bool Run::train_epoch() {
@@ -538,7 +428,7 @@ bool Run::finish_epoch() {
   epoch_.reset();
   result_.history.push_back(report);
   log_.write(report);
-  save(metric_of(report));
+  save(&report);
   if (options_.on_epoch) options_.on_epoch(report);
   return true;
 }

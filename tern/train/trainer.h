@@ -20,6 +20,7 @@
 #include "tern/optim/optimizer.h"
 #include "tern/train/checkpoint.h"
 #include "tern/train/metrics.h"
+#include "tern/train/run_checkpoints.h"
 #include "tern/train/run_log.h"
 
 namespace tern::train {
@@ -112,11 +113,6 @@ struct FitResult {
   std::vector<EpochReport> history;  ///< of the whole run, also from before it was resumed
   std::filesystem::path best;        ///< with `keep`: the best checkpoint; empty when there is none
 };
-
-/// The name of the checkpoint in out_dir.
-inline constexpr const char* kCheckpointName = "checkpoint.pt";
-/// With FitOptions::keep, that of the best one.
-inline constexpr const char* kBestName = "best.pt";
 
 /// Trains `net`:
 ///
