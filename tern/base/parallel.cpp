@@ -21,6 +21,7 @@ int initial_threads() {
 }
 
 std::atomic<int> process_threads{0};
+std::atomic<bool> threads_were_set{false};
 thread_local int own_threads = 0;
 thread_local bool inside = false;
 /// Threads are not copied by fork(), but OpenMP's pool believes in them and would wait for ever.
@@ -46,9 +47,16 @@ int num_threads() {
 void set_num_threads(int count) {
   TERN_CHECK(count >= 1 && count <= 1024, ValueError, "set_num_threads: expected 1 to 1024 threads, got {}",
              count);
+  threads_were_set = true;
   process_threads.store(count, std::memory_order_relaxed);
   own_threads = 0;
   omp_set_num_threads(count);
+}
+
+void suggest_num_threads(int count) {
+  if (threads_were_set || env_text("TERN_NUM_THREADS") || env_text("OMP_NUM_THREADS")) return;
+  set_num_threads(std::clamp(count, 1, 1024));
+  threads_were_set = false;
 }
 
 void set_thread_local_num_threads(int count) {

@@ -17,6 +17,9 @@ int num_threads();
 /// Throws ValueError unless 1 <= count <= 1024.
 void set_num_threads(int count);
 
+/// The same where nothing else has set it: set_num_threads(), TERN_NUM_THREADS, OMP_NUM_THREADS.
+void suggest_num_threads(int count);
+
 /// Sets the number of threads for the calling thread alone; 0 goes back to the process's number.
 void set_thread_local_num_threads(int count);
 

@@ -11,7 +11,7 @@
 #include "tern/cli/training.h"
 #include "tern/cli/training_devices.h"
 #include "tern/cli/usage.h"
-#include "tern/train/checkpoint.h"
+#include "tern/train/processes.h"
 
 namespace tern::cli {
 namespace {
@@ -29,11 +29,16 @@ Ctrl-C stops after the step at hand and leaves a checkpoint (exit code 130); a s
 With --resume the run goes on where it was, and ends with the same numbers as if it had never stopped. What is
 left out is taken from the checkpoint.
 
+Started by mpirun or srun, on one machine or several, the processes share every batch: --batch-size is that of
+all of them, and the numbers are those of one process up to rounding. With --device cuda each has the GPU of its
+number. The first writes the files; a run can go on with another number of processes.
+
 Examples:
   tern train
   tern train --model lenet --data mnist:mnist --epochs 5 --out run
   tern train --data images:pets --image-size 64 --optimizer sgd --lr 0.05 --schedule cosine --out pets-run
   tern train --devices all --batch-size 256
+  mpirun -n 4 tern train --batch-size 256
   tern train --resume --out run)";
 
 struct TrainArguments {
@@ -135,6 +140,15 @@ void add_options(CLI::App& command, TrainArguments& a) {
   command.footer(kTrainFooter);
 }
 
+/// The device of one of several processes: as --device says, or for "cuda" the GPU of its number.
+Device device_of_process(const CLI::App& command, const TrainArguments& a) {
+  if (command.count("--devices"))
+    throw_usage("--devices: each of the {} processes has one device", a.training.group->size());
+  if (a.training.capture) throw_usage("--capture: a step of several processes cannot be recorded");
+  const Device given = a.common.apply();
+  return a.common.device == "cuda" ? a.training.group->device() : given;
+}
+
 /// Takes the devices that a run was on; false when they are not here.
 bool take_devices(const std::string& choice, TrainingOptions& training) {
   try {
@@ -153,17 +167,19 @@ bool take_devices(const std::string& choice, TrainingOptions& training) {
 /// Takes what was not given from the checkpoint. What was given stays, so that fit() sees where it differs.
 void fill_from_checkpoint(const CLI::App& command, TrainArguments& a) {
   const auto path = std::filesystem::path(a.out) / train::kCheckpointName;
+  const bool is_first = !a.training.group || a.training.group->rank() == 0;
   std::error_code failed;
-  if (!std::filesystem::exists(path, failed) && !failed)
+  if (is_first && !std::filesystem::exists(path, failed) && !failed)
     throw CheckpointError(fmt::format("nothing to resume: there is no '{}'", path.string()));
   if (std::filesystem::equivalent(path, a.training.profile, failed))
     throw_usage("--profile: '{}' is the checkpoint of the run", a.training.profile);
-  const train::Checkpoint saved = train::Checkpoint::load(path);
+  const train::Checkpoint saved = train::load_checkpoint(path, a.training.group);
   auto find = [&](const char* option, const ValueDict& dict, const char* key) -> const Value* {
     const Value* value = command.count(option) ? nullptr : dict.find(key);
     return value && !value->is_none() ? value : nullptr;
   };
   TrainSettings& s = a.settings;
+  std::string was_on;
   with_context(fmt::format("'{}': settings", path.string()), [&] {
     if (auto* v = find("--model", saved.settings, "model")) s.model = v->as_str();
     if (auto* v = find("--data", saved.info, "data")) s.data = v->as_str();
@@ -182,11 +198,11 @@ void fill_from_checkpoint(const CLI::App& command, TrainArguments& a) {
     if (auto* v = find("--keep", saved.info, "keep")) a.training.keep = v->as_int();
     if (auto* v = find("--capture", saved.info, "capture")) a.training.capture = v->as_bool();
     if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
-    if (auto* v = find("--devices", saved.info, "devices")) a.devices = v->as_str();
+    if (auto* v = find("--devices", saved.info, "devices")) was_on = v->as_str();
     if (auto* v = saved.info.find("pictures")) a.training.resumed = PictureFormat::from_value(*v);
   });
-  const bool chosen = command.count("--device") || command.count("--devices") || a.devices.empty();
-  if (chosen || take_devices(a.devices, a.training))
+  const bool chosen = a.training.group || command.count("--device") || command.count("--devices");
+  if (is_first && (chosen || was_on.empty() || take_devices(was_on, a.training)))
     tell_absent_devices(path.string(), a.training.devices[0]);
   // A momentum that was saved means nothing to another optimizer, which fit() will refuse.
   if (s.optimizer == "adam" || s.optimizer == "adamw")
@@ -199,7 +215,8 @@ int run_train(const CLI::App& command, TrainArguments& a) {
   if (command.count("--out") && a.out.empty()) throw_usage("--out: the folder's name is empty");
   if (command.count("--device") && command.count("--devices"))
     throw_usage("--device and --devices exclude each other");
-  a.training.devices = {a.common.apply()};
+  if (dist::ProcessGroup group = dist::ProcessGroup::start(); group.size() > 1) a.training.group = group;
+  a.training.devices = {a.training.group ? device_of_process(command, a) : a.common.apply()};
   a.training.device_choice = a.training.devices[0].str();
   if (command.count("--devices")) {
     a.training.devices = parse_training_devices(a.devices);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -42,16 +43,21 @@ std::string percent(double fraction) { return fmt::format("{:.2f} %", fraction *
 /// What the user sees of a run.
 class Reporter {
  public:
-  explicit Reporter(bool json) : json_(json), out_(train::Terminal::of(1)), style_(out_) {}
+  /// The first of several processes tells what happens, without colours: mpirun gives it a terminal of its
+  /// own, wherever its output goes.
+  Reporter(bool json, int rank, int processes)
+      : json_(json), silent_(rank != 0), style_(processes > 1 ? train::Terminal() : train::Terminal::of(1)) {}
 
   bool json() const { return json_; }
   void line(const std::string& text) { write(text + "\n"); }
   void object(const Json& json) { write(json_text(json)); }
   void notice(const std::string& text) {
+    if (silent_) return;
     bar_.clear();
     print_error("tern", text);
   }
   void batch(const train::Position& at, const char* phase, int64_t batch_size) {
+    if (silent_) return;
     if (phase != phase_ || at.epoch != epoch_) {
       phase_ = phase;
       epoch_ = at.epoch;
@@ -88,13 +94,13 @@ class Reporter {
  private:
   /// A run goes on when its lines cannot be written; main() tells that at the end.
   void write(const std::string& text) {
+    if (silent_) return;
     bar_.clear();
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
   }
 
-  bool json_;
-  train::Terminal out_;
+  bool json_, silent_;
   train::Style style_;
   train::ProgressBar bar_;
   const char* phase_ = nullptr;
@@ -103,17 +109,25 @@ class Reporter {
   Clock::time_point last_line_ = Clock::now();
 };
 
+/// The devices of all processes.
+std::vector<std::string> all_devices(const TrainingOptions& options) {
+  std::vector<std::string> devices;
+  for (const Device& device : options.devices) devices.push_back(device.str());
+  return options.group ? options.group->all_gather(devices.at(0)) : devices;
+}
+
 void report_start(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
                   const DataSets& sets, int64_t parameters, int64_t steps_per_epoch) {
   const int64_t train_size = (*sets.train)->size(), test_size = (*sets.test)->size();
-  std::vector<std::string> devices;
-  for (const Device& device : options.devices) devices.push_back(device.str());
+  const std::vector<std::string> devices = all_devices(options);
+  const int processes = options.group ? options.group->size() : 1;
   if (reporter.json()) {
     reporter.object({{"type", "start"},
                      {"model", settings.model},
                      {"parameters", parameters},
                      {"device", options.devices[0].str()},
                      {"devices", devices},
+                     {"processes", processes},
                      {"threads", num_threads()},
                      {"data", settings.data},
                      {"train_samples", train_size},
@@ -132,9 +146,10 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
   }
   const int threads = num_threads();
   reporter.line(fmt::format(
-      "{} with {} parameters on {}{}", title_of(settings.model), with_commas(parameters),
-      device_names(options.devices),
-      options.devices[0].is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : ""));
+      "{} with {} parameters on {}{}{}", title_of(settings.model), with_commas(parameters),
+      options.devices[0].is_cpu() ? "cpu" : fmt::format("{}", fmt::join(devices, ", ")),
+      options.devices[0].is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : "",
+      processes == 1 ? "" : fmt::format(", in {} processes", processes)));
   reporter.line(fmt::format("{}: {} samples for training, {} for testing", settings.data,
                             with_commas(train_size), with_commas(test_size)));
   reporter.line(fmt::format("{}, learning rate {}, schedule {}{}; batches of {}, {} steps an epoch",
@@ -237,15 +252,18 @@ std::map<std::string, std::string> safetensors_metadata(const std::string& model
 }
 
 Training run_training(const TrainSettings& settings, TrainingOptions options) {
-  Reporter reporter(options.json);
+  const int rank = options.group ? options.group->rank() : 0,
+            processes = options.group ? options.group->size() : 1;
+  Reporter reporter(options.json, rank, processes);
   const DataSource source = DataSource::parse(settings.data);
   const DataSets sets =
       open_data(source, {.limit = settings.limit, .image_size = settings.image_size, .seed = settings.seed});
   const PictureFormat& format = sets.format;
   check_classes(format, settings, options);
   if (!sets.note.empty()) reporter.notice(sets.note);
-  const RunFolder folder(options.out);
-  options.out = folder.path();
+  std::optional<RunFolder> folder;
+  if (rank == 0) options.out = folder.emplace(options.out).path();
+  if (processes > 1) options.out = options.group->broadcast(options.out.string());
 
   manual_seed(settings.seed);
   Training training{.net = train::make_model(settings.model, {format.channels, format.height, format.width,
@@ -253,6 +271,7 @@ Training run_training(const TrainSettings& settings, TrainingOptions options) {
                     .format = format,
                     .result = {},
                     .weights = WeightFiles(options.out, settings.model)};
+  if (rank != 0) manual_seed(settings.seed + static_cast<uint64_t>(rank));
   PlacedNetwork placed(training.net, options.devices);
   const Device device = options.devices[0];
   const int64_t workers = options.workers >= 0      ? options.workers
@@ -261,12 +280,15 @@ Training run_training(const TrainSettings& settings, TrainingOptions options) {
   data::DataLoader train_loader(*sets.train, {.batch_size = settings.batch_size,
                                               .shuffle = true,
                                               .num_workers = workers,
+                                              .part = {rank, processes},
                                               .seed = settings.seed,
                                               .device = device});
   const int64_t test_batch = std::max<int64_t>(settings.batch_size, 256);
-  data::DataLoader test_loader(
-      *sets.test,
-      {.batch_size = test_batch, .num_workers = workers, .seed = settings.seed, .device = device});
+  data::DataLoader test_loader(*sets.test, {.batch_size = test_batch,
+                                            .num_workers = workers,
+                                            .part = {rank, processes},
+                                            .seed = settings.seed,
+                                            .device = device});
 
   const std::vector<Tensor> params = training.net->parameters();
   const auto optimizer = settings.make_optimizer(params);
@@ -281,10 +303,11 @@ Training run_training(const TrainSettings& settings, TrainingOptions options) {
   fit.epochs = settings.epochs;
   fit.scheduler = scheduler.get();
   fit.schedule_unit = schedule.spans_run() ? train::ScheduleUnit::Step : train::ScheduleUnit::Epoch;
+  fit.group = options.group;
   fit.out_dir = options.out;
   fit.resume = options.resume;
   fit.overwrite = options.overwrite;
-  if (options.overwrite) fit.earlier_files = weights_of_run_in(options.out);
+  if (options.overwrite && rank == 0) fit.earlier_files = weights_of_run_in(options.out);
   fit.settings = settings.fixed();
   fit.info = settings.free(format);
   fit.info.set("log_every", options.log_every);
@@ -303,6 +326,7 @@ Training run_training(const TrainSettings& settings, TrainingOptions options) {
   fit.on_epoch = [&](const train::EpochReport& report) { reporter.epoch(report, settings.epochs); };
   fit.on_notice = [&](const std::string& text) { reporter.notice(text); };
   Profiler profiler;
+  if (rank != 0) options.profile.clear();
   if (!options.profile.empty()) {
     profiler.export_chrome_trace(options.profile);  // a path that can not be written is an error now
     profiler.start();
@@ -315,8 +339,8 @@ Training run_training(const TrainSettings& settings, TrainingOptions options) {
     reporter.clear();
     profiler.stop();
     if (training.result.stopped)
-      training.signal = interrupt.signal();
-    else
+      training.signal = interrupt.requested() ? interrupt.signal() : SIGTERM;  // of another process
+    else if (rank == 0)
       save_model(training, settings);
   }
   if (!options.profile.empty()) report_profile(reporter, profiler, options.profile);

@@ -12,6 +12,7 @@
 #include "tern/cli/train_settings.h"
 #include "tern/core/device.h"
 #include "tern/nn/any_module.h"
+#include "tern/parallel/process_group.h"
 #include "tern/train/trainer.h"
 
 namespace tern::cli {
@@ -22,7 +23,9 @@ struct TrainingOptions {
   bool overwrite = false;
   std::optional<PictureFormat> resumed = {};  ///< with `resume`: what the run began with, where that is known
   std::vector<Device> devices = {kCPU};       ///< several: each batch is split over them
-  std::string device_choice = "cpu";          ///< how the user named them, "all" for example
+  /// Several processes share each batch; files and lines are those of the first.
+  std::optional<dist::ProcessGroup> group = {};
+  std::string device_choice = "cpu";  ///< how the user named them, "all" for example
   int64_t workers = -1;  ///< -1: none for sets in memory, one for each core for pictures in files
   int64_t log_every = 50;
   int64_t save_every = 0;

@@ -24,6 +24,7 @@ struct DataLoader::Core {
   std::shared_ptr<BatchSampler> batch_sampler;
   int64_t num_workers;
   int64_t prefetch_factor;
+  BatchPart part;
   CollateFn collate_fn;
   std::optional<Device> device;
   bool pin_memory;
@@ -48,6 +49,7 @@ class DataLoader::Epoch {
   void advance();
   bool done() const { return done_; }
   Batch& current() { return current_; }
+  double weight() const;
 
  private:
   struct Slot {
@@ -57,6 +59,7 @@ class DataLoader::Epoch {
     std::exception_ptr error;
   };
 
+  std::vector<int64_t> own_part(const std::vector<int64_t>& whole) const;
   Batch make(size_t number) const;
   void place(Batch& batch) const;
   void set_up_worker() const;
@@ -125,10 +128,35 @@ DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
   }
 }
 
+namespace {
+
+/// Where part `rank` of `size` samples begins.
+int64_t begin_of(const BatchPart& part, int64_t rank, size_t size) {
+  return static_cast<int64_t>(size) * rank / part.parts;
+}
+
+}  // namespace
+
+std::vector<int64_t> DataLoader::Epoch::own_part(const std::vector<int64_t>& whole) const {
+  const BatchPart& part = core_->part;
+  const int64_t begin = begin_of(part, part.rank, whole.size());
+  const int64_t end = begin_of(part, part.rank + 1, whole.size());
+  if (begin == end) return {whole.begin(), whole.begin() + std::min<int64_t>(1, std::ssize(whole))};
+  return {whole.begin() + begin, whole.begin() + end};
+}
+
+double DataLoader::Epoch::weight() const {
+  const BatchPart& part = core_->part;
+  const size_t size = batches_[taken_ - 1].size();
+  if (part.parts == 1 || size == 0) return 1;
+  const int64_t own = begin_of(part, part.rank + 1, size) - begin_of(part, part.rank, size);
+  return static_cast<double>(own * part.parts) / static_cast<double>(size);
+}
+
 /// Makes batch `number`; called from any thread. What draws random numbers without a RandomKey gets those of
 /// this batch, whoever makes it, and leaves the consumer's alone.
 Batch DataLoader::Epoch::make(size_t number) const {
-  const std::vector<int64_t>& indices = batches_[number];
+  const std::vector<int64_t> indices = own_part(batches_[number]);
   const Dataset& dataset = *core_->dataset;
   const auto where = [&] { return fmt::format("DataLoader: epoch {}, batch {}", number_, number); };
   const DefaultGeneratorGuard guard(batch_generator(key_, number));
@@ -281,6 +309,8 @@ DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
              "DataLoader: prefetch_factor must be 1 to 4096, got {}", options.prefetch_factor);
   TERN_CHECK(options.batch_size >= 1, ValueError, "DataLoader: batch_size must be positive, got {}",
              options.batch_size);
+  TERN_CHECK(options.part.parts >= 1 && options.part.rank >= 0 && options.part.rank < options.part.parts,
+             ValueError, "DataLoader: there is no part {} of {}", options.part.rank, options.part.parts);
   TERN_CHECK(!(options.sampler && options.shuffle), ValueError,
              "DataLoader: sampler and shuffle exclude each other: a sampler decides the order itself");
   TERN_CHECK(!options.batch_sampler ||
@@ -301,6 +331,7 @@ DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
                                       .batch_sampler = std::move(batches),
                                       .num_workers = options.num_workers,
                                       .prefetch_factor = options.prefetch_factor,
+                                      .part = options.part,
                                       .collate_fn = std::move(options.collate_fn),
                                       .device = options.device,
                                       .pin_memory = options.pin_memory,
@@ -321,6 +352,12 @@ Batch& DataLoader::Iterator::operator*() const {
   TERN_CHECK(epoch_ && !epoch_->done(), ValueError,
              "DataLoader: there is no batch here: the epoch has ended");
   return epoch_->current();
+}
+
+double DataLoader::Iterator::weight() const {
+  TERN_CHECK(epoch_ && !epoch_->done(), ValueError,
+             "DataLoader: there is no batch here: the epoch has ended");
+  return epoch_->weight();
 }
 
 DataLoader::Iterator& DataLoader::Iterator::operator++() {

@@ -16,6 +16,12 @@
 
 namespace tern::data {
 
+/// Which part of each batch a loader has, where several processes share every batch.
+struct BatchPart {
+  int64_t rank = 0;
+  int64_t parts = 1;
+};
+
 /// How a DataLoader forms its batches.
 struct DataLoaderOptions {
   int64_t batch_size = 1;
@@ -26,6 +32,7 @@ struct DataLoaderOptions {
   int64_t num_workers = 0;                  ///< threads; 0: batches are made when they are asked for
   int64_t prefetch_factor = 2;              ///< batches that each worker may be ahead
   bool drop_last = false;                   ///< leave out a last batch that is not full
+  BatchPart part = {};                      ///< of each batch; batch_size is that of the whole
   CollateFn collate_fn = {};                ///< by default the dataset's get_batch()
   std::optional<uint64_t> seed = {};        ///< of shuffling and of random transforms
   std::optional<Generator> generator = {};  ///< the seed is drawn from it if `seed` is not given
@@ -56,6 +63,10 @@ struct DataLoaderState {
 /// for each batch from (seed, epoch, number of the batch). Without a seed and a generator, the seed is drawn
 /// from the default generator when the loader is made.
 ///
+/// With `part`, loaders of one seed in several processes share every batch: each has a part of it, of equal
+/// length up to one sample, in their order. A batch with fewer samples than parts leaves some without one:
+/// they have its first, with weight() 0.
+///
 /// Workers use streams of their own on every GPU: what they or the collate_fn put there is on its way,
 /// through pinned memory, while the batches before it are computed, and the consumer's current stream waits
 /// for it. They have the settings of the thread that started the epoch: default device, current GPU, grad
@@ -70,8 +81,8 @@ class DataLoader {
   class Epoch;
 
  public:
-  /// Throws ValueError for batch_size, prefetch_factor < 1, num_workers outside 0 to 256, or options that
-  /// exclude each other; DeviceError for a device that is not there.
+  /// Throws ValueError for batch_size, prefetch_factor < 1, num_workers outside 0 to 256, a part that is
+  /// none, or options that exclude each other; DeviceError for a device that is not there.
   explicit DataLoader(DatasetHandle dataset, DataLoaderOptions options = {});
 
   /// A single pass over one epoch. Moving on waits for the next batch.
@@ -88,6 +99,9 @@ class DataLoader {
     /// The batch; valid until the iterator moves on.
     Batch& operator*() const;
     Batch* operator->() const { return &**this; }
+    /// What this part's mean counts for in the mean over all parts, so that they come to the mean of the
+    /// whole batch: its share of the samples, times the number of parts. 1 where batches are not shared.
+    double weight() const;
     Iterator& operator++();
     void operator++(int) { ++*this; }
     bool operator==(std::default_sentinel_t) const;

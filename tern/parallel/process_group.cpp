@@ -13,6 +13,7 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/base/parallel.h"
 #include "tern/device/cuda.h"
 #include "tern/device/recorder.h"
 #include "tern/ops/copy.h"
@@ -106,6 +107,7 @@ class ProcessGroup::Impl {
         rank_ = transport_->rank();
         size_ = transport_->size();
         local_rank_ = transport_->local_rank();
+        cores_ = transport_->cores();
       });
     } catch (...) {
       stop();
@@ -126,6 +128,7 @@ class ProcessGroup::Impl {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   int local_rank() const noexcept { return local_rank_; }
+  double cores() const noexcept { return cores_; }
   /// What the thread does next, unless it failed before.
   std::shared_future<void> submit(std::function<void()> task) {
     TERN_CHECK(tern::detail::this_recorder() == nullptr, CaptureError,
@@ -232,6 +235,7 @@ class ProcessGroup::Impl {
 
   std::unique_ptr<Transport> transport_;
   int rank_ = 0, size_ = 1, local_rank_ = 0;
+  double cores_ = 0;
   std::atomic<bool> failed_ = false;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -262,7 +266,9 @@ void check_op(const Tensor& tensor, ReduceOp op) {
 }  // namespace
 
 ProcessGroup ProcessGroup::start(const ProcessGroupOptions& options) {
-  return ProcessGroup(std::make_shared<Impl>([=] { return open_transport(options.timeout); }));
+  ProcessGroup group(std::make_shared<Impl>([=] { return open_transport(options.timeout); }));
+  if (group.impl_->cores() > 0) suggest_num_threads(static_cast<int>(group.impl_->cores() + 0.5));
+  return group;
 }
 
 std::vector<ProcessGroup> ProcessGroup::simulate(int size, const ProcessGroupOptions& options) {
@@ -299,6 +305,15 @@ void ProcessGroup::broadcast(const Tensor& tensor, int source) const {
     impl_->broadcast(host, source);
   });
   put_back(tensor, host);
+}
+
+std::string ProcessGroup::broadcast(std::string text, int source) const {
+  const Tensor size = full({}, static_cast<int64_t>(text.size()), {.dtype = DType::Int64});
+  broadcast(size, source);
+  text.resize(static_cast<size_t>(size.item<int64_t>()));
+  broadcast(from_blob(static_cast<void*>(text.data()), {static_cast<int64_t>(text.size())}, DType::UInt8),
+            source);
+  return text;
 }
 
 std::vector<Tensor> ProcessGroup::all_gather(const Tensor& tensor) const {

@@ -40,7 +40,8 @@ struct ProcessGroupOptions {
 class ProcessGroup {
  public:
   /// The processes that mpirun (or srun) started this one with; a group of one where it was started alone.
-  /// Once in a process. Throws DistributedError.
+  /// Once in a process. Those that share a machine share its cores: num_threads() becomes this one's part,
+  /// where nothing else has set it. Throws DistributedError.
   static ProcessGroup start(const ProcessGroupOptions& options = {});
   /// Groups of `size` threads that take the parts of processes: each is to be used by a thread of its own.
   /// For trying on one machine what is meant for many.
@@ -58,6 +59,8 @@ class ProcessGroup {
   void all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::Sum) const;
   /// Every process' tensor, of one shape and dtype, becomes that of `source`. Blocks.
   void broadcast(const Tensor& tensor, int source = 0) const;
+  /// Every process' text becomes that of `source`. Blocks.
+  std::string broadcast(std::string text, int source = 0) const;
   /// The tensors of all processes, of one shape and dtype, in the order of ranks. Blocks.
   std::vector<Tensor> all_gather(const Tensor& tensor) const;
   /// The texts of all processes, of any length, in the order of ranks. Blocks.

@@ -23,6 +23,9 @@ class Transport {
   virtual int size() const = 0;
   /// The number of this process among those of its machine.
   virtual int local_rank() const = 0;
+  /// The cores that this process may use, each divided by the processes of its machine that may use it. 0
+  /// where that is not known, or does not matter.
+  virtual double cores() const { return 0; }
 
   /// The `nbytes` bytes of each process, in the order of ranks.
   virtual void all_gather(const void* sent, void* received, size_t nbytes) = 0;
@@ -38,7 +41,7 @@ class Transport {
 using Timeout = std::chrono::milliseconds;
 
 /// Raised whenever what library and plugin say to each other changes.
-inline constexpr uint32_t kTransportInterface = 1;
+inline constexpr uint32_t kTransportInterface = 2;
 
 /// The function that a plugin exports, `const TransportPlugin* tern_transport_plugin()`. The first member
 /// never moves.

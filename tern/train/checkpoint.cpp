@@ -95,6 +95,8 @@ Checkpoint read_checkpoint(const Value& value) {
             read_count(data["batch_size"], "data.batch_size"),
             read_count(data["dataset_size"], "data.dataset_size")};
   c.random = read_random(value["random"]);
+  if (const Value* others = value.find("random_of_others"))
+    for (const Value& random : others->as_list()) c.random_of_others.push_back(read_random(random));
   c.settings = value["settings"].as_dict();
   c.info = value["info"].as_dict();
   const ValueItem metrics = value["metrics"];
@@ -131,6 +133,11 @@ Value Checkpoint::to_value() const {
                               {"interval", sums_value(interval_sums)},
                               {"history", Value::list(std::move(reports))},
                               {"log_size", static_cast<int64_t>(log_size)}}}};
+  if (!random_of_others.empty()) {
+    std::vector<Value> others;
+    for (const auto& bytes : random_of_others) others.push_back(random_value(bytes));
+    all.as_dict().set("random_of_others", Value::list(std::move(others)));
+  }
   if (grad_scaler) all.as_dict().set("grad_scaler", train::to_value(*grad_scaler));
   return all;
 }

@@ -25,6 +25,7 @@ namespace tern::train {
 ///      'epoch': finished epochs, 'step': steps, 'awaits_test': bool,
 ///      'data': {'seed', 'sampler_seed', 'epoch', 'batch', 'batch_size', 'dataset_size'},
 ///      'random': {'seed', 'position'} or bytes of a Mersenne Twister, 'settings': {...}, 'info': {...},
+///      'random_of_others': [as 'random', ...] where there were several processes,
 ///      'metrics': {'epoch': [...], 'interval': [...], 'history': [{...}, ...], 'log_size': bytes}}
 struct Checkpoint {
   StateDict model;
@@ -35,7 +36,8 @@ struct Checkpoint {
   int64_t step = 0;          ///< steps that are done
   bool awaits_test = false;  ///< the epoch after those is trained, but not tested and reported yet
   data::DataLoaderState data;
-  std::vector<uint8_t> random = Generator().bytes();  ///< of the default generator: Generator::bytes()
+  std::vector<uint8_t> random = Generator().bytes();   ///< of the default generator: Generator::bytes()
+  std::vector<std::vector<uint8_t>> random_of_others;  ///< of the processes from rank 1 on
   ValueDict settings;  ///< what the caller wants to be the same when the run goes on
   ValueDict info;      ///< what the caller wants to find again; may differ when the run goes on
   Averages::Sums epoch_sums;

@@ -9,6 +9,7 @@
 namespace tern::train {
 
 void Averages::add(const Tensor& loss, const Tensor& correct, int64_t count) {
+  if (count == 0) return;
   pending_.push_back({loss.detach(), correct, count});
   pending_count_ += count;
 }

@@ -13,8 +13,10 @@
 #include "tern/ops/autocast.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/reduce_lr_on_plateau.h"
+#include "tern/train/processes.h"
 #include "tern/train/run_checkpoints.h"
 
 namespace tern::train {
@@ -40,6 +42,12 @@ std::optional<Device> device_of(const nn::Module& module) {
 
 Tensor moved(const Tensor& tensor, std::optional<Device> device) {
   return device && tensor.defined() ? tensor.to(*device, {.non_blocking = true}) : tensor;
+}
+
+/// How many samples count: none of a part of a batch that has none of its own.
+int64_t own_samples(const Tensor& input, double weight) {
+  if (weight == 0) return 0;
+  return input.dim() > 0 ? input.size(0) : 1;
 }
 
 /// An AutocastGuard where a dtype is given, for the device that the network is on.
@@ -102,7 +110,8 @@ class Run {
         options_(options),
         loss_(loss_or_default(options.loss)),
         params_(net.module.parameters()),
-        device_(device_of(net.module)) {}
+        device_(device_of(net.module)),
+        processes_(options.group) {}
 
   FitResult run() {
     open();
@@ -124,9 +133,9 @@ class Run {
   struct Outcome {
     Tensor loss, correct;
   };
-  Outcome step_on(const Tensor& input, const Tensor& target);
+  Outcome step_on(const Tensor& input, const Tensor& target, double weight = 1);
   Outcome replay_on(const Tensor& input, const Tensor& target);
-  void train_step(const data::Batch& batch);
+  void train_step(const data::Batch& batch, double weight);
   void report_step(double lr);
   bool finish_epoch();
   void step_schedule(const EpochReport& report);
@@ -138,8 +147,8 @@ class Run {
     return dynamic_cast<optim::ReduceLROnPlateau*>(options_.scheduler);
   }
   bool steps_after_epochs() const { return options_.schedule_unit == ScheduleUnit::Epoch || plateau(); }
-  bool stop_asked() const { return options_.stop && options_.stop(); }
-  bool writes() const { return !options_.out_dir.empty(); }
+  bool stop_asked() { return processes_.any(options_.stop && options_.stop()); }
+  bool writes() const { return !options_.out_dir.empty() && processes_.rank() == 0; }
   void notice(const std::string& text) const {
     if (options_.on_notice) options_.on_notice(text);
   }
@@ -159,6 +168,7 @@ class Run {
   LossFunction loss_;
   std::vector<Tensor> params_;
   std::optional<Device> device_;
+  Processes processes_;
   RunLog log_;                           ///< holds the lock of the folder
   std::optional<RunCheckpoints> files_;  ///< waits for what it writes before the lock is given up
 
@@ -201,7 +211,15 @@ void Run::open() {
              "fit: keep counts checkpoints, got {}", options_.keep);
   TERN_CHECK(options_.clip_grad_norm >= 0, ValueError, "fit: clip_grad_norm must not be negative, got {}",
              options_.clip_grad_norm);
-  TERN_CHECK(!options_.resume || writes(), ValueError, "fit: resume needs the out_dir with the checkpoint");
+  TERN_CHECK(!options_.resume || !options_.out_dir.empty(), ValueError,
+             "fit: resume needs the out_dir with the checkpoint");
+  TERN_CHECK(!options_.capture || !processes_.are_many(), ValueError,
+             "fit: a step with several processes cannot be recorded: leave capture out");
+  processes_.check_same(fmt::format("{} epochs of {} batches, tests of {}, log_every {}, save_every {}, {}{}",
+                                    options_.epochs, loaders_.train.size(),
+                                    loaders_.test ? loaders_.test->size() : 0, options_.log_every,
+                                    options_.save_every, options_.resume ? "resume, " : "",
+                                    options_.out_dir.empty() ? "no out_dir" : "an out_dir"));
   if (writes()) {
     RunCheckpoints::check_beginning(options_.out_dir, options_.resume, options_.overwrite);
     log_ = RunLog(options_.out_dir);
@@ -212,21 +230,24 @@ void Run::open() {
     resume();
   else
     start_anew();
+  processes_.share(net_.module);
   interval_start_ = Clock::now();
 }
 
 void Run::start_anew() {
+  if (options_.out_dir.empty()) return;
+  const Checkpoint first = checkpoint();
   if (!writes()) return;
   // What cannot be written is known before the first step. Only then is the earlier run forgotten: a process
   // that is killed meanwhile leaves one of the two runs, and no mixture.
-  files_->begin(checkpoint(), options_.overwrite);
+  files_->begin(first, options_.overwrite);
   log_.start();
   if (options_.overwrite) files_->forget_earlier(options_.earlier_files);
 }
 
 void Run::resume() {
   const std::filesystem::path path = options_.out_dir / kCheckpointName;
-  const Checkpoint saved = Checkpoint::load(path);
+  const Checkpoint saved = load_checkpoint(path, options_.group);
   const std::string context = fmt::format("resuming '{}'", path.string());
   const std::string changed = differences(options_.settings, saved.settings);
   TERN_CHECK(changed.empty(), CheckpointError,
@@ -246,17 +267,23 @@ void Run::resume() {
     if (options_.grad_scaler) options_.grad_scaler->load_state_dict(*saved.grad_scaler);
     loaders_.train.load_state(saved.data);
   });
-  default_generator().set_bytes(saved.random);
-  random_before_test_ = saved.random;
+  const auto rank = static_cast<size_t>(processes_.rank());
+  if (rank == 0)
+    default_generator().set_bytes(saved.random);
+  else if (rank <= saved.random_of_others.size())
+    default_generator().set_bytes(saved.random_of_others[rank - 1]);
+  random_before_test_ = default_generator().bytes();
   result_.epoch = saved.epoch;
   result_.step = result_.resumed_step = saved.step;
   result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
   result_.history = saved.history;
-  files_->go_on(result_.history, [this](const std::string& text) { notice(text); });
+  if (files_) files_->go_on(result_.history, [this](const std::string& text) { notice(text); });
   awaits_test_ = saved.awaits_test;
-  epoch_ = Averages(saved.epoch_sums);
-  interval_ = Averages(saved.interval_sums);
-  if (!log_.resume(saved.log_size, saved.step))
+  if (rank == 0) {
+    epoch_ = Averages(saved.epoch_sums);
+    interval_ = Averages(saved.interval_sums);
+  }
+  if (writes() && !log_.resume(saved.log_size, saved.step))
     notice("metrics.jsonl is shorter than it was at the checkpoint: what is missing stays missing");
 }
 
@@ -271,17 +298,19 @@ Checkpoint Run::checkpoint() {
   saved.awaits_test = awaits_test_;
   saved.data = loaders_.train.state();
   saved.random = awaits_test_ ? random_before_test_ : default_generator().bytes();
+  saved.random_of_others = processes_.of_others(saved.random);
   saved.settings = options_.settings;
   saved.info = options_.info;
-  saved.epoch_sums = epoch_.sums();
-  saved.interval_sums = interval_.sums();
+  saved.epoch_sums = processes_.total(epoch_.sums());
+  saved.interval_sums = processes_.total(interval_.sums());
   saved.history = result_.history;
   return saved;
 }
 
 void Run::save(const EpochReport* report) {
-  if (!writes()) return;
+  if (options_.out_dir.empty()) return;
   Checkpoint saved = checkpoint();
+  if (!writes()) return;
   saved.log_size = log_.sync();
   files_->write(saved, report);
 }
@@ -293,7 +322,7 @@ bool Run::train_epoch() {
   const int64_t batches = loaders_.train.size();
   auto batch = loaders_.train.begin();
   while (batch != loaders_.train.end()) {
-    train_step(*batch);
+    train_step(*batch, batch.weight());
     if (++result_.batch < batches) {
       if (stop_asked()) {
         save();
@@ -303,14 +332,16 @@ bool Run::train_epoch() {
     }
     ++batch;
   }
+  processes_.before_forward(net_.module);  // one state for the test and the checkpoint
   awaits_test_ = true;
   random_before_test_ = default_generator().bytes();
   if (loaders_.test) save();  // a process that is killed in a long test has not trained for nothing
   return true;
 }
 
-Run::Outcome Run::step_on(const Tensor& input, const Tensor& target) {
+Run::Outcome Run::step_on(const Tensor& input, const Tensor& target, double weight) {
   optimizer_.zero_grad();
+  processes_.before_forward(net_.module);
   Tensor output, wanted, loss;
   {
     const MaybeAutocast autocast(options_.autocast, device_, input);
@@ -319,7 +350,8 @@ Run::Outcome Run::step_on(const Tensor& input, const Tensor& target) {
     loss = loss_(output, wanted);
   }
   optim::GradScaler* scaler = options_.grad_scaler;
-  (scaler ? scaler->scale(loss) : loss).backward();
+  const Tensor weighed = weight == 1 ? loss : loss * weight;
+  (scaler ? scaler->scale(weighed) : weighed).backward();
   if (options_.clip_grad_norm > 0) {
     if (scaler) scaler->unscale_(optimizer_);
     optim::clip_grad_norm_(params_, options_.clip_grad_norm);
@@ -354,12 +386,12 @@ Run::Outcome Run::replay_on(const Tensor& input, const Tensor& target) {
   return {r.outcome.loss.clone(), correct.defined() ? correct.clone() : correct};
 }
 
-void Run::train_step(const data::Batch& batch) {
+void Run::train_step(const data::Batch& batch, double weight) {
   const double lr = optimizer_.lr();
   const auto [loss, correct] =
-      options_.capture ? replay_on(batch.data, batch.target) : step_on(batch.data, batch.target);
+      options_.capture ? replay_on(batch.data, batch.target) : step_on(batch.data, batch.target, weight);
   if (options_.scheduler && !steps_after_epochs()) options_.scheduler->step();
-  const int64_t count = batch.data.dim() > 0 ? batch.data.size(0) : 1;
+  const int64_t count = own_samples(batch.data, weight);
   epoch_.add(loss, correct, count);
   interval_.add(loss, correct, count);
   interval_samples_ += count;
@@ -374,11 +406,13 @@ void Run::report_step(double lr) {
   StepReport report;
   report.epoch = result_.epoch + 1;
   report.step = result_.step;
-  report.loss = interval_.loss();
-  report.accuracy = interval_.accuracy();
+  Averages all(processes_.total(interval_.sums()));
+  report.loss = all.loss();
+  report.accuracy = all.accuracy();
   report.lr = lr;
+  const double samples = static_cast<double>(processes_.total({.count = interval_samples_}).count);
   const double seconds = seconds_since(interval_start_);
-  report.samples_per_second = seconds > 0 ? static_cast<double>(interval_samples_) / seconds : 0;
+  report.samples_per_second = seconds > 0 ? samples / seconds : 0;
   epoch_.sums();  // so that its tensors do not pile up
   interval_.reset();
   interval_samples_ = 0;
@@ -396,8 +430,9 @@ bool Run::finish_epoch() {
   EpochReport report;
   report.epoch = result_.epoch + 1;
   report.step = result_.step;
-  report.loss = epoch_.loss();
-  report.accuracy = epoch_.accuracy();
+  Averages all(processes_.total(epoch_.sums()));
+  report.loss = all.loss();
+  report.accuracy = all.accuracy();
   report.lr = optimizer_.lr();
   if (loaders_.test) {
     loaders_.test->set_epoch(result_.epoch);
@@ -416,8 +451,9 @@ bool Run::finish_epoch() {
       save();
       return false;
     }
-    report.test_loss = test.loss;
-    report.test_accuracy = test.accuracy;
+    Averages tested(processes_.total(test.sums));
+    report.test_loss = tested.loss();
+    report.test_accuracy = tested.accuracy();
     interval_start_ += Clock::now() - test_start;  // the test is not part of the training's speed
   }
   report.seconds = seconds_since(epoch_start_);
@@ -455,7 +491,8 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
   Evaluation result;
   Averages averages;
   int64_t done = 0;
-  for (const auto& [input, wanted] : loader) {
+  for (auto batch = loader.begin(); batch != loader.end(); ++batch) {
+    const auto& [input, wanted] = *batch;
     if (options.stop && options.stop()) {
       result.stopped = true;
       break;
@@ -467,12 +504,14 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
       target = moved(wanted, output.device());
       batch_loss = loss(output, target);
     }
-    averages.add(batch_loss, count_correct(output, target), input.dim() > 0 ? input.size(0) : 1);
+    averages.add(batch_loss, count_correct(output, target), own_samples(input, batch.weight()));
     if (options.on_output) options.on_output(output, target);
-    if (options.confusion && is_classification(output, target)) result.confusion.add(output, target);
+    if (options.confusion && batch.weight() > 0 && is_classification(output, target))
+      result.confusion.add(output, target);
     if (++done % 64 == 0) averages.sums();  // so that its tensors do not pile up
     if (options.on_batch) options.on_batch({1, 1, done, loader.size(), 0, averages});
   }
+  result.sums = averages.sums();
   result.loss = averages.loss();
   result.accuracy = averages.accuracy();
   result.count = averages.count();

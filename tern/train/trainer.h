@@ -18,6 +18,7 @@
 #include "tern/optim/grad_scaler.h"
 #include "tern/optim/lr_scheduler.h"
 #include "tern/optim/optimizer.h"
+#include "tern/parallel/process_group.h"
 #include "tern/train/checkpoint.h"
 #include "tern/train/metrics.h"
 #include "tern/train/run_checkpoints.h"
@@ -79,6 +80,13 @@ struct FitOptions {
   /// network whose step cannot be recorded throws CaptureError.
   bool capture = false;
 
+  /// The processes that train together, each with a network of its own, which start as that of rank 0 and
+  /// whose gradients are means. Their loaders either share every batch (DataLoaderOptions::part), for the
+  /// numbers of one process up to rounding, or have parts of the data (data::DistributedSampler). All are
+  /// given the same options; files are written by rank 0, which alone needs to see a checkpoint to resume.
+  /// Reports are over all of them. Not together with `capture`.
+  std::optional<dist::ProcessGroup> group = {};
+
   /// The folder for metrics.jsonl, event files and checkpoint.pt; made if it is not there. Empty: nothing is
   /// written.
   std::filesystem::path out_dir = {};
@@ -95,7 +103,8 @@ struct FitOptions {
   /// is another name of the newest.
   int64_t keep = 0;
 
-  /// Asked after every batch. True: save a checkpoint and return.
+  /// Asked after every batch. True: save a checkpoint and return; with a group, where one process says so,
+  /// all do after the next batch.
   std::function<bool()> stop = {};
   std::function<void(const Position&)> on_batch = {};       ///< after every training step
   std::function<void(const Position&)> on_test_batch = {};  ///< after every batch of a test
@@ -128,14 +137,17 @@ struct FitResult {
 /// it, with the same module, optimizer, loaders and schedule made anew, and gives the same numbers to the bit
 /// as a run that was never stopped (on the same machine, with the same number of threads).
 ///
+/// With a group the run can be resumed with another number of processes. Each draws random numbers of its
+/// own, which are resumed too; give them different seeds.
+///
 /// A network in evaluation mode is put in training mode before an epoch; of one in training mode, the modules
 /// below keep their modes (a BatchNorm that is to keep its statistics). Modes are not in checkpoints.
 ///
-/// Throws ValueError for options out of range; CheckpointError when there is nothing to resume, when settings
-/// differ or when out_dir has a checkpoint and neither `resume` nor `overwrite` is set; IoError when
-/// something cannot be written, for a checkpoint at the latest when the next one is due or at the end, which
-/// leaves the last checkpoint as it was; and what the module, the loss and the dataset throw. `stop` and
-/// callbacks are called on this thread.
+/// Throws ValueError for options out of range; DistributedError where processes differ; CheckpointError when
+/// there is nothing to resume, when settings differ or when out_dir has a checkpoint and neither `resume` nor
+/// `overwrite` is set; IoError when something cannot be written, for a checkpoint at the latest when the next
+/// one is due or at the end, which leaves the last checkpoint as it was; and what the module, the loss and
+/// the dataset throw. `stop` and callbacks are called on this thread.
 FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options);
 
 struct EvaluateOptions {
@@ -151,6 +163,7 @@ struct Evaluation {
   double loss = 0;
   double accuracy = 0;  ///< a fraction; NaN where the answers are not classes
   int64_t count = 0;    ///< samples
+  Averages::Sums sums;  ///< of which the three above are made
   bool stopped = false;
   Confusion confusion;
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -145,6 +146,23 @@ TEST_F(Threads, SeveralCallersAtOnce) {
     });
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(sum, 3 * 50 * 1000);
+}
+
+TEST(NumThreads, ASuggestionGivesWayToWhatWasSet) {
+  if (std::getenv("TERN_NUM_THREADS") || std::getenv("OMP_NUM_THREADS"))
+    GTEST_SKIP() << "the environment says how many";
+  // In a process of its own, where nothing was set before.
+  EXPECT_EXIT(
+      {
+        suggest_num_threads(3);
+        bool right = num_threads() == 3;
+        suggest_num_threads(0);
+        right &= num_threads() == 1;
+        set_num_threads(2);
+        suggest_num_threads(3);
+        std::exit(right && num_threads() == 2 ? 0 : 1);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(Threads, AForkedProcessGoesOnAlone) {

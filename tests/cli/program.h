@@ -30,7 +30,8 @@ struct Outcome {
 
 struct RunOptions {
   std::vector<std::pair<std::string, std::string>> environment = {};
-  std::string folder = {};        ///< working directory
+  std::vector<std::string> launcher = {};  ///< a program, by its path, and its arguments that start ours
+  std::string folder = {};                 ///< working directory
   int terminal_columns = 0;       ///< above 0: standard output and error are a terminal of this width
   long long file_size_limit = 0;  ///< above 0: writes beyond it fail, as on a full disk
   bool in_background = false;     ///< SIGINT is ignored, as by what a script puts in the background
@@ -62,8 +63,11 @@ inline Outcome run_program(const std::vector<std::string>& arguments, const RunO
   } else {
     check(::pipe2(out, O_CLOEXEC) == 0 && ::pipe2(err, O_CLOEXEC) == 0, "pipe");
   }
-  const std::string program = program_path();
-  std::vector<char*> argv = {const_cast<char*>("tern")};
+  const std::string program = options.launcher.empty() ? program_path() : options.launcher[0],
+                    tern = program_path();
+  std::vector<char*> argv;
+  for (const std::string& word : options.launcher) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(const_cast<char*>(options.launcher.empty() ? "tern" : tern.c_str()));
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
 

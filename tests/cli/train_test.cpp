@@ -320,6 +320,35 @@ TEST_F(TrainTest, JsonIsOneObjectALine) {
   EXPECT_EQ(types.back(), "end");
 }
 
+TEST_F(TrainTest, SeveralProcessesShareARun) {
+  const char* mpiexec = std::getenv("TERN_TEST_MPIEXEC");
+  if (mpiexec == nullptr) GTEST_SKIP() << "TERN_TEST_MPIEXEC does not say how MPI starts programs";
+  const auto with = [&](int processes, RunOptions options = {}) {
+    options.launcher = {mpiexec, "-n", std::to_string(processes)};
+    return options;
+  };
+  const Outcome three = run_program(small_run(out_), with(3));
+  ASSERT_EQ(three.code, 0) << three.err;
+  EXPECT_NE(three.out.find("on cpu, 1 thread, in 3 processes\n"), std::string::npos) << three.out;
+  EXPECT_EQ(three.out.find('\033'), std::string::npos) << three.out;
+  const auto wanted = read_metrics(whole_run()), metrics = read_metrics(out_);
+  ASSERT_EQ(metrics.size(), wanted.size());
+  for (size_t i = 0; i < metrics.size(); ++i)
+    EXPECT_NEAR(metrics[i]["loss"].get<double>(), wanted[i]["loss"].get<double>(), 1e-3) << metrics[i];
+
+  const fs::path cut = folder_.path() / "cut";
+  const Outcome stopped = run_program(small_run(cut, {"--epochs", "200", "--schedule", "none"}),
+                                      with(2, signal_at(SIGTERM, "epoch 2/200")));
+  EXPECT_NE(stopped.code, 0);
+  const Outcome alone = run_program({"train", "--resume", "--out", cut.string(), "--epochs", "200"},
+                                    signal_at(SIGTERM, "epoch "));
+  EXPECT_EQ(alone.code, 128 + SIGTERM) << alone.err;
+  const Outcome refused = run_program(small_run(folder_.path() / "no", {"--capture"}), with(2));
+  EXPECT_NE(refused.code, 0);
+  EXPECT_NE(refused.err.find("--capture: a step of several processes cannot be recorded"), std::string::npos)
+      << refused.err;
+}
+
 TEST(Train, ProfileWritesATraceAndATable) {
   const TemporaryFolder folder;
   const fs::path trace = folder / "trace.json";

@@ -411,6 +411,43 @@ TEST(DataLoader, ErrorsOnAGpuInABatchThatNobodyTakesAreNobodys) {
   simulate_gpus({.gpus = 0});
 }
 
+TEST(DataLoader, PartsMakeUpEveryBatch) {
+  for (int64_t workers : {0, 2})
+    for (int64_t parts : {1, 2, 3, 5}) {
+      std::vector<DataLoader> loaders;
+      std::vector<DataLoader::Iterator> each;
+      for (int64_t rank = 0; rank < parts; ++rank) {
+        loaders.emplace_back(
+            Numbers(23),
+            DataLoaderOptions{
+                .batch_size = 10, .shuffle = true, .num_workers = workers, .part = {rank, parts}, .seed = 3});
+        each.push_back(loaders.back().begin());
+      }
+      DataLoader whole(Numbers(23), {.batch_size = 10, .shuffle = true, .seed = 3});
+      for (auto& [x, y] : whole) {
+        Ints data, random;
+        double weights = 0;
+        for (auto& part : each) {
+          const double weight = part.weight(), size = static_cast<double>(part->data.size(0));
+          weights += weight;
+          EXPECT_GE(size, 1);
+          if (weight > 0) {
+            EXPECT_DOUBLE_EQ(weight, size * static_cast<double>(parts) / static_cast<double>(x.size(0)));
+            const Ints own = part->data.to_vector<int64_t>(), drawn = part->target.to_vector<int64_t>();
+            data.insert(data.end(), own.begin(), own.end());
+            random.insert(random.end(), drawn.begin(), drawn.end());
+          }
+          ++part;
+        }
+        EXPECT_DOUBLE_EQ(weights, static_cast<double>(parts));
+        EXPECT_EQ(data, x.to_vector<int64_t>());
+        EXPECT_EQ(random, y.to_vector<int64_t>());
+      }
+      for (auto& part : each) EXPECT_TRUE(part == std::default_sentinel);
+      EXPECT_EQ(loaders.back().state(), whole.state());
+    }
+}
+
 TEST(DataLoader, WrongOptions) {
   const Numbers set(4);
   const auto make = [&](DataLoaderOptions options) { DataLoader(set, std::move(options)); };
@@ -418,6 +455,7 @@ TEST(DataLoader, WrongOptions) {
   expect_error<ValueError>([&] { make({.batch_size = -3}); }, {"batch_size must be positive, got -3"});
   expect_error<ValueError>([&] { make({.num_workers = -1}); }, {"num_workers must be 0 to 256, got -1"});
   expect_error<ValueError>([&] { make({.prefetch_factor = 0}); }, {"prefetch_factor"});
+  expect_error<ValueError>([&] { make({.part = {2, 2}}); }, {"there is no part 2 of 2"});
   expect_error<ValueError>([&] { make({.shuffle = true, .sampler = SequentialSampler(4)}); },
                            {"exclude each other"});
   const auto batches = std::make_shared<BatchSampler>(SequentialSampler(4), 2, false);

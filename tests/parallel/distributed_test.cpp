@@ -110,6 +110,9 @@ TEST_P(DistributedTest, BroadcastsAndGathers) {
       EXPECT_TRUE(equal(all[static_cast<size_t>(r)], full({2, 2}, r, {.dtype = int64})));
       EXPECT_EQ(texts[static_cast<size_t>(r)].size(), static_cast<size_t>(r) * 3);
     }
+    EXPECT_EQ(group.broadcast(std::string(static_cast<size_t>(group.rank()) * 3, 'x'), last),
+              std::string(static_cast<size_t>(last) * 3, 'x'));
+    EXPECT_EQ(group.broadcast(group.rank() == 0 ? "" : "text"), "");
     group.barrier();
     EXPECT_THROW(group.broadcast(x, last + 1), ValueError);
   });

@@ -2,8 +2,10 @@
 // needs no MPI. One thread calls it, from MPI_Init_thread to MPI_Finalize; it looks whether an operation is
 // done, and so can give up.
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 #include <thread>
 
@@ -35,12 +37,14 @@ class MpiTransport final : public Transport {
     check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
           "MPI_Comm_split_type");
     check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
+    cores_ = share_of_cores(machine);
     check(MPI_Comm_free(&machine), "MPI_Comm_free");
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   int local_rank() const override { return local_rank_; }
+  double cores() const override { return cores_; }
 
   void all_gather(const void* sent, void* received, size_t nbytes) override {
     MPI_Request request;
@@ -72,6 +76,18 @@ class MpiTransport final : public Transport {
   }
 
  private:
+  static double share_of_cores(MPI_Comm machine) {
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    ::sched_getaffinity(0, sizeof mine, &mine);  // none where there are more cores than it can tell
+    std::array<int, CPU_SETSIZE> users{};
+    for (size_t core = 0; core < users.size(); ++core) users[core] = CPU_ISSET(core, &mine) ? 1 : 0;
+    check(MPI_Allreduce(MPI_IN_PLACE, users.data(), CPU_SETSIZE, MPI_INT, MPI_SUM, machine), "MPI_Allreduce");
+    double share = 0;
+    for (size_t core = 0; core < users.size(); ++core)
+      if (CPU_ISSET(core, &mine)) share += 1.0 / users[core];
+    return share;
+  }
   static int count(size_t nbytes) {
     TERN_CHECK(nbytes <= kMostBytes, ValueError, "MPI: a piece of {} bytes is too large", nbytes);
     return static_cast<int>(nbytes);
@@ -101,6 +117,7 @@ class MpiTransport final : public Transport {
   Timeout timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, local_rank_ = 0;
+  double cores_ = 0;
 };
 
 std::unique_ptr<Transport> open(Timeout timeout, std::string& reason) {
