@@ -80,11 +80,13 @@ DistributedModule::DistributedModule(nn::Module& module, const ProcessGroup& gro
 
 DistributedModule::~DistributedModule() = default;
 
-void DistributedModule::before_forward(nn::Module& module) {
+GroupGuard DistributedModule::begin_forward(nn::Module& module) {
   reducer_->restart();
-  if (!broadcast_buffers_ || !module.is_training() || !is_grad_enabled() || !synchronizes()) return;
-  const std::vector<Tensor> buffers = module.buffers();
-  if (group_.size() > 1 && !buffers.empty()) broadcast_all(buffers, group_);
+  if (broadcast_buffers_ && module.is_training() && is_grad_enabled() && synchronizes()) {
+    const std::vector<Tensor> buffers = module.buffers();
+    if (group_.size() > 1 && !buffers.empty()) broadcast_all(buffers, group_);
+  }
+  return GroupGuard(&group_);
 }
 
 bool DistributedModule::synchronizes() const noexcept { return reducer_->enabled(); }

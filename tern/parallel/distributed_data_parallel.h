@@ -8,7 +8,7 @@
 
 #include "tern/nn/any_module.h"
 #include "tern/nn/module.h"
-#include "tern/parallel/process_group.h"
+#include "tern/parallel/collectives.h"
 
 namespace tern::dist {
 
@@ -35,8 +35,8 @@ class DistributedModule {
   DistributedModule(const DistributedModule&) = delete;
   DistributedModule& operator=(const DistributedModule&) = delete;
 
-  /// To be called before each forward.
-  void before_forward(nn::Module& module);
+  /// To be called before each forward, and kept until its end.
+  GroupGuard begin_forward(nn::Module& module);
   bool synchronizes() const noexcept;
   void set_synchronizes(bool on) noexcept;
 
@@ -81,6 +81,7 @@ class [[nodiscard]] NoSyncGuard {
 ///   the others, with at least one parameter in it; which ones is its own affair. A parameter that no process
 ///   used keeps its gradient (or none); one that some used gets the sum of all gradients that there are,
 ///   divided by the number of processes.
+/// - A SyncBatchNorm (parallel/sync_batch_norm.h) in it takes its statistics over all processes.
 /// - no_sync() leaves gradients alone for a while, to accumulate them; the next backward() outside of it
 ///   takes the means of all that was gathered.
 /// - The optimizer takes the parameters of `net` or of the model; they are the same tensors. state_dict() has
@@ -102,7 +103,7 @@ class DistributedDataParallel final : public nn::Module {
 
   template <class... Args>
   auto forward(Args&&... args) {
-    shared_->before_forward(detail::module_of(module));
+    const GroupGuard in_group = shared_->begin_forward(detail::module_of(module));
     return module(std::forward<Args>(args)...);
   }
   NoSyncGuard no_sync() { return NoSyncGuard(shared_); }

@@ -7,10 +7,12 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tern/parallel/collectives.h"
 #include "tern/parallel/turns.h"
 
 namespace tern::parallel {
@@ -23,9 +25,33 @@ void blend(const Tensor& running, const Tensor& value, double momentum) {
   changed.add_(value.detach().to(running.dtype()), momentum);
 }
 
+/// Sums over all that a layer's batch is split over.
+class Meeting {
+ public:
+  Meeting() : turns_(Turns::current()), group_(dist::GroupGuard::current()) {
+    if (turns_ && turns_->size() == 1) turns_ = nullptr;
+  }
+  bool is_alone() const { return !turns_ && !group_; }
+
+  /// `mine.values` is a vector. Differentiable.
+  Turns::Sums sum(const Turns::Sums& mine) const {
+    if (turns_) return turns_->sum(mine);
+    // In float64 the count is exact, and travels with the values.
+    const TensorOptions wide{.dtype = DType::Float64, .device = mine.values.device()};
+    const int64_t size = mine.values.numel();
+    const Tensor all =
+        dist::all_reduce(cat({to(mine.values, DType::Float64), full({1}, mine.count, wide)}, 0), *group_);
+    return {to(all.narrow(0, 0, size), mine.values.dtype()), static_cast<int64_t>(all[size].item<double>())};
+  }
+
+ private:
+  Turns* turns_;
+  const dist::ProcessGroup* group_;
+};
+
 Tensor normalize_together(const nn::BatchNorm& layer, const Tensor& x, double momentum) {
-  Turns* turns = Turns::current();
-  if (turns == nullptr || turns->size() == 1)
+  const Meeting meeting;
+  if (meeting.is_alone())
     return batch_norm(x, layer.running_mean, layer.running_var, layer.weight, layer.bias, /*training=*/true,
                       momentum, layer.eps());
   const int64_t channels = x.size(1);
@@ -41,13 +67,13 @@ Tensor normalize_together(const nn::BatchNorm& layer, const Tensor& x, double mo
   auto spread = [&](const Tensor& vector) { return reshape(vector, per_channel); };
 
   const Tensor values = to(x, dtype);
-  const auto [total, count] = turns->sum({sum(values, dims), channels == 0 ? 0 : x.numel() / channels});
+  const auto [total, count] = meeting.sum({sum(values, dims), channels == 0 ? 0 : x.numel() / channels});
   TERN_CHECK(count > 1, ValueError,
              "SyncBatchNorm: Expected more than 1 value per channel when training, got {}", count);
   const double n = static_cast<double>(count);
   const Tensor mean = div(total, n);
   const Tensor deviation = sub(values, spread(mean));
-  const Tensor variance = div(turns->sum({sum(square(deviation), dims), 0}).values, n);
+  const Tensor variance = div(meeting.sum({sum(square(deviation), dims), 0}).values, n);
   {
     NoGradGuard no_grad;
     blend(layer.running_mean, mean, momentum);

@@ -1,5 +1,6 @@
 // SyncBatchNorm: batch normalisation whose statistics in training are those of the whole batch, over all
-// replicas of a DataParallel call. BatchNorm itself is in nn/norm.h.
+// replicas of a DataParallel call, or all processes of a DistributedDataParallel. BatchNorm itself is in
+// nn/norm.h.
 #pragma once
 
 #include <utility>
@@ -11,9 +12,11 @@ namespace tern::parallel {
 
 /// Batch normalisation of [N, C, ...]. Inside parallel::DataParallel, in training, mean and variance are
 /// taken over the parts of the batch on all devices, so that the result and all gradients are those of one
-/// device with the whole batch; anywhere else it is nn::BatchNorm. The forwards of the replicas then run on a
-/// thread each, in turn, and wait for each other at every such layer; ValueError when one of them does not
-/// come.
+/// device with the whole batch; inside dist::DistributedDataParallel over the parts of all processes;
+/// anywhere else it is nn::BatchNorm. The forwards of the replicas then run on a thread each, in turn, and
+/// wait for each other at every such layer; ValueError when one of them does not come. Processes wait for
+/// each other there and in its backward; DistributedError when one does something else. A DataParallel inside
+/// of a process keeps to the devices of that process.
 class SyncBatchNorm final : public nn::BatchNorm {
  public:
   explicit SyncBatchNorm(int64_t num_features, const nn::BatchNormOptions& options = {});

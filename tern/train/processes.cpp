@@ -43,8 +43,8 @@ void Processes::share(nn::Module& module) {
                                                                 dist::DistributedDataParallelOptions{});
 }
 
-void Processes::before_forward(nn::Module& module) {
-  if (shared_) shared_->before_forward(module);
+dist::GroupGuard Processes::begin_forward(nn::Module& module) {
+  return shared_ ? shared_->begin_forward(module) : dist::GroupGuard(nullptr);
 }
 
 Averages::Sums Processes::total(const Averages::Sums& own) const {

@@ -35,8 +35,8 @@ class Processes {
   void check_same(const std::string& what) const;
   /// The module starts as the first process has it; from now on its gradients are means over all of them.
   void share(nn::Module& module);
-  /// To be called before each forward in training.
-  void before_forward(nn::Module& module);
+  /// To be called before each forward in training, and kept until its end.
+  dist::GroupGuard begin_forward(nn::Module& module);
 
   Averages::Sums total(const Averages::Sums& own) const;
   /// Whether one of them said true. Known one call later, so that nobody waits for it; at once with one

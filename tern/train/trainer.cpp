@@ -332,7 +332,8 @@ bool Run::train_epoch() {
     }
     ++batch;
   }
-  processes_.before_forward(net_.module);  // one state for the test and the checkpoint
+  static_cast<void>(
+      processes_.begin_forward(net_.module));  // the same buffers for the test and the checkpoint
   awaits_test_ = true;
   random_before_test_ = default_generator().bytes();
   if (loaders_.test) save();  // a process that is killed in a long test has not trained for nothing
@@ -341,9 +342,9 @@ bool Run::train_epoch() {
 
 Run::Outcome Run::step_on(const Tensor& input, const Tensor& target, double weight) {
   optimizer_.zero_grad();
-  processes_.before_forward(net_.module);
   Tensor output, wanted, loss;
   {
+    const dist::GroupGuard in_group = processes_.begin_forward(net_.module);
     const MaybeAutocast autocast(options_.autocast, device_, input);
     output = net_.forward(moved(input, device_));
     wanted = moved(target, output.device());

@@ -6,8 +6,12 @@
 
 #include "tern/device/capture.h"
 #include "tern/nn/containers.h"
+#include "tern/nn/conv.h"
 #include "tern/nn/linear.h"
+#include "tern/nn/norm.h"
+#include "tern/ops/activation.h"
 #include "tern/parallel/distributed_data_parallel.h"
+#include "tern/parallel/sync_batch_norm.h"
 #include "tests/parallel/parallel_testing.h"
 
 namespace tern::dist {
@@ -115,6 +119,57 @@ TEST_P(DistributedTest, BroadcastsAndGathers) {
     EXPECT_EQ(group.broadcast(group.rank() == 0 ? "" : "text"), "");
     group.barrier();
     EXPECT_THROW(group.broadcast(x, last + 1), ValueError);
+  });
+}
+
+TEST_P(DistributedTest, SumsHaveGradients) {
+  const int n = GetParam();
+  on_each(n, [n](const ProcessGroup& group) {
+    Tensor x = full({3}, group.rank() + 1.0, {.requires_grad = true});
+    const Tensor sum = all_reduce(x * x, group);
+    EXPECT_TRUE(equal(sum.detach(), full({3}, n * (n + 1) * (2 * n + 1) / 6.0)));
+    (sum.sum() * (group.rank() + 1)).backward();
+    EXPECT_TRUE(equal(x.grad(), x.detach() * n * (n + 1)));
+    EXPECT_TRUE(equal(x.detach(), full({3}, group.rank() + 1.0)));
+  });
+}
+
+struct Normalised : nn::Module {
+  nn::Conv2d conv{1, 4, 3};
+  nn::BatchNorm2d first{4};
+  nn::Sequential rest{nn::Linear(4 * 6 * 6, 5), nn::BatchNorm1d(5), nn::Linear(5, 3)};
+  TERN_MODULE(conv, first, rest)
+  Tensor forward(const Tensor& x) { return rest(relu(first(conv(x))).flatten(1)); }
+};
+
+TEST_P(DistributedTest, SynchronisedLayersSeeTheWholeBatch) {
+  const int n = GetParam();
+  manual_seed(4);
+  Normalised one;
+  const Normalised start = nn::clone(one);
+  const Tensor x = randn({4 * n + 3, 1, 8, 8}), y = randn({4 * n + 3, 3});
+  const auto loss_of = [&](auto& net, int64_t begin, int64_t size) {
+    return nn::mse_loss(net(x.narrow(0, begin, size)), y.narrow(0, begin, size), Reduction::Sum);
+  };
+  for (int step = 0; step < 2; ++step) loss_of(one, 0, x.size(0)).backward();
+  on_each(n, [&](const ProcessGroup& group) {
+    Normalised net = nn::clone(start);
+    parallel::convert_sync_batchnorm_(net);
+    DistributedDataParallel model(net, group);
+    // The first has three rows more than the others.
+    const int64_t begin = group.rank() == 0 ? 0 : 4 * group.rank() + 3, size = group.rank() == 0 ? 7 : 4;
+    for (int step = 0; step < 2; ++step) (loss_of(model, begin, size) * n).backward();
+    const auto wanted = one.named_parameters(), own = net.named_parameters();
+    for (size_t i = 0; i < own.size(); ++i) {
+      SCOPED_TRACE(own[i].first);
+      // The bias before a batch norm has the gradient 0: rounding is all that is there.
+      if (own[i].first == "conv.bias" || own[i].first == "rest.0.bias") continue;
+      expect_close(own[i].second.grad(), wanted[i].second.grad(), 1e-5);
+    }
+    const auto buffers = net.buffers(), expected = one.buffers();
+    for (size_t i = 0; i < buffers.size(); ++i) expect_close(buffers[i], expected[i], 1e-5);
+    net.eval();
+    net(x.narrow(0, 0, group.rank() + 1));  // nobody waits
   });
 }
 
