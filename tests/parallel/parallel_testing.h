@@ -33,7 +33,7 @@
 namespace tern::parallel {
 
 /// Four simulated GPUs for each test; with TERN_LOGICAL_GPUS=4 four parts of a real one.
-class ParallelTest : public testing::Test {
+class ParallelTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (real())
