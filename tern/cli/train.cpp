@@ -128,6 +128,12 @@ void add_options(CLI::App& command, TrainArguments& a) {
                   "Keep the last N checkpoints as checkpoint-STEP.pt, and the one with the lowest test loss")
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option(
+          "--micro-batches", a.training.micro_batches,
+          "Compute each batch in N parts, whose gradients add up: for batches that memory does not hold")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1 << 20));
   command.add_flag(
       "--capture", a.training.capture,
       "Record the step of full batches and replay it: the same numbers without the cost of operators");
@@ -196,6 +202,8 @@ void fill_from_checkpoint(const CLI::App& command, TrainArguments& a) {
     if (auto* v = find("--log-every", saved.info, "log_every")) a.training.log_every = v->as_int();
     if (auto* v = find("--save-every", saved.info, "save_every")) a.training.save_every = v->as_int();
     if (auto* v = find("--keep", saved.info, "keep")) a.training.keep = v->as_int();
+    if (auto* v = find("--micro-batches", saved.info, "micro_batches"))
+      a.training.micro_batches = v->as_int();
     if (auto* v = find("--capture", saved.info, "capture")) a.training.capture = v->as_bool();
     if (auto* v = find("--image-size", saved.settings, "image_size")) s.image_size = v->as_int();
     if (auto* v = find("--devices", saved.info, "devices")) was_on = v->as_str();

@@ -313,12 +313,14 @@ Training run_training(const TrainSettings& settings, TrainingOptions options) {
   fit.info.set("log_every", options.log_every);
   fit.info.set("save_every", options.save_every);
   fit.info.set("keep", options.keep);
+  fit.info.set("micro_batches", options.micro_batches);
   fit.info.set("capture", options.capture);
   fit.info.set("devices", options.device_choice);
   fit.info.set("demo", options.is_demo);
   fit.log_every = options.log_every;
   fit.save_every = options.save_every;
   fit.keep = options.keep;
+  fit.micro_batches = options.micro_batches;
   fit.capture = options.capture;
   fit.on_batch = [&](const train::Position& at) { reporter.batch(at, "epoch", settings.batch_size); };
   fit.on_test_batch = [&](const train::Position& at) { reporter.batch(at, "test", test_batch); };

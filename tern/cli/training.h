@@ -29,7 +29,8 @@ struct TrainingOptions {
   int64_t workers = -1;  ///< -1: none for sets in memory, one for each core for pictures in files
   int64_t log_every = 50;
   int64_t save_every = 0;
-  int64_t keep = 0;          ///< checkpoints that stay beside the newest, and the best; 0: none
+  int64_t keep = 0;  ///< checkpoints that stay beside the newest, and the best; 0: none
+  int64_t micro_batches = 1;
   bool capture = false;      ///< record the step and replay it
   std::string profile = {};  ///< where a trace of all kernels, copies and waits goes; empty: none is recorded
   bool json = false;

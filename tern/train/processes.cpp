@@ -47,6 +47,10 @@ dist::GroupGuard Processes::begin_forward(nn::Module& module) {
   return shared_ ? shared_->begin_forward(module) : dist::GroupGuard(nullptr);
 }
 
+void Processes::set_synchronizes(bool on) {
+  if (shared_) shared_->set_synchronizes(on);
+}
+
 Averages::Sums Processes::total(const Averages::Sums& own) const {
   if (!group_) return own;
   const Tensor sums = empty({4}, {.dtype = DType::Float64});

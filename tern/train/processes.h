@@ -37,6 +37,8 @@ class Processes {
   void share(nn::Module& module);
   /// To be called before each forward in training, and kept until its end.
   dist::GroupGuard begin_forward(nn::Module& module);
+  /// Whether the next backward makes gradients means, of all that was gathered without.
+  void set_synchronizes(bool on);
 
   Averages::Sums total(const Averages::Sums& own) const;
   /// Whether one of them said true. Known one call later, so that nobody waits for it; at once with one

@@ -1,6 +1,7 @@
 // The training loop and the test loop.
 #include "tern/train/trainer.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -133,6 +134,7 @@ class Run {
   struct Outcome {
     Tensor loss, correct;
   };
+  Outcome gradients_of(const Tensor& input, const Tensor& target, double weight);
   Outcome step_on(const Tensor& input, const Tensor& target, double weight = 1);
   Outcome replay_on(const Tensor& input, const Tensor& target);
   void train_step(const data::Batch& batch, double weight);
@@ -209,6 +211,8 @@ void Run::open() {
              options_.save_every);
   TERN_CHECK(options_.keep >= 0 && options_.keep <= INT32_MAX, ValueError,
              "fit: keep counts checkpoints, got {}", options_.keep);
+  TERN_CHECK(options_.micro_batches >= 1, ValueError, "fit: micro_batches must be at least 1, got {}",
+             options_.micro_batches);
   TERN_CHECK(options_.clip_grad_norm >= 0, ValueError, "fit: clip_grad_norm must not be negative, got {}",
              options_.clip_grad_norm);
   TERN_CHECK(!options_.resume || !options_.out_dir.empty(), ValueError,
@@ -340,8 +344,8 @@ bool Run::train_epoch() {
   return true;
 }
 
-Run::Outcome Run::step_on(const Tensor& input, const Tensor& target, double weight) {
-  optimizer_.zero_grad();
+/// Adds `weight` times the gradients of the mean loss.
+Run::Outcome Run::gradients_of(const Tensor& input, const Tensor& target, double weight) {
   Tensor output, wanted, loss;
   {
     const dist::GroupGuard in_group = processes_.begin_forward(net_.module);
@@ -353,6 +357,31 @@ Run::Outcome Run::step_on(const Tensor& input, const Tensor& target, double weig
   optim::GradScaler* scaler = options_.grad_scaler;
   const Tensor weighed = weight == 1 ? loss : loss * weight;
   (scaler ? scaler->scale(weighed) : weighed).backward();
+  return {loss.detach(), count_correct(output, wanted)};
+}
+
+Run::Outcome Run::step_on(const Tensor& input, const Tensor& target, double weight) {
+  optimizer_.zero_grad();
+  const int64_t size = input.dim() > 0 ? input.size(0) : 1;
+  const int64_t parts = std::clamp<int64_t>(options_.micro_batches, 1, std::max<int64_t>(size, 1));
+  Outcome outcome;
+  for (int64_t p = 0; p < parts; ++p) {
+    processes_.set_synchronizes(p + 1 == parts);
+    const int64_t begin = size * p / parts, length = size * (p + 1) / parts - begin;
+    const double share = static_cast<double>(length) / static_cast<double>(size);
+    const auto part_of = [&](const Tensor& whole) {
+      return parts == 1 || !whole.defined() ? whole : whole.narrow(0, begin, length);
+    };
+    const Outcome part = gradients_of(part_of(input), part_of(target), parts == 1 ? weight : weight * share);
+    if (p == 0) {
+      outcome = part;
+      if (parts > 1) outcome.loss = part.loss * share;
+    } else {
+      outcome.loss += part.loss * share;
+      if (part.correct.defined()) outcome.correct += part.correct;
+    }
+  }
+  optim::GradScaler* scaler = options_.grad_scaler;
   if (options_.clip_grad_norm > 0) {
     if (scaler) scaler->unscale_(optimizer_);
     optim::clip_grad_norm_(params_, options_.clip_grad_norm);
@@ -364,7 +393,7 @@ Run::Outcome Run::step_on(const Tensor& input, const Tensor& target, double weig
     optimizer_.step();
     updated_ = true;
   }
-  return {loss.detach(), count_correct(output, wanted)};
+  return outcome;
 }
 
 Run::Outcome Run::replay_on(const Tensor& input, const Tensor& target) {

@@ -40,6 +40,15 @@ std::vector<Json> read_metrics(const fs::path& folder) {
   return lines;
 }
 
+/// Sums were taken in another order.
+void expect_near(const std::vector<Json>& metrics, const std::vector<Json>& wanted) {
+  ASSERT_EQ(metrics.size(), wanted.size());
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    EXPECT_EQ(metrics[i]["step"], wanted[i]["step"]);
+    EXPECT_NEAR(metrics[i]["loss"].get<double>(), wanted[i]["loss"].get<double>(), 1e-3) << metrics[i];
+  }
+}
+
 void expect_same_weights(const fs::path& a, const fs::path& b) {
   const StateDict left =
       load(a)["model"].exists() ? load(a)["model"].as_state_dict() : load(a).as_state_dict();
@@ -158,6 +167,16 @@ TEST_F(TrainTest, ARecordedStepGivesTheSameNumbers) {
   const Outcome second = run_program({"train", "--resume", "--out", out_.string(), "--threads", "1"});
   ASSERT_EQ(second.code, 0) << second.err;
   expect_same_run(whole_run(), out_);
+}
+
+TEST_F(TrainTest, MicroBatchesGiveTheNumbersOfBatches) {
+  const Outcome first = run_program(small_run(out_, {"--json", "--capture", "--micro-batches", "3"}),
+                                    signal_at(SIGINT, "\"step\":28,"));
+  ASSERT_EQ(first.code, 130) << first.err;
+  const Outcome second = run_program({"train", "--resume", "--out", out_.string(), "--threads", "1"});
+  ASSERT_EQ(second.code, 0) << second.err;
+  EXPECT_EQ(load(out_ / "checkpoint.pt")["info"]["micro_batches"].as_int(), 3);
+  expect_near(read_metrics(out_), read_metrics(whole_run()));
 }
 
 TEST_F(TrainTest, KeepsTheLastCheckpointsAndTheBest) {
@@ -331,10 +350,7 @@ TEST_F(TrainTest, SeveralProcessesShareARun) {
   ASSERT_EQ(three.code, 0) << three.err;
   EXPECT_NE(three.out.find("on cpu, 1 thread, in 3 processes\n"), std::string::npos) << three.out;
   EXPECT_EQ(three.out.find('\033'), std::string::npos) << three.out;
-  const auto wanted = read_metrics(whole_run()), metrics = read_metrics(out_);
-  ASSERT_EQ(metrics.size(), wanted.size());
-  for (size_t i = 0; i < metrics.size(); ++i)
-    EXPECT_NEAR(metrics[i]["loss"].get<double>(), wanted[i]["loss"].get<double>(), 1e-3) << metrics[i];
+  expect_near(read_metrics(out_), read_metrics(whole_run()));
 
   const fs::path cut = folder_.path() / "cut";
   const Outcome stopped = run_program(small_run(cut, {"--epochs", "200", "--schedule", "none"}),

@@ -151,6 +151,21 @@ TEST(FitTogether, GivesTheNumbersOfOneProcess) {
   expect_numbers_of_one<Synchronised>({2, 3});
 }
 
+TEST(FitTogether, PartsOfABatchAddUp) {
+  const Trained whole = train_on<Plain>(1, [](int) { return FitOptions(); })[0];
+  for (int size : {1, 2})
+    for (int64_t parts : {2, 3, 40}) {
+      SCOPED_TRACE(fmt::format("{} processes, {} parts", size, parts));
+      const auto all = train_on<Plain>(size, [&](int) { return FitOptions{.micro_batches = parts}; });
+      for (size_t e = 0; e < 3; ++e) {
+        EXPECT_NEAR(all[0].result.history[e].loss, whole.result.history[e].loss, 1e-5);
+        EXPECT_EQ(all[0].result.history[e].accuracy, whole.result.history[e].accuracy);
+      }
+      for (const auto& [name, tensor] : whole.state)
+        EXPECT_TRUE(allclose(all.back().state.at(name), tensor, 1e-4, 1e-5)) << name;
+    }
+}
+
 TEST(FitTogether, OneStopsAllAndTheyGoOnToTheBit) {
   const TemporaryFolder folder;
   const auto whole = train_on<Rich>(3, [](int) { return FitOptions(); });

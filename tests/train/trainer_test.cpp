@@ -13,6 +13,10 @@
 #include "tern/base/error.h"
 #include "tern/base/parallel.h"
 #include "tern/data/dataset.h"
+#include "tern/device/cuda.h"
+#include "tern/device/simulation.h"
+#include "tern/nn/activation.h"
+#include "tern/nn/containers.h"
 #include "tern/nn/dropout.h"
 #include "tern/nn/functional.h"
 #include "tern/nn/linear.h"
@@ -391,6 +395,25 @@ TEST(Fit, ACheckpointThatCannotBeWrittenEndsTheRun) {
   }
 }
 
+TEST(Fit, MicroBatchesNeedLessMemory) {
+  if (cuda::is_available()) GTEST_SKIP() << "makes a simulated GPU";
+  simulate_gpus({.gpus = 1});
+  const auto peak = [](int64_t parts) {
+    manual_seed(7);
+    nn::Sequential net(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 8), nn::ReLU(), nn::Linear(8, 8),
+                       nn::ReLU(), nn::Linear(8, 3));
+    net.to("cuda:0");
+    optim::SGD sgd(net.parameters(), {.lr = 0.1});
+    data::DataLoader loader(problem(4096, 1), {.batch_size = 4096});
+    cuda::reset_peak_memory_stats("cuda:0");
+    fit(net, sgd, {loader}, {.micro_batches = parts});
+    return cuda::max_memory_allocated("cuda:0");
+  };
+  const auto whole = peak(1), parts = peak(8);
+  simulate_gpus({.gpus = 0});
+  EXPECT_LT(parts, whole / 4) << whole;
+}
+
 TEST(Fit, OptionsOutOfRange) {
   Parts setup;
   const Loaders loaders{setup.train};
@@ -398,6 +421,7 @@ TEST(Fit, OptionsOutOfRange) {
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.log_every = 0}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.save_every = -1}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.clip_grad_norm = -1}), ValueError);
+  EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.micro_batches = 0}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.keep = -1}), ValueError);
 }
 
