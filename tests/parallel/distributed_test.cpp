@@ -13,6 +13,7 @@
 #include "tern/parallel/distributed_data_parallel.h"
 #include "tern/parallel/sync_batch_norm.h"
 #include "tests/parallel/parallel_testing.h"
+#include "tests/support/each_process.h"
 
 namespace tern::dist {
 namespace {
@@ -21,28 +22,6 @@ using parallel::expect_close;
 using std::chrono::milliseconds;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-/// Calls body(group) for each of `size` processes at once. The first exception, in the order of ranks, is
-/// thrown.
-void on_each(int size, const std::function<void(const ProcessGroup&)>& body,
-             const ProcessGroupOptions& options = {.timeout = std::chrono::seconds(60)}) {
-  std::vector<ProcessGroup> groups = ProcessGroup::simulate(size, options);
-  std::vector<std::exception_ptr> errors(groups.size());
-  std::vector<std::thread> threads;
-  for (size_t r = 0; r < groups.size(); ++r)
-    threads.emplace_back([&errors, &body, r, group = std::move(groups[r])]() mutable {
-      try {
-        const ProcessGroup mine = std::move(group);
-        body(mine);
-      } catch (...) {
-        errors[r] = std::current_exception();
-      }
-    });
-  groups.clear();
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
-}
 
 class DistributedTest : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Sizes, DistributedTest, ::testing::Values(1, 2, 3, 5));

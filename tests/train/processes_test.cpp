@@ -4,23 +4,18 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <thread>
-
 #include "tern/base/parallel.h"
-#include "tern/data/dataset.h"
-#include "tern/nn/dropout.h"
 #include "tern/nn/linear.h"
-#include "tern/nn/norm.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
-#include "tern/ops/random.h"
-#include "tern/ops/reduce.h"
 #include "tern/optim/adam.h"
 #include "tern/optim/reduce_lr_on_plateau.h"
 #include "tern/parallel/sync_batch_norm.h"
 #include "tern/train/trainer.h"
+#include "tests/support/each_process.h"
 #include "tests/support/expect_error.h"
+#include "tests/train/small_problem.h"
 #include "tests/train/train_testing.h"
 
 namespace tern::train {
@@ -45,22 +40,9 @@ struct Synchronised : nn::Module {
   Tensor forward(const Tensor& x) { return last(relu(norm(first(x)))); }
 };
 
-/// With running statistics and random numbers.
-struct Rich : nn::Module {
+struct Rich : SmallNet {
   static constexpr int64_t kSamples = 67;  // whose parts have more than one sample
-  nn::Linear first{4, 16};
-  nn::BatchNorm1d norm{16};
-  nn::Dropout dropout{0.25};
-  nn::Linear last{16, 3};
-  TERN_MODULE(first, norm, dropout, last)
-  Tensor forward(const Tensor& x) { return last(dropout(relu(norm(first(x))))); }
 };
-
-data::TensorDataset problem(int64_t size, uint64_t seed) {
-  Generator generator(seed);
-  const Tensor x = randn({size, 4}, {}, generator);
-  return data::TensorDataset(x, x.narrow(1, 0, 3).argmax(1));
-}
 
 struct Trained {
   StateDict state;
@@ -71,45 +53,30 @@ struct Trained {
 template <class Net>
 std::vector<Trained> train_on(int size, const std::function<FitOptions(int rank)>& options_of,
                               bool share_batches = true) {
-  std::vector<dist::ProcessGroup> groups =
-      dist::ProcessGroup::simulate(size, {.timeout = std::chrono::seconds(60)});
-  std::vector<Trained> trained(groups.size());
-  std::vector<std::exception_ptr> errors(groups.size());
-  std::vector<std::thread> threads;
-  for (size_t r = 0; r < groups.size(); ++r)
-    threads.emplace_back([&, r, mine = std::optional(std::move(groups[r]))]() mutable {
-      try {
-        const dist::ProcessGroup group = *std::exchange(mine, std::nullopt);
-        const int rank = group.rank();
-        set_thread_local_num_threads(1);
-        const DefaultGeneratorGuard own(Generator(static_cast<uint64_t>(50 + rank)));
-        Net net;
-        optim::Adam adam(net.parameters(), {.lr = 0.01});
-        optim::ReduceLROnPlateau plateau(adam, {.factor = 0.5, .patience = 0, .threshold = 0.5});
-        data::DataLoaderOptions loading{.batch_size = 10, .seed = 9};
-        data::DataLoaderOptions testing{.batch_size = 32};
-        if (share_batches) {
-          loading.shuffle = true;
-          loading.part = testing.part = {rank, size};
-        } else {
-          loading.sampler = data::DistributedSampler(Net::kSamples, {.num_replicas = size, .rank = rank});
-        }
-        data::DataLoader train(problem(Net::kSamples, 1), loading), test(problem(40, 2), testing);
-        FitOptions options = options_of(rank);
-        options.epochs = 3;
-        options.log_every = 4;
-        options.group = group;
-        options.scheduler = &plateau;
-        trained[r].result = fit(net, adam, {train, &test}, options);
-        trained[r].state = net.state_dict();
-      } catch (...) {
-        errors[r] = std::current_exception();
-      }
-    });
-  groups.clear();
-  for (std::thread& thread : threads) thread.join();
-  for (const auto& error : errors)
-    if (error) std::rethrow_exception(error);
+  std::vector<Trained> trained(static_cast<size_t>(size));
+  dist::on_each(size, [&](const dist::ProcessGroup& group) {
+    const int rank = group.rank();
+    set_thread_local_num_threads(1);
+    const DefaultGeneratorGuard own(Generator(static_cast<uint64_t>(50 + rank)));
+    Net net;
+    optim::Adam adam(net.parameters(), {.lr = 0.01});
+    optim::ReduceLROnPlateau plateau(adam, {.factor = 0.5, .patience = 0, .threshold = 0.5});
+    data::DataLoaderOptions loading{.batch_size = 10, .seed = 9}, testing{.batch_size = 32};
+    if (share_batches) {
+      loading.shuffle = true;
+      loading.part = testing.part = {rank, size};
+    } else {
+      loading.sampler = data::DistributedSampler(Net::kSamples, {.num_replicas = size, .rank = rank});
+    }
+    data::DataLoader train(problem(Net::kSamples, 1), loading), test(problem(40, 2), testing);
+    FitOptions options = options_of(rank);
+    options.epochs = 3;
+    options.log_every = 4;
+    options.group = group;
+    options.scheduler = &plateau;
+    const FitResult result = fit(net, adam, {train, &test}, options);
+    trained[static_cast<size_t>(rank)] = {net.state_dict(), result};
+  });
   return trained;
 }
 

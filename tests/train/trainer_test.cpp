@@ -29,27 +29,11 @@
 #include "tern/optim/one_cycle_lr.h"
 #include "tern/optim/sgd.h"
 #include "tests/support/expect_error.h"
+#include "tests/train/small_problem.h"
 #include "tests/train/train_testing.h"
 
 namespace tern::train {
 namespace {
-
-/// With all that has a state: running statistics, random numbers.
-struct Net : nn::Module {
-  nn::Linear first{4, 16};
-  nn::BatchNorm1d norm{16};
-  nn::Dropout dropout{0.25};
-  nn::Linear last{16, 3};
-  TERN_MODULE(first, norm, dropout, last)
-  Tensor forward(const Tensor& x) { return last(dropout(relu(norm(first(x))))); }
-};
-
-/// Three classes, told apart by the largest of the first three numbers.
-data::TensorDataset problem(int64_t size, uint64_t seed) {
-  Generator generator(seed);
-  const Tensor x = randn({size, 4}, {}, generator);
-  return data::TensorDataset(x, x.narrow(1, 0, 3).argmax(1));
-}
 
 constexpr int64_t kSamples = 210, kBatch = 20, kSteps = 11;  // an epoch; its last batch is half full
 constexpr int64_t kEpochs = 3;
@@ -65,7 +49,7 @@ struct Parts {
     return fit(net, optimizer, {train, &test}, options);
   }
 
-  Net net;
+  SmallNet net;
   optim::Adam optimizer;
   optim::OneCycleLR schedule;
   data::DataLoader train;
