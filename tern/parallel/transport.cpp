@@ -3,8 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
-
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/device/machine.h"
@@ -12,11 +10,12 @@
 namespace tern::dist {
 namespace {
 
-/// Variables that the starters of MPI's processes set, and how many processes they say there are.
-bool started_by_mpi() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    if (std::getenv(name) != nullptr) return true;
-  return false;
+/// Whether the starters of MPI's processes say, in variables that they set, that there are several. A shell
+/// that Slurm opened is a process of its own kind, and alone.
+bool is_one_of_several() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
+    if (const auto size = env_text(name)) return *size != "1";
+  return env_text("PMIX_RANK") && env_text("SLURM_STEP_NUM_TASKS") != "1";
 }
 
 const TransportPlugin& mpi_plugin() {
@@ -44,7 +43,7 @@ const TransportPlugin& mpi_plugin() {
 }  // namespace
 
 std::unique_ptr<Transport> open_transport(Timeout timeout) {
-  if (!started_by_mpi()) {
+  if (!is_one_of_several()) {
     const auto wanted = env_int("WORLD_SIZE", 1, 1 << 20);
     TERN_CHECK(wanted.value_or(1) == 1, DistributedError,
                "WORLD_SIZE is {}, but this process was not started by MPI: start the program with "

@@ -2,6 +2,7 @@
 // (mpi_test.cpp).
 #include <gmock/gmock.h>
 
+#include <cstdlib>
 #include <thread>
 
 #include "tern/device/capture.h"
@@ -12,6 +13,7 @@
 #include "tern/ops/activation.h"
 #include "tern/parallel/distributed_data_parallel.h"
 #include "tern/parallel/sync_batch_norm.h"
+#include "tern/parallel/transport.h"
 #include "tests/parallel/parallel_testing.h"
 #include "tests/support/each_process.h"
 
@@ -150,6 +152,35 @@ TEST_P(DistributedTest, SynchronisedLayersSeeTheWholeBatch) {
     net.eval();
     net(x.narrow(0, 0, group.rank() + 1));  // nobody waits
   });
+}
+
+TEST(Distributed, FindsOutWhetherItIsAlone) {
+  const struct {
+    std::vector<std::pair<const char*, const char*>> variables;
+    const char* refusal;  ///< null: it is alone
+  } rows[] = {{{}, nullptr},
+              {{{"WORLD_SIZE", "1"}}, nullptr},
+              {{{"WORLD_SIZE", "4"}}, "start the program with `mpirun -n 4 program`"},
+              {{{"OMPI_COMM_WORLD_SIZE", "1"}}, nullptr},
+              {{{"OMPI_COMM_WORLD_SIZE", "2"}}, "cannot be opened"},
+              {{{"PMI_SIZE", "3"}}, "cannot be opened"},
+              {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}, nullptr},
+              {{{"PMIX_RANK", "0"}}, "cannot be opened"}};
+  const auto forget = [] {
+    for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
+                             "SLURM_STEP_NUM_TASKS", "TERN_MPI_PLUGIN"})
+      ::unsetenv(name);
+  };
+  for (const auto& row : rows) {
+    forget();
+    ::setenv("TERN_MPI_PLUGIN", "/nowhere/libtern_mpi.so", 1);
+    for (const auto& [name, text] : row.variables) ::setenv(name, text, 1);
+    if (row.refusal)
+      expect_error<DistributedError>([] { open_transport(milliseconds(10)); }, row.refusal);
+    else
+      EXPECT_EQ(open_transport(milliseconds(10)), nullptr);
+  }
+  forget();
 }
 
 TEST(Distributed, ProcessesThatDoNotDoTheSameAreTold) {
