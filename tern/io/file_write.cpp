@@ -93,9 +93,11 @@ class NativeFile final : public OutputFile {
       if (done < 0 && cause == EINTR) continue;
       if (done < 0) {
         const bool full = cause == ENOSPC || cause == EDQUOT;
-        if (full && !std::exchange(waited_, true) && wait_for_replaced_files()) continue;
-        throw_system("writing", cause);
+        if (!full || std::exchange(waited_, true)) throw_system("writing", cause);
+        wait_for_replaced_files();  // and once more in any case: one may have gone since the write
+        continue;
       }
+      waited_ = false;
       bytes = bytes.subspan(static_cast<size_t>(done));
       position_ += static_cast<uint64_t>(done);
       begin_writing();

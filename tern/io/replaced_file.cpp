@@ -72,13 +72,11 @@ void ReplacedFile::forget(uint64_t begin, uint64_t end) const noexcept {
                     POSIX_FADV_DONTNEED);
 }
 
-bool wait_for_replaced_files() noexcept {
-  if (releases.load() == 0) return false;
+void wait_for_replaced_files() noexcept {
   // A limit, because a process that was forked meanwhile has the number, but not the thread.
   const auto end = std::chrono::steady_clock::now() + kLongestWait;
   while (releases.load() > 0 && std::chrono::steady_clock::now() < end)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return true;
 }
 
 }  // namespace tern::io

@@ -27,7 +27,7 @@ class ReplacedFile {
   int descriptor_ = -1;
 };
 
-/// Waits until the space of all replaced files of this process has been given back; false if it was already.
-bool wait_for_replaced_files() noexcept;
+/// Waits until the space of all replaced files of this process has been given back.
+void wait_for_replaced_files() noexcept;
 
 }  // namespace tern::io
