@@ -68,7 +68,7 @@ def rows(small):
                              own=f"matmul_{name}_{n}_measured" if n in (4096, 8192) else ""))
     size = 4096 // 32 if small else 4096
     found.append(Row("linear_bfloat16", f"layer [{size}, {size}] on {size} rows with all its gradients, bfloat16", {"eager": None},
-                     work="flops", amount=3 * 2 * size**3))
+                     work="flops", amount=3 * 2 * size**3, own="linear_bfloat16", own_side="separate"))
     found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once / one after the other", {}, tern="logical",
                      own="two_in_turn"))
     return found
@@ -287,6 +287,7 @@ def commands_of(options):
         # Small kernels are left to cuBLASLt and cuDNN; recorded kernels run one after the other.
         "libraries": ([options.tern, *small], {"TERN_CUDA_CONV": "cudnn", "TERN_CUDA_MATMUL": "cublas"}, 180),
         "chain": ([options.tern, *small], {"TERN_CUDA_GRAPH": "chain"}, 60),
+        "separate": ([options.tern, *small], {"TERN_CUDA_MATMUL": "separate"}, 60),
     }
     if not options.bare:
         del commands["bare"]

@@ -146,6 +146,9 @@ struct CachingAllocator::State {
     auto* block = static_cast<Block*>(storage->context());
     storage->~StorageImpl();
     State& state = block->pool->owner;
+    // Before the events that tell when the memory's uses are over, and before the lock: a segment has memory.
+    if (block->uses) [[unlikely]]
+      if (Recorder* recorder = detail::this_recorder()) recorder->try_end_segment();
     std::lock_guard lock(state.mutex);
     state.counters.allocated -= block->nbytes;
     if (block->uses) [[unlikely]]
@@ -185,7 +188,6 @@ struct CachingAllocator::State {
     Pending waiting{block, {}};
     const std::unique_ptr<std::vector<Stream>> uses = std::move(block->uses);
     try {
-      if (Recorder* recorder = detail::this_recorder()) recorder->try_end_segment();  // before the events
       if (block->pool->step) {
         block->pool->parked.push_back(block);
         block->awaits = true;

@@ -53,15 +53,19 @@ void synchronize(Device device) {
 }
 
 void detail::wait_for_streams(Device device) noexcept {
-  try {
-    Backend& backend = backend_of(device.type);
-    for (uint16_t id = 0; id <= backend.num_pool_streams(); ++id)
-      if (const Stream stream{device, id}; !backend.query(stream)) {
-        backend.record_event(stream)->wait_until_done();
-        backend.query(stream);  // which tells observers of what is done, more work behind it or not
-      }
-  } catch (const Error&) {  // a device that is gone runs nothing
-  }
+  uint16_t id = 0;
+  const auto wait = [&](Backend& backend) {
+    if (const Stream stream{device, id}; !backend.query(stream)) {
+      backend.record_event(stream)->wait_until_done();
+      backend.query(stream);  // which tells observers of what is done, more work behind it or not
+    }
+  };
+  for (uint16_t last = 0; id <= last; ++id) try {
+      Backend& backend = backend_of(device.type);
+      last = backend.num_pool_streams();
+      wait(backend);
+    } catch (const Error&) {  // what is gone runs nothing
+    }
 }
 
 DeviceGuard::DeviceGuard(Device device) : previous_(detail::current_gpu) {

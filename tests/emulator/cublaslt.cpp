@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tests/emulator/gpus.h"
 #include "tests/emulator/numbers.h"
 #include "tests/emulator/queue.h"
 
@@ -221,6 +222,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   const Operation op = of<Operation>(desc);
   const Layout a = of<Layout>(a_layout), b = of<Layout>(b_layout), c = of<Layout>(c_layout),
                d = of<Layout>(d_layout);
+  if (!emulator::thread_has_context()) return CUBLAS_STATUS_NOT_INITIALIZED;
   Algorithm algorithm;
   std::memcpy(&algorithm, algo, sizeof algorithm);
   if (algorithm.magic != kMagic || !fits(op, a, b, c, d) || workspace_bytes < algorithm.workspace ||

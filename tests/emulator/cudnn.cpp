@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tests/emulator/cudnn_real.h"
+#include "tests/emulator/gpus.h"
 #include "tests/emulator/numbers.h"
 #include "tests/emulator/queue.h"
 
@@ -371,6 +372,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
+  if (!emulator::thread_has_context()) return CUDNN_STATUS_NOT_INITIALIZED;
   const Bag* operation = operation_of(&bag(plan));
   const auto ids = bag(pack).numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
              addresses = bag(pack).numbers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);

@@ -92,6 +92,7 @@ T __shfl_up_sync(unsigned, T value, unsigned delta) {
   return emulator::shuffled(value, lane < delta ? lane : lane - delta);
 }
 
+inline void __threadfence_system() {}
 inline int atomicCAS_system(int* address, int expected, int value) {
   const int old = *address;
   if (old == expected) *address = value;

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "tests/emulator/gpus.h"
 #include "tests/emulator/settings.h"
 
 using emulator::settings;
@@ -10,6 +11,7 @@ using emulator::settings;
 namespace {
 
 thread_local int current = 0;
+thread_local bool has_context = false;
 
 struct Words {
   cudaError_t error;
@@ -36,6 +38,8 @@ const Words* words(cudaError_t error) {
 
 }  // namespace
 
+bool emulator::thread_has_context() { return has_context; }
+
 cudaError_t cudaGetDeviceCount(int* count) {
   *count = settings().gpus;
   return cudaSuccess;
@@ -49,6 +53,7 @@ cudaError_t cudaGetDevice(int* device) {
 cudaError_t cudaSetDevice(int device) {
   if (device < 0 || device >= settings().gpus) return cudaErrorInvalidDevice;
   current = device;
+  has_context = true;
   return cudaSuccess;
 }
 

@@ -70,6 +70,7 @@ class CudaBackend final : public Backend {
   bool query(Stream stream) override {
     CudaStream* found = stream.id < kNumStreams ? at(stream.device.index).find_stream(stream.id) : nullptr;
     if (found == nullptr) return true;
+    if (const auto before = found->before_recording()) return before->done();
     const Task task{.name = "query", .stream = stream};
     const TaskScope scope(task);
     const cudaError_t error = cudaStreamQuery(found->handle());
@@ -92,9 +93,12 @@ class CudaBackend final : public Backend {
     for (uint16_t id = 0; id < kNumStreams; ++id) synchronize({Device(DeviceType::CUDA, index), id});
   }
   std::shared_ptr<EventRecord> record_event(Stream stream, bool timed) override {
-    // A GPU that nobody has used stays asleep: waking it takes time and memory.
-    if (!timed && stream.id < kNumStreams && !at(stream.device.index).find_stream(stream.id))
-      return std::make_shared<PastEvent>();
+    if (!timed && stream.id < kNumStreams) {
+      CudaStream* const found = at(stream.device.index).find_stream(stream.id);
+      // A GPU that nobody has used stays asleep: waking it takes time and memory.
+      if (found == nullptr) return std::make_shared<PastEvent>();
+      if (auto before = found->before_recording()) return before;
+    }
     const Task task{.name = "record event", .stream = stream};
     const TaskScope scope(task);
     return std::make_shared<CudaEvent>(at(stream.device.index).stream(stream.id), stream, timed);
@@ -139,7 +143,7 @@ class CudaBackend final : public Backend {
     const TaskScope scope(task);
     CudaStream& on = at(stream.device.index).stream(stream.id);
     use_gpu(on.gpu().number());
-    return on.end_recording()->end();
+    return on.end_recording();
   }
 
   void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
@@ -187,7 +191,7 @@ class CudaBackend final : public Backend {
     use_gpu(device.gpu().number());
     CudaStream& stream = device.stream(activity.stream.id);
     LaunchObserver* observer = detail::launch_observer.load(std::memory_order_acquire);
-    if (observer == nullptr) [[likely]]
+    if (observer == nullptr || stream.recording()) [[likely]]
       return body(stream);
     stream.observed(*observer, activity, [&] { body(stream); });
   }

@@ -1,15 +1,17 @@
 // The errors that faults become: the words of the CPU's kernels.
 #include "tern/backends/cuda/fault.h"
 
-#include <utility>
+#include <atomic>
 
 #include "tern/base/check.h"
 
 namespace tern::cuda_backend {
 
 void deliver(Fault& fault) {
-  if (*static_cast<const volatile int*>(&fault.kind) == 0) return;  // a kernel may be about to write
-  const Fault found = std::exchange(fault, Fault{});
+  const std::atomic_ref kind(fault.kind);
+  if (kind.load(std::memory_order_acquire) <= 0) return;  // a kernel may be about to write
+  const Fault found = fault;
+  kind.store(0, std::memory_order_release);
   const char* op = found.op ? found.op : "kernel";
   switch (static_cast<FaultKind>(found.kind)) {
     case FaultKind::None:

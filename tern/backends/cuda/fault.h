@@ -15,16 +15,17 @@ enum class FaultKind : int32_t {
   NotProbability,  ///< an input of binary cross entropy outside [0, 1]
 };
 
+inline constexpr int kFaultBeingWritten = -1;
+
 /// The mailbox. A kernel writes the first fault that it finds (kernels/report.cuh); the host reads after a
 /// wait.
 struct Fault {
-  int kind;        ///< FaultKind
+  int kind;        ///< FaultKind; kFaultBeingWritten
   const char* op;  ///< a literal of the host's, never read on the device
   int64_t value, size, dim;
 };
 
-/// Throws what the mailbox says and empties it; nothing where it is empty. All work that may write to it is
-/// done.
+/// Throws what the mailbox says and empties it; nothing where it is empty, or where it is being written.
 void deliver(Fault& fault);
 
 }  // namespace tern::cuda_backend

@@ -74,7 +74,10 @@ Edges edges_from(cudaGraphNode_t node) {
 
 }  // namespace
 
-GraphRecording::GraphRecording(CudaStream& stream, Stream name) : stream_(stream), name_(name) {
+// The origins get their memory before anything is recorded: they are written ahead of the graph, whose
+// kernels would write over memory that one of them had before.
+GraphRecording::GraphRecording(CudaStream& stream, Stream name)
+    : stream_(stream), name_(name), origins_(workspace({name}, kMostOrigins * sizeof(PhiloxState))) {
   // Relaxed: memory may be had from CUDA meanwhile, and other threads do as they like.
   TERN_CUDA_CALL(cudaStreamBeginCapture(stream.handle(), cudaStreamCaptureModeRelaxed));
 }
@@ -94,7 +97,7 @@ const void* GraphRecording::begin_launch(const Launch& launch) {
   if (std::exchange(in_launch_, true)) known_ = false;
   const void* args = launch.args;
   if (launch.origin != 0) {
-    if (!origins_) origins_ = workspace({name_}, kMostOrigins * sizeof(PhiloxState));
+    is_random_ = true;
     const auto* origin = static_cast<const PhiloxState*>(origins_->data()) + launch.origin - 1;
     redirected_.emplace(launch);
     std::memcpy(redirected_->args() + launch.random.origin_offset, &origin, sizeof origin);
@@ -116,7 +119,7 @@ void GraphRecording::end_launch(const Launch& launch) {
 bool GraphRecording::branches() const {
   enum Shape : size_t { Auto, Chain, Branches };
   static const size_t shape = env_choice("TERN_CUDA_GRAPH", {"auto", "chain", "branches"});
-  if (!known_ || shape == Chain) return false;
+  if (!known_ || in_launch_ || shape == Chain) return false;
   // A chain is what CUDA starts fastest, and side branches of a few kernels save little.
   return shape == Branches || order_.size() >= size_t{2} * order_.depth();
 }
@@ -138,6 +141,7 @@ void GraphRecording::branch(cudaGraph_t graph) const {
       for (cudaGraphNode_t last : last_[before])
         for (cudaGraphNode_t first : firsts) new_edges.add(last, first);
   }
+  if (old_edges.from.empty()) return;
   TERN_CUDA_CALL(cudaGraphRemoveDependencies(graph, old_edges.from.data(), old_edges.to.data(),
                                              old_edges.data.data(), old_edges.from.size()));
   TERN_CUDA_CALL(cudaGraphAddDependencies(graph, new_edges.from.data(), new_edges.to.data(),
@@ -149,7 +153,7 @@ std::unique_ptr<RecordedWork> GraphRecording::end() {
   TERN_CUDA_CALL(cudaStreamEndCapture(stream_.handle(), &graph));
   const std::unique_ptr<CUgraph_st, cudaError_t (*)(cudaGraph_t)> owned(graph, cudaGraphDestroy);
   if (branches()) branch(graph);
-  return std::make_unique<Graph>(stream_, name_, graph, std::move(origins_));
+  return std::make_unique<Graph>(stream_, name_, graph, is_random_ ? std::move(origins_) : Storage());
 }
 
 }  // namespace tern::cuda_backend

@@ -43,7 +43,8 @@ class GraphRecording {
   std::vector<std::vector<uint32_t>> after_;  ///< of each launch, those that it comes after
   std::vector<Nodes> last_;                   ///< of each launch, its last nodes
   SmallVector<Operand, 8> beside_;
-  Storage origins_;  ///< of random numbers; null where none are drawn
+  Storage origins_;  ///< of random numbers
+  bool is_random_ = false;
   std::optional<KeptLaunch> redirected_;
   bool in_launch_ = false;
   bool known_ = true;  ///< what every kernel touches

@@ -7,10 +7,13 @@
 namespace tern::cuda_backend {
 
 void use_gpu(int number) {
+  // A thread has a device before it has a context, which libraries look for with calls of the driver.
+  static constinit thread_local bool has_context = false;
   int current = -1;
-  if (cudaGetDevice(&current) == cudaSuccess && current == number) [[likely]]
+  if (has_context && cudaGetDevice(&current) == cudaSuccess && current == number) [[likely]]
     return;
   TERN_CUDA_CALL(cudaSetDevice(number));
+  has_context = true;
 }
 
 PhysicalGpu::PhysicalGpu(int number) : number_(number) {

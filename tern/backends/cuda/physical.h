@@ -15,7 +15,7 @@
 
 namespace tern::cuda_backend {
 
-/// Makes a GPU the current one of CUDA, if it is not already.
+/// Makes a GPU the current one of the thread for CUDA, with its context, if it is not already.
 void use_gpu(int number);
 
 class PhysicalGpu {

@@ -18,8 +18,37 @@ CudaStream::CudaStream(PhysicalGpu& gpu, Fault* fault) : gpu_(gpu), fault_(fault
 
 CudaStream::~CudaStream() = default;
 
-void CudaStream::begin_recording(Stream name) { recording_ = std::make_unique<GraphRecording>(*this, name); }
-std::unique_ptr<GraphRecording> CudaStream::end_recording() noexcept { return std::move(recording_); }
+void CudaStream::set_before_recording(std::shared_ptr<EventRecord> mark) {
+  const std::lock_guard lock(mutex_);
+  before_recording_.swap(mark);
+}
+
+void CudaStream::begin_recording(Stream name) {
+  set_before_recording(std::make_shared<CudaEvent>(*this, name, /*timed=*/false));
+  try {
+    recording_ = std::make_unique<GraphRecording>(*this, name);
+  } catch (...) {
+    set_before_recording(nullptr);
+    throw;
+  }
+}
+
+std::unique_ptr<RecordedWork> CudaStream::end_recording() {
+  const std::unique_ptr<GraphRecording> ended = std::move(recording_);
+  try {
+    auto work = ended->end();
+    set_before_recording(nullptr);
+    return work;
+  } catch (...) {
+    set_before_recording(nullptr);
+    throw;
+  }
+}
+
+std::shared_ptr<EventRecord> CudaStream::before_recording() const {
+  const std::lock_guard lock(mutex_);
+  return before_recording_;
+}
 
 std::string CudaStream::recent() const {
   std::string text;
@@ -39,12 +68,12 @@ EventHandle CudaStream::record(bool timed) {
 }
 
 void CudaStream::add_observation(Observation observation) {
-  const std::lock_guard lock(observations_mutex_);
+  const std::lock_guard lock(mutex_);
   observations_.push_back(std::move(observation));
 }
 
 void CudaStream::tell_observers() noexcept {
-  const std::lock_guard lock(observations_mutex_);
+  const std::lock_guard lock(mutex_);
   std::erase_if(observations_, [this](const Observation& observation) {
     if (cudaEventQuery(observation.end.get()) == cudaErrorNotReady) return false;
     observation.observer->ran(observation.number, gpu_.host_time(observation.begin),

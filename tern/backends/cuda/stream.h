@@ -31,7 +31,6 @@ class CudaStream {
   PhysicalGpu& gpu() const noexcept { return gpu_; }
   /// For kernels: host memory that the device can write to.
   Fault* fault() const noexcept { return fault_; }
-  bool has_fault() const noexcept { return fault_->kind != 0; }
 
   /// Keeps the name for errors; `name` is a literal.
   void remember(const char* name) noexcept {
@@ -43,9 +42,12 @@ class CudaStream {
 
   /// What it is given becomes part of a graph until end_recording(). `name` is this stream.
   void begin_recording(Stream name);
-  std::unique_ptr<GraphRecording> end_recording() noexcept;
+  std::unique_ptr<RecordedWork> end_recording();
   /// Null where it records nothing.
   GraphRecording* recording() const noexcept { return recording_.get(); }
+  /// While it records: a mark behind what it was given before. Null else. Questions to the stream itself
+  /// would break the recording, whoever asks.
+  std::shared_ptr<EventRecord> before_recording() const;
 
   /// Runs `body`, which queues something here, between two events that tell an observer when it ran.
   template <class Body>
@@ -67,6 +69,7 @@ class CudaStream {
     EventHandle begin, end;
   };
   void add_observation(Observation observation);
+  void set_before_recording(std::shared_ptr<EventRecord> mark);
 
   PhysicalGpu& gpu_;
   Fault* fault_;
@@ -74,7 +77,8 @@ class CudaStream {
   std::array<std::atomic<const char*>, 8> recent_{};
   std::atomic<uint32_t> count_{0};
   std::unique_ptr<GraphRecording> recording_;
-  std::mutex observations_mutex_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<EventRecord> before_recording_;
   std::vector<Observation> observations_;
 };
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <thread>
 
 #include "tern/tern.h"
 #include "tests/support/emulated.h"
@@ -352,6 +353,55 @@ TEST_F(Gpu, AStepWithRandomNumbersIsOneGraph) {
     ASSERT_EQ(profiler.events().size(), 1u);
     EXPECT_EQ(profiler.events()[0].name, "graph");
   }
+}
+
+TEST_F(Gpu, RandomNumbersOfAStepComeAfterManySmallTensors) {
+  const Tensor small = arange(60, {.dtype = float32}).to("cuda:0");
+  Tensor sum, drawn;
+  const auto step = [&] {
+    sum = zeros({60}, {.device = "cuda:0"});
+    for (int i = 0; i < 100; ++i) sum.add_(small + i);  // memory that is used again and again
+    drawn = rand({30}, {.device = "cuda:0"});
+  };
+  manual_seed(4);
+  std::vector<Tensor> expected;
+  for (int i = 0; i < 3; ++i) {
+    step();
+    expected.push_back(drawn.cpu());
+  }
+  manual_seed(4);
+  CapturedStep recorded = capture(step, {.warmup = 0});
+  for (int i = 0; i < 3; ++i) {
+    if (i > 0) recorded.replay();
+    EXPECT_TRUE(equal(drawn.cpu(), expected[static_cast<size_t>(i)])) << i;
+    EXPECT_TRUE(equal(sum.cpu(), small.cpu() * 100 + 4950));
+  }
+}
+
+TEST_F(Gpu, AStepMayEndTheLifeOfAnotherOne) {
+  const Tensor x = ones({100}, {.device = "cuda:0"});
+  Tensor y;
+  auto older = std::make_unique<CapturedStep>(capture([&] { y = x * 2; }));
+  older->replay();
+  CapturedStep step = capture(
+      [&] {
+        y = x + 1;
+        older.reset();
+        y = y + 1;
+      },
+      {.warmup = 0});
+  y.zero_();
+  step.replay();
+  EXPECT_TRUE(equal(y.cpu(), full({100}, 3)));
+}
+
+TEST_F(Gpu, LibrariesWorkInEveryThread) {
+  const Tensor x = randn({64, 2048}), w = randn({2048, 600});
+  const Tensor there = x.to("cuda:0"), weight = w.to("cuda:0");
+  const Tensor first = there.mm(weight);  // memory for the second is cached
+  Tensor second;
+  std::thread([&] { second = there.mm(weight); }).join();
+  EXPECT_TRUE(equal(second, first));
 }
 
 TEST_F(Gpu, SortsAndScans) {

@@ -490,16 +490,28 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
 
 }  // namespace
 
+namespace {
+
+enum class Ways : size_t { Small, Cublas, Separate };
+
+/// Which products are whose, to find out who is wrong or slow.
+Ways wanted_ways() {
+  static const size_t wanted = env_choice("TERN_CUDA_MATMUL", {"small", "cublas", "separate"});
+  return static_cast<Ways>(wanted);
+}
+
+}  // namespace
+
 bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums) {
-  return is_floating_point(args.dtype) && itemsize(args.dtype) == 2 && args.m > 0 && args.n > 0 &&
-         args.k > 0 && multiply(context, args, /*epilogues=*/true, row_sums);
+  return wanted_ways() != Ways::Separate && is_floating_point(args.dtype) && itemsize(args.dtype) == 2 &&
+         args.m > 0 && args.n > 0 && args.k > 0 && multiply(context, args, /*epilogues=*/true, row_sums);
 }
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
-  static const bool wanted = env_choice("TERN_CUDA_MATMUL", {"small", "cublas"}) == 0;
   constexpr int64_t kMostProducts = int64_t{1} << 26, kMostResults = int64_t{1} << 20, kLongest = 1024;
-  return wanted && dtype == DType::Float32 && !kernels::matmul_allows_tf32() && std::min({m, n, k}) > 0 &&
-         k <= kLongest && m <= kMostResults && n <= kMostResults / m && k <= kMostProducts / (m * n);
+  return wanted_ways() != Ways::Cublas && dtype == DType::Float32 && !kernels::matmul_allows_tf32() &&
+         std::min({m, n, k}) > 0 && k <= kLongest && m <= kMostResults && n <= kMostResults / m &&
+         k <= kMostProducts / (m * n);
 }
 
 void matmul(const LaunchContext& context, const MatmulArgs& args) {

@@ -18,9 +18,9 @@ namespace tern::cuda_backend {
 /// Nothing can be measured while a stream is recorded.
 bool is_recorded(const CudaStream& stream);
 
-/// Which of `count` ways takes the least time on the stream, a few runs each after a first one. The host
-/// waits. `run(i)` gives way i to the stream; one that has no memory for it or throws NotImplementedError is
-/// out of the question, and where all are, 0 is the answer.
+/// Which of `count` ways takes the least time on the stream, in the best of some rounds; the first way where
+/// no other is clearly faster. The host waits. `run(i)` gives way i to the stream; one that has no memory for
+/// it or that the library refuses is out of the question, and where all are, 0 is the answer.
 size_t fastest_of(size_t count, CudaStream& stream, const std::function<void(size_t)>& run);
 
 /// Leaves the way for which `run(way)` takes the least time, whose result is written again and again.
