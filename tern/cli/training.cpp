@@ -16,6 +16,7 @@
 #include "tern/cli/training_devices.h"
 #include "tern/io/serialize.h"
 #include "tern/kernels/profiler.h"
+#include "tern/ops/creation.h"
 #include "tern/train/interrupt.h"
 #include "tern/train/models.h"
 #include "tern/train/progress.h"
@@ -116,11 +117,20 @@ std::vector<std::string> all_devices(const TrainingOptions& options) {
   return options.group ? options.group->all_gather(devices.at(0)) : devices;
 }
 
+/// How the gradients of processes that compute on GPUs travel; empty where none do.
+std::string gradient_route(const TrainingOptions& options) {
+  if (!options.group || options.devices[0].is_cpu()) return "";
+  options.group->broadcast(
+      zeros({1}, {.device = options.devices[0]}));  // the first that travels opens the way
+  return options.group->gpu_route();
+}
+
 void report_start(Reporter& reporter, const TrainSettings& settings, const TrainingOptions& options,
                   const DataSets& sets, int64_t parameters, int64_t steps_per_epoch) {
   const int64_t train_size = (*sets.train)->size(), test_size = (*sets.test)->size();
   const std::vector<std::string> devices = all_devices(options);
   const int processes = options.group ? options.group->size() : 1;
+  const std::string route = gradient_route(options);
   if (reporter.json()) {
     reporter.object({{"type", "start"},
                      {"model", settings.model},
@@ -128,6 +138,7 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
                      {"device", options.devices[0].str()},
                      {"devices", devices},
                      {"processes", processes},
+                     {"gradients_by", route},
                      {"threads", num_threads()},
                      {"data", settings.data},
                      {"train_samples", train_size},
@@ -150,6 +161,7 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
       options.devices[0].is_cpu() ? "cpu" : fmt::format("{}", fmt::join(devices, ", ")),
       options.devices[0].is_cpu() ? fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s") : "",
       processes == 1 ? "" : fmt::format(", in {} processes", processes)));
+  if (!route.empty()) reporter.line("gradients by " + route);
   reporter.line(fmt::format("{}: {} samples for training, {} for testing", settings.data,
                             with_commas(train_size), with_commas(test_size)));
   reporter.line(fmt::format("{}, learning rate {}, schedule {}{}; batches of {}, {} steps an epoch",

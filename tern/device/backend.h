@@ -12,6 +12,7 @@
 #include "tern/core/memory.h"
 #include "tern/core/philox.h"
 #include "tern/device/event.h"
+#include "tern/device/link.h"
 #include "tern/device/stream.h"
 
 namespace tern {
@@ -147,6 +148,9 @@ class Backend : public Memory {
   virtual std::unique_ptr<RecordedWork> end_recording(Stream) { return nullptr; }
   /// Host memory that this backend's devices copy from and to without staging; its device is the CPU.
   virtual Storage allocate_pinned(size_t nbytes) = 0;
+
+  /// What links GPUs of this backend with those of other processes; null where nothing does.
+  virtual LinkMaker* links() { return nullptr; }
 
   /// True when a launch runs the kernel on the calling thread and returns when it is done.
   bool runs_at_once() const noexcept { return runs_at_once_; }

@@ -12,7 +12,7 @@
 namespace tern {
 
 /// Raised whenever what library and plugin say to each other changes in a way that sizes do not show.
-inline constexpr uint32_t kPluginInterface = 2;
+inline constexpr uint32_t kPluginInterface = 3;
 
 /// FNV-1a, for fingerprints.
 constexpr uint64_t add_to_fingerprint(uint64_t hash, uint64_t number) noexcept {

@@ -4,7 +4,6 @@
 #include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/device/copy.h"
-#include "tern/device/event.h"
 #include "tern/device/stream.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -45,22 +44,29 @@ void GradientReducer::begin() {
     if (bucket.result.valid()) bucket.result.wait();  // of a backward that ended with an exception
     const Device device = parameters_[bucket.packing.members[0]].device();
     const int64_t numel = bucket.packing.numel, members = static_cast<int64_t>(bucket.packing.members.size());
-    if (!bucket.row.defined() || bucket.staged.device() != device) {
-      bucket.row = empty({numel + members}, {.dtype = bucket.packing.dtype, .device = kCPU});
-      if (!device.is_cpu()) bucket.row = bucket.row.pin_memory();
-      bucket.staged = device.is_cpu() ? bucket.row.narrow(0, 0, numel)
-                                      : empty({numel}, {.dtype = bucket.packing.dtype, .device = device});
+    if (!bucket.row.defined() || bucket.row.device() != device) {
+      bucket.row = empty({numel + members}, {.dtype = bucket.packing.dtype, .device = device});
+      bucket.marks = device.is_cpu() ? bucket.row.narrow(0, numel, members)
+                                     : empty({members}, {.dtype = bucket.packing.dtype}).pin_memory();
     }
-    bucket.row.narrow(0, numel, members).zero_();
-    bucket.stream = current_stream(device);
+    bucket.marks.zero_();
+    const Stream here = current_stream(device);
+    if (bucket.stream.device == device && bucket.stream != here) here.wait_stream(bucket.stream);
+    bucket.stream = here;
     bucket.missing = bucket.packing.members.size();
     bucket.result = {};
   }
   when_backward_ends([this] { finish(); });
 }
 
-Tensor GradientReducer::mark(const Bucket& bucket, size_t member) {
-  return bucket.row.select(0, bucket.packing.numel + static_cast<int64_t>(member));
+void GradientReducer::move_marks(const Bucket& bucket, bool to_row) {
+  if (bucket.row.is_cpu()) return;
+  const Tensor& marks = bucket.marks;
+  const size_t behind = static_cast<size_t>(bucket.packing.numel) * itemsize(bucket.packing.dtype);
+  if (to_row)
+    copy_bytes(*bucket.row.storage(), behind, *marks.storage(), 0, marks.nbytes(), /*non_blocking=*/true);
+  else
+    copy_bytes(*marks.storage(), 0, *bucket.row.storage(), behind, marks.nbytes());
 }
 
 void GradientReducer::came(size_t parameter) {
@@ -83,7 +89,7 @@ void GradientReducer::put(Bucket& bucket, size_t member) {
   const Tensor grad = parameters_[bucket.packing.members[member]].grad();
   const Stream here = current_stream(bucket.stream.device);
   const StreamGuard guard(bucket.stream);
-  Tensor place = bucket.packing.view(bucket.staged, member);
+  Tensor place = bucket.packing.view(bucket.row, member);
   if (!grad.defined()) {
     place.zero_();
     return;
@@ -96,16 +102,9 @@ void GradientReducer::put(Bucket& bucket, size_t member) {
 }
 
 void GradientReducer::send(Bucket& bucket) {
-  std::function<void()> ready;
-  if (!bucket.staged.is_cpu()) {
-    const StreamGuard guard(bucket.stream);
-    copy_bytes(*bucket.row.storage(), 0, *bucket.staged.storage(), 0, bucket.staged.nbytes(),
-               /*non_blocking=*/true);
-    Event copied;
-    copied.record(bucket.stream);
-    ready = [copied] { copied.synchronize(); };
-  }
-  bucket.result = group_.all_reduce_async(bucket.row, ReduceOp::Avg, std::move(ready));
+  const StreamGuard guard(bucket.stream);
+  move_marks(bucket, /*to_row=*/true);
+  bucket.result = group_.all_reduce_async(bucket.row, ReduceOp::Avg);
 }
 
 void GradientReducer::finish() {
@@ -128,17 +127,12 @@ void GradientReducer::finish() {
 }
 
 void GradientReducer::take_means(Bucket& bucket) {
-  if (!bucket.staged.is_cpu()) {
-    const StreamGuard guard(bucket.stream);
-    copy_bytes(*bucket.staged.storage(), 0, *bucket.row.storage(), 0, bucket.staged.nbytes(),
-               /*non_blocking=*/true);
-  }
-  if (const Stream here = current_stream(bucket.stream.device); here != bucket.stream)
-    here.wait_stream(bucket.stream);
+  bucket.stream = current_stream(bucket.row.device());
+  move_marks(bucket, /*to_row=*/false);
   for (size_t m = 0; m < bucket.packing.members.size(); ++m) {
     if (mark(bucket, m).item<double>() == 0) continue;  // used by no process: as it was
     const Tensor& parameter = parameters_[bucket.packing.members[m]];
-    const Tensor mean = bucket.packing.view(bucket.staged, m);
+    const Tensor mean = bucket.packing.view(bucket.row, m);
     if (Tensor grad = parameter.grad(); grad.defined())
       grad.copy_(mean);
     else

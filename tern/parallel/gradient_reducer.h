@@ -14,9 +14,10 @@
 
 namespace tern::dist {
 
-/// Gradients go in buckets: rows in host memory, filled from the last parameter to the first, as backward
-/// finds them. A full one is sent while backward goes on; buckets are sent in one order on all processes,
-/// whatever the order in which gradients come. At the end of backward the means take the gradients' places.
+/// Gradients go in buckets: rows on the parameters' device, filled from the last parameter to the first, as
+/// backward finds them. A full one is sent while backward goes on; buckets are sent in one order on all
+/// processes, whatever the order in which gradients come. At the end of backward the means take the
+/// gradients' places.
 class GradientReducer {
  public:
   GradientReducer(ProcessGroup group, const std::vector<Tensor>& parameters, size_t bucket_bytes);
@@ -33,9 +34,9 @@ class GradientReducer {
  private:
   struct Bucket {
     parallel::Packing packing;        ///< of numbers of parameters
-    Tensor row;                       ///< in host memory; after the gradients a 1 for each that there is
-    Tensor staged;                    ///< the gradients on the parameters' GPU; the row's where there is none
-    Stream stream;                    ///< that fills `staged`
+    Tensor row;                       ///< after the gradients a 1 for each that there is
+    Tensor marks;                     ///< those, in host memory: the row's own where that is there
+    Stream stream;                    ///< that fills the row
     size_t missing = 0;               ///< gradients that have not come in this run
     std::shared_future<void> result;  ///< of a bucket that was sent in this run
   };
@@ -51,8 +52,12 @@ class GradientReducer {
   void send(Bucket& bucket);
   void finish();
   void take_means(Bucket& bucket);
+  /// Copies marks between host memory and a row that is elsewhere.
+  static void move_marks(const Bucket& bucket, bool to_row);
   /// 1 where the bucket has a gradient for the member, on this process; later the mean of that.
-  static Tensor mark(const Bucket& bucket, size_t member);
+  static Tensor mark(const Bucket& bucket, size_t member) {
+    return bucket.marks.select(0, static_cast<int64_t>(member));
+  }
 
   ProcessGroup group_;
   std::vector<Tensor> parameters_;

@@ -9,24 +9,27 @@
 #include <deque>
 #include <exception>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
 #include "tern/device/cuda.h"
+#include "tern/device/event.h"
 #include "tern/device/recorder.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/shape.h"
+#include "tern/parallel/gpu_route.h"
 #include "tern/parallel/transport.h"
 
 namespace tern::dist {
 namespace {
 
-/// What a process sends at a time.
-constexpr int64_t kPieceBytes = int64_t{4} << 20;
+/// What a process sends at a time through host memory, and all of them together between GPUs.
+constexpr int64_t kPieceBytes = int64_t{4} << 20, kLinkBytes = int64_t{32} << 20;
 
 enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, AllGatherText, Barrier };
 constexpr const char* kKindNames[] = {"all_reduce", "broadcast", "all_gather", "all_gather of texts",
@@ -41,8 +44,13 @@ struct Intent {
   Kind kind = Kind::Barrier;
   ReduceOp op = ReduceOp::Sum;
   DType dtype = DType::UInt8;
-  uint8_t unused = 0;
+  bool on_gpu = false;  ///< of one that a link may take
 
+  /// Where the tensors lie is each process' own affair.
+  bool agrees(Intent other) const {
+    other.on_gpu = on_gpu;
+    return *this == other;
+  }
   bool operator==(const Intent&) const = default;
   std::string str() const {
     std::string text = kKindNames[static_cast<size_t>(kind)];
@@ -63,9 +71,6 @@ uint64_t hash_of(const Shape& shape) {
   for (int64_t size : shape) hash = (hash ^ static_cast<uint64_t>(size)) * 0x100000001b3;
   return hash;
 }
-
-/// `tensor`'s numbers, dense and in host memory.
-Tensor on_host(const Tensor& tensor) { return tensor.detach().cpu().contiguous(); }
 
 void combine(Tensor& total, const Tensor& part, ReduceOp op) {
   switch (op) {
@@ -99,7 +104,8 @@ Tensor reduced(const Tensor& parts, ReduceOp op) {
 class ProcessGroup::Impl {
  public:
   /// `open` is called by the thread that will speak with the transport; null makes a group of one.
-  explicit Impl(std::function<std::unique_ptr<Transport>()> open) : thread_([this] { work(); }) {
+  Impl(std::function<std::unique_ptr<Transport>()> open, std::chrono::milliseconds timeout)
+      : route_(std::in_place, timeout), thread_([this] { work(); }) {
     try {
       run([&] {
         transport_ = open();
@@ -119,7 +125,10 @@ class ProcessGroup::Impl {
       if (transport_ && !failed_ && std::uncaught_exceptions() == 0) run([&] { transport_->leave(); });
     } catch (const std::exception&) {  // the others have ended
     }
-    post(std::packaged_task<void()>([&] { transport_.reset(); }));
+    post(std::packaged_task<void()>([&] {
+      route_.reset();
+      transport_.reset();
+    }));
     stop();
   }
   Impl(const Impl&) = delete;
@@ -129,10 +138,13 @@ class ProcessGroup::Impl {
   int size() const noexcept { return size_; }
   int local_rank() const noexcept { return local_rank_; }
   double cores() const noexcept { return cores_; }
-  /// What the thread does next, unless it failed before.
-  std::shared_future<void> submit(std::function<void()> task) {
+  static void check_not_recorded() {
     TERN_CHECK(tern::detail::this_recorder() == nullptr, CaptureError,
                "a recorded step cannot wait for other processes: leave what they do together out of it");
+  }
+  /// What the thread does next, unless it failed before.
+  std::shared_future<void> submit(std::function<void()> task) {
+    check_not_recorded();
     std::packaged_task<void()> packaged([this, task = std::move(task)] {
       TERN_CHECK(!failed_, DistributedError,
                  "this group does not work any more: an operation of it has failed before");
@@ -151,13 +163,15 @@ class ProcessGroup::Impl {
   }
   void run(std::function<void()> task) { submit(std::move(task)).get(); }
 
-  /// Compares what the processes are about to do.
-  void agree(const Intent& mine) {
-    if (size_ == 1) return;
+  /// Compares what the processes are about to do. True when all do it on a GPU that a link may take.
+  bool agree(const Intent& mine) {
+    if (size_ == 1) return false;
     std::vector<Intent> all(static_cast<size_t>(size_));
     transport_->all_gather(&mine, all.data(), sizeof mine);
-    const auto other = std::find_if(all.begin(), all.end(), [&](const Intent& i) { return !(i == all[0]); });
-    if (other == all.end()) return;
+    const auto other =
+        std::find_if(all.begin(), all.end(), [&](const Intent& i) { return !i.agrees(all[0]); });
+    if (other == all.end())
+      return std::all_of(all.begin(), all.end(), [](const Intent& i) { return i.on_gpu; });
     const std::string first = all[0].str(), second = other->str();
     TERN_THROW(
         Disagreement,
@@ -166,28 +180,71 @@ class ProcessGroup::Impl {
         first, other - all.begin(), second, first == second ? " of another shape" : "");
   }
 
+  /// An operation on `dense`, whose work until `ready` comes first: `body` gets its numbers where they can be
+  /// exchanged, and `dense` becomes what they are then. Returns when that is so.
+  std::shared_future<void> submit(const Tensor& dense, Intent mine, std::function<void(const Tensor&)> body) {
+    check_not_recorded();
+    Event ready;
+    if (!dense.is_cpu()) ready.record(current_stream(dense.device()));
+    return submit([this, dense, mine, ready, body = std::move(body)]() mutable {
+      const NoGradGuard no_grad;
+      const Device device = dense.device();
+      mine.on_gpu = device.is_cuda() && (!route_->is_opened() || route_->links(device));
+      const bool on_gpus = agree(mine);
+      if (size_ == 1 || dense.numel() == 0) return;
+      if (on_gpus && !route_->is_opened()) {
+        route_->open(device, *transport_);
+        const std::lock_guard lock(mutex_);
+        gpu_route_ = route_->description();
+      }
+      if (device.is_cpu()) return body(dense);
+      if (on_gpus && route_->links(device)) return route_->run_on_link(ready, [&] { body(dense); });
+      route_->run_on_host(dense, ready, body);
+    });
+  }
+  std::string gpu_route() const {
+    const std::lock_guard lock(mutex_);
+    return gpu_route_;
+  }
+
   void all_reduce(const Tensor& row, ReduceOp op) {
-    const NoGradGuard no_grad;
-    const int64_t numel = row.numel(), most = kPieceBytes / static_cast<int64_t>(itemsize(row.dtype()));
-    if (numel == 0 || size_ == 1) return;
+    const int64_t numel = row.numel();
+    const int64_t most =
+        (row.is_cpu() ? kPieceBytes : kLinkBytes / size_) / static_cast<int64_t>(itemsize(row.dtype()));
     const Tensor flat = row.view({numel});
     const int64_t piece = std::min(most, (numel + size_ - 1) / size_);
-    Tensor sent = empty({size_, piece}, {.dtype = row.dtype()}), received = empty_like(sent);
+    Tensor sent = empty({size_, piece}, {.dtype = row.dtype(), .device = row.device()}),
+           received = empty_like(sent);
     const size_t nbytes = static_cast<size_t>(piece) * itemsize(row.dtype());
     for (int64_t first = 0; first < numel; first += piece * size_) {
       const int64_t count = std::min(numel - first, piece * size_);
       Tensor region = flat.narrow(0, first, count), padded = sent.view({size_ * piece}).narrow(0, 0, count);
       padded.copy_(region);
       if (count < size_ * piece) sent.view({size_ * piece}).narrow(0, count, size_ * piece - count).zero_();
-      transport_->all_to_all(sent.data_ptr(), received.data_ptr(), nbytes);
+      if (row.is_cpu())
+        transport_->all_to_all(sent.data_ptr(), received.data_ptr(), nbytes);
+      else
+        route_->link().all_to_all(current_stream(row.device()), sent.data_ptr(), received.data_ptr(), nbytes);
       const Tensor mine = reduced(received, op).contiguous();
-      transport_->all_gather(mine.data_ptr(), sent.data_ptr(), nbytes);
+      all_gather(mine, sent);
       region.copy_(padded);
     }
   }
 
-  void broadcast(const Tensor& host, int source) {
-    if (size_ > 1) transport_->broadcast(host.data_ptr(), host.nbytes(), source);
+  void broadcast(const Tensor& dense, int source) {
+    if (dense.is_cpu())
+      transport_->broadcast(dense.data_ptr(), dense.nbytes(), source);
+    else
+      route_->link().broadcast(current_stream(dense.device()), dense.data_ptr(), dense.nbytes(), source);
+  }
+
+  /// The processes' `mine`, dense, one after the other into `all`, on the same device.
+  void all_gather(const Tensor& mine, const Tensor& all) {
+    if (mine.is_cpu())
+      transport_->all_gather(mine.data_ptr(), all.data_ptr(), mine.nbytes());
+    else
+      route_->link().all_gather(current_stream(mine.device()), mine.data_ptr(), all.data_ptr(),
+                                mine.nbytes());
   }
 
   /// The `nbytes` at `sent` of all processes, `handle` is given them piece by piece: handle(rank, offset,
@@ -234,10 +291,12 @@ class ProcessGroup::Impl {
   }
 
   std::unique_ptr<Transport> transport_;
+  std::optional<GpuRoute> route_;
   int rank_ = 0, size_ = 1, local_rank_ = 0;
   double cores_ = 0;
   std::atomic<bool> failed_ = false;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::string gpu_route_;
   std::condition_variable changed_;
   std::deque<std::packaged_task<void()>> tasks_;
   bool stopped_ = false;
@@ -250,12 +309,14 @@ Intent intent(Kind kind, const Tensor& tensor) {
   return {.shape = hash_of(tensor.shape()), .numel = tensor.numel(), .kind = kind, .dtype = tensor.dtype()};
 }
 
-/// Puts into `tensor` what `host`, its copy or itself, has become.
-void put_back(const Tensor& tensor, const Tensor& host) {
-  if (tensor.device().is_cpu() && tensor.data_ptr() == host.data_ptr())
-    return tensor.storage()->bump_version();
+/// `tensor`'s numbers, dense: its own where they are so.
+Tensor dense_of(const Tensor& tensor) { return tensor.detach().contiguous(); }
+
+/// Puts into `tensor` what `dense`, of dense_of(), has become.
+void put_back(const Tensor& tensor, const Tensor& dense) {
+  if (tensor.storage() == dense.storage()) return tensor.storage()->bump_version();
   const NoGradGuard no_grad;
-  Tensor(tensor.detach()).copy_(host);
+  Tensor(tensor.detach()).copy_(dense);
 }
 
 void check_op(const Tensor& tensor, ReduceOp op) {
@@ -266,7 +327,8 @@ void check_op(const Tensor& tensor, ReduceOp op) {
 }  // namespace
 
 ProcessGroup ProcessGroup::start(const ProcessGroupOptions& options) {
-  ProcessGroup group(std::make_shared<Impl>([=] { return open_transport(options.timeout); }));
+  ProcessGroup group(
+      std::make_shared<Impl>([=] { return open_transport(options.timeout); }, options.timeout));
   if (group.impl_->cores() > 0) suggest_num_threads(static_cast<int>(group.impl_->cores() + 0.5));
   return group;
 }
@@ -274,7 +336,8 @@ ProcessGroup ProcessGroup::start(const ProcessGroupOptions& options) {
 std::vector<ProcessGroup> ProcessGroup::simulate(int size, const ProcessGroupOptions& options) {
   std::vector<ProcessGroup> groups;
   for (auto& transport : open_thread_transports(size, options.timeout))
-    groups.push_back(ProcessGroup(std::make_shared<Impl>([&] { return std::move(transport); })));
+    groups.push_back(
+        ProcessGroup(std::make_shared<Impl>([&] { return std::move(transport); }, options.timeout)));
   return groups;
 }
 
@@ -287,24 +350,22 @@ Device ProcessGroup::device() const {
   return gpus == 0 ? kCPU : Device(DeviceType::CUDA, local_rank() % gpus);
 }
 
+std::string ProcessGroup::gpu_route() const { return impl_->gpu_route(); }
+
 void ProcessGroup::all_reduce(const Tensor& tensor, ReduceOp op) const {
-  check_op(tensor, op);
-  const Tensor host = on_host(tensor);
-  all_reduce_async(host, op).get();
-  put_back(tensor, host);
+  const Tensor dense = dense_of(tensor);
+  all_reduce_async(dense, op).get();
+  put_back(tensor, dense);
 }
 
 void ProcessGroup::broadcast(const Tensor& tensor, int source) const {
   TERN_CHECK(source >= 0 && source < size(), ValueError, "broadcast: there is no rank {} among {}", source,
              size());
-  const Tensor host = on_host(tensor);
-  impl_->run([&] {
-    Intent mine = intent(Kind::Broadcast, host);
-    mine.source = source;
-    impl_->agree(mine);
-    impl_->broadcast(host, source);
-  });
-  put_back(tensor, host);
+  const Tensor dense = dense_of(tensor);
+  Intent mine = intent(Kind::Broadcast, dense);
+  mine.source = source;
+  impl_->submit(dense, mine, [&](const Tensor& there) { impl_->broadcast(there, source); }).get();
+  put_back(tensor, dense);
 }
 
 std::string ProcessGroup::broadcast(std::string text, int source) const {
@@ -318,17 +379,22 @@ std::string ProcessGroup::broadcast(std::string text, int source) const {
 
 std::vector<Tensor> ProcessGroup::all_gather(const Tensor& tensor) const {
   const NoGradGuard no_grad;
-  const Tensor host = on_host(tensor);
+  Tensor rows = empty({size(), tensor.numel()}, {.dtype = tensor.dtype(), .device = tensor.device()});
+  rows[rank()].copy_(tensor.detach().reshape({tensor.numel()}));
+  impl_
+      ->submit(rows, intent(Kind::AllGather, tensor),
+               [&](const Tensor& there) {
+                 const Tensor all = there.view(rows.shape()), mine = all[rank()].clone();
+                 if (!all.is_cpu()) return impl_->all_gather(mine, all);
+                 impl_->all_gather(mine.data_ptr(), mine.nbytes(),
+                                   [&](size_t r, size_t at, const char* bytes, size_t count) {
+                                     std::memcpy(static_cast<char*>(all.data_ptr()) + r * mine.nbytes() + at,
+                                                 bytes, count);
+                                   });
+               })
+      .get();
   std::vector<Tensor> all;
-  for (int r = 0; r < size(); ++r) all.push_back(empty_like(host));
-  impl_->run([&] {
-    impl_->agree(intent(Kind::AllGather, host));
-    impl_->all_gather(host.data_ptr(), host.nbytes(),
-                      [&](size_t r, size_t at, const char* bytes, size_t count) {
-                        std::memcpy(static_cast<char*>(all[r].data_ptr()) + at, bytes, count);
-                      });
-  });
-  for (Tensor& each : all) each = each.to(tensor.device());
+  for (int r = 0; r < size(); ++r) all.push_back(rows[r].clone().view(tensor.shape()));
   return all;
 }
 
@@ -355,18 +421,13 @@ void ProcessGroup::barrier() const {
   impl_->run([&] { impl_->agree({.kind = Kind::Barrier}); });
 }
 
-std::shared_future<void> ProcessGroup::all_reduce_async(const Tensor& row, ReduceOp op,
-                                                        std::function<void()> ready) const {
+std::shared_future<void> ProcessGroup::all_reduce_async(const Tensor& row, ReduceOp op) const {
   check_op(row, op);
-  TERN_CHECK(row.is_cpu() && row.is_contiguous(), ValueError,
-             "all_reduce_async: expected a dense tensor in host memory");
-  return impl_->submit([impl = impl_.get(), row, op, ready = std::move(ready)] {
-    if (ready) ready();
-    Intent mine = intent(Kind::AllReduce, row);
-    mine.op = op;
-    impl->agree(mine);
-    impl->all_reduce(row, op);
-  });
+  TERN_CHECK(row.is_contiguous(), ValueError, "all_reduce_async: expected a dense tensor");
+  Intent mine = intent(Kind::AllReduce, row);
+  mine.op = op;
+  return impl_->submit(row, mine,
+                       [impl = impl_.get(), op](const Tensor& there) { impl->all_reduce(there, op); });
 }
 
 }  // namespace tern::dist

@@ -33,7 +33,8 @@ struct ProcessGroupOptions {
 /// Every process calls the same operations in the same order: before anything is sent they compare what they
 /// are about to do, and where that differs all of them throw DistributedError that says who does what. Sums
 /// are taken in the order of ranks, 16-bit floats in float32: results are the same to the bit on all
-/// processes and in every run. Tensors may be on any device; those on GPUs go through host memory.
+/// processes and in every run. Tensors may be on any device; those on GPUs go from one to the other by NCCL
+/// where every process has a GPU of its own and NCCL, else through host memory.
 ///
 /// Copies are the same group. The last one to go leaves it, which waits for the others to do so too, unless
 /// it goes because of an exception: then the others are told that this process has ended.
@@ -53,6 +54,8 @@ class ProcessGroup {
   int local_rank() const;
   /// Where this process computes: the GPU of its local rank, counted round, or the CPU where there are none.
   Device device() const;
+  /// How tensors on GPUs travel: "NCCL 2.28.9", or "host memory: " and why. Empty before the first did.
+  std::string gpu_route() const;
 
   /// Every process' tensor, of one shape and dtype, becomes their sum, mean, product, minimum or maximum.
   /// Blocks.
@@ -68,11 +71,10 @@ class ProcessGroup {
   /// Returns when all processes have come to it.
   void barrier() const;
 
-  /// all_reduce of `row`, a dense tensor in host memory that all processes have in one size and dtype, as
-  /// soon as what was asked for before is done and `ready`, where given, has returned. Does not block; `row`
-  /// must be left alone until the result is there, which may throw DistributedError.
-  std::shared_future<void> all_reduce_async(const Tensor& row, ReduceOp op,
-                                            std::function<void()> ready = {}) const;
+  /// all_reduce of `row`, a dense tensor, as soon as what was asked for before is done, and what its current
+  /// stream has been given so far. Does not block; `row` must be left alone until the result is there, which
+  /// may throw DistributedError. Then any stream may use it.
+  std::shared_future<void> all_reduce_async(const Tensor& row, ReduceOp op) const;
 
  private:
   class Impl;

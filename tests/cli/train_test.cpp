@@ -352,6 +352,14 @@ TEST_F(TrainTest, SeveralProcessesShareARun) {
   EXPECT_EQ(three.out.find('\033'), std::string::npos) << three.out;
   expect_near(read_metrics(out_), read_metrics(whole_run()));
 
+  const fs::path on_gpus = folder_.path() / "gpus";
+  const Outcome two = run_program(small_run(on_gpus, {"--device", "cuda"}),
+                                  with(2, {.environment = {{"TERN_SIM_GPUS", "2"}}}));
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_NE(two.out.find("gradients by host memory: rank 0: nothing links sim GPUs\n"), std::string::npos)
+      << two.out;
+  expect_near(read_metrics(on_gpus), read_metrics(whole_run()));
+
   const fs::path cut = folder_.path() / "cut";
   const Outcome stopped = run_program(small_run(cut, {"--epochs", "200", "--schedule", "none"}),
                                       with(2, signal_at(SIGTERM, "epoch 2/200")));

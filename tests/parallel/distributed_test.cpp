@@ -438,5 +438,77 @@ TEST_F(DistributedOnGpus, EachProcessHasItsOwn) {
   }
 }
 
+/// What gpu_route() says of processes that compute on the first GPUs.
+std::string expected_route() {
+  const auto first = cuda::get_device_properties(0), second = cuda::get_device_properties(1);
+  if (first.simulated) return "host memory: rank 0: nothing links sim GPUs";
+  if (first.uuid == second.uuid) return "host memory: ranks 0 and 1 share the GPU " + first.uuid;
+  return "NCCL ";
+}
+
+TEST_F(DistributedOnGpus, TensorsTravel) {
+  constexpr int kSize = 3;
+  std::vector<Tensor> parts;
+  Tensor expected;
+  for (int r = 0; r < kSize; ++r) {
+    parts.push_back(randn({100, 1001}));
+    expected = r == 0 ? parts[0].clone() : expected + parts.back();
+  }
+  on_each(kSize, [&](const ProcessGroup& group) {
+    const int r = group.rank();
+    const Device device = group.device();
+    EXPECT_EQ(group.gpu_route(), "");
+    const Tensor mine = parts[static_cast<size_t>(r)].to(device);
+    Tensor sum = mine.clone();
+    group.all_reduce(sum);
+    EXPECT_THAT(group.gpu_route(), ::testing::StartsWith(expected_route()));
+    EXPECT_TRUE(equal(sum.cpu(), expected));  // in the order of ranks, to the bit
+    const Tensor columns = mine.narrow(1, r, 5);
+    group.all_reduce(columns, ReduceOp::Max);  // strided, in place
+    Tensor largest = parts[0].narrow(1, 0, 5);
+    for (int other = 1; other < kSize; ++other)
+      largest = maximum(largest, parts[static_cast<size_t>(other)].narrow(1, other, 5));
+    EXPECT_TRUE(equal(mine.narrow(1, r, 5).cpu(), largest));
+    for (DType dtype : {float16, bfloat16, float64, int64, uint8}) {
+      Tensor small = full({7}, r + 1, {.dtype = dtype, .device = device});
+      group.all_reduce(small);
+      EXPECT_TRUE(equal(small.cpu(), full({7}, 6, {.dtype = dtype}))) << small.str();
+      group.broadcast(small.fill_(r), 1);
+      EXPECT_TRUE(equal(small.cpu(), full({7}, 1, {.dtype = dtype})));
+    }
+    const auto all = group.all_gather(full({2, 2}, r, {.device = device}));
+    for (int each = 0; each < kSize; ++each) {
+      EXPECT_EQ(all[static_cast<size_t>(each)].device(), device);
+      EXPECT_TRUE(equal(all[static_cast<size_t>(each)].cpu(), full({2, 2}, each)));
+    }
+    group.all_reduce(empty({0}, {.device = device}));
+    // Where a tensor lies is each process' own affair.
+    const Tensor anywhere = ones({3}, {.device = r == 1 ? kCPU : device});
+    group.all_reduce(anywhere);
+    EXPECT_TRUE(equal(anywhere.cpu(), full({3}, kSize)));
+  });
+}
+
+TEST_F(DistributedOnGpus, ProcessesMayShareOne) {
+  on_each(2, [](const ProcessGroup& group) {
+    const Tensor x = full({5}, group.rank() + 1, {.device = Device("cuda:0")});
+    group.all_reduce(x);
+    EXPECT_TRUE(equal(x.cpu(), full({5}, 3)));
+    EXPECT_THAT(group.gpu_route(), ::testing::StartsWith("host memory: "));
+  });
+}
+
+TEST_F(DistributedOnGpus, NobodyWaitsForProcessesThatEnded) {
+  EXPECT_THROW(on_each(2,
+                       [](const ProcessGroup& group) {
+                         const Tensor x = ones({5}, {.device = group.device()});
+                         group.all_reduce(x);
+                         if (group.rank() == 1) throw ValueError("no data");
+                         EXPECT_THROW(group.all_reduce(x), DistributedError);
+                         EXPECT_THROW(group.barrier(), DistributedError);
+                       }),
+               ValueError);
+}
+
 }  // namespace
 }  // namespace tern::dist

@@ -12,6 +12,7 @@
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/graph.h"
 #include "tern/backends/cuda/kernels/table.h"
+#include "tern/backends/cuda/nccl.h"
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/device/copy.h"
@@ -174,6 +175,8 @@ class CudaBackend final : public Backend {
             if (launches_block()) wait(on, stream, nullptr);
           });
   }
+
+  LinkMaker* links() override { return &nccl_links(); }
 
   CudaDevice& at(int index) {
     TERN_CHECK(index >= 0 && static_cast<size_t>(index) < devices_.size(), DeviceError,

@@ -12,17 +12,12 @@
 
 namespace tern::cuda_backend {
 
-#define TERN_TEXT_OF(x) #x
-#define TERN_TEXT(x) TERN_TEXT_OF(x)
-
 const Cudnn* cudnn() {
   static const Cudnn* const functions = []() -> const Cudnn* {
     static Cudnn found{};
     try {
-      static const Library library("cuDNN", "convolutions", {"libcudnn.so." TERN_TEXT(CUDNN_MAJOR)});
-#define TERN_FIND(name) found.name = reinterpret_cast<decltype(found.name)>(library.symbol(#name));
-      TERN_CUDNN_FUNCTIONS(TERN_FIND)
-#undef TERN_FIND
+      static const Library library("cuDNN", "convolutions", {TERN_SONAME("libcudnn", CUDNN_MAJOR)});
+      TERN_CUDNN_FUNCTIONS(TERN_LIBRARY_FIND)
     } catch (const DeviceError&) {
       return nullptr;
     }

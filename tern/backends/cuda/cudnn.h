@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "tern/backends/cuda/library.h"
+
 namespace tern::cuda_backend {
 
 #define TERN_CUDNN_FUNCTIONS(X)    \
@@ -23,9 +25,7 @@ namespace tern::cuda_backend {
 
 /// cuDNN's functions under their own names.
 struct Cudnn {
-#define TERN_MEMBER(name) decltype(&::name) name;
-  TERN_CUDNN_FUNCTIONS(TERN_MEMBER)
-#undef TERN_MEMBER
+  TERN_CUDNN_FUNCTIONS(TERN_LIBRARY_MEMBER)
 };
 
 /// Opened with the first call; null where it is missing or of another version.

@@ -7,9 +7,6 @@
 
 namespace tern::cuda_backend {
 
-#define TERN_TEXT_OF(x) #x
-#define TERN_TEXT(x) TERN_TEXT_OF(x)
-
 Library::Library(const char* what, const char* used_for, std::initializer_list<const char*> names)
     : what_(what), used_for_(used_for) {
   for (const char* name : names) {
@@ -35,11 +32,9 @@ void* Library::symbol(const char* name) const {
 const CublasLt& cublaslt() {
   static const CublasLt functions = [] {
     static const Library library("cuBLASLt", "matrix products",
-                                 {"libcublasLt.so." TERN_TEXT(CUBLAS_VER_MAJOR), "libcublasLt.so"});
+                                 {TERN_SONAME("libcublasLt", CUBLAS_VER_MAJOR), "libcublasLt.so"});
     CublasLt found{};
-#define TERN_FIND(name) found.name = reinterpret_cast<decltype(found.name)>(library.symbol(#name));
-    TERN_CUBLASLT_FUNCTIONS(TERN_FIND)
-#undef TERN_FIND
+    TERN_CUBLASLT_FUNCTIONS(TERN_LIBRARY_FIND)
     return found;
   }();
   return functions;

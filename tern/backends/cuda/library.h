@@ -24,6 +24,14 @@ class Library {
   std::string error_;
 };
 
+/// The file of a library of a major version, which is a macro: TERN_SONAME("libnccl", NCCL_MAJOR).
+#define TERN_SONAME(name, major) TERN_SONAME_OF(name, major)
+#define TERN_SONAME_OF(name, major) name ".so." #major
+
+/// For structs of a library's functions under their own names: a member, and its finding in a `library`.
+#define TERN_LIBRARY_MEMBER(name) decltype(&::name) name;
+#define TERN_LIBRARY_FIND(name) found.name = reinterpret_cast<decltype(found.name)>(library.symbol(#name));
+
 #define TERN_CUBLASLT_FUNCTIONS(X)        \
   X(cublasLtCreate)                       \
   X(cublasLtMatmul)                       \
@@ -41,9 +49,7 @@ class Library {
 
 /// cuBLASLt's functions under their own names.
 struct CublasLt {
-#define TERN_MEMBER(name) decltype(&::name) name;
-  TERN_CUBLASLT_FUNCTIONS(TERN_MEMBER)
-#undef TERN_MEMBER
+  TERN_CUBLASLT_FUNCTIONS(TERN_LIBRARY_MEMBER)
 };
 
 /// Opened with the first call. Throws DeviceError where it is missing.

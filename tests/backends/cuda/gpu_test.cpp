@@ -460,6 +460,33 @@ TEST_F(Gpu, EventsAndStreams) {
   EXPECT_TRUE(equal(c.cpu(), b.cpu() + 1));
 }
 
+TEST_F(Gpu, ALinkOfOneProcess) {
+  LinkMaker* const links = backend_of(DeviceType::CUDA).links();
+  ASSERT_NE(links, nullptr);
+  try {
+    EXPECT_THAT(links->name(), ::testing::StartsWith("NCCL 2."));
+  } catch (const DeviceError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const auto link = links->open(
+      0, {.meeting = links->new_meeting(), .rank = 0, .size = 1, .timeout = std::chrono::seconds(60)});
+  const Stream stream = current_stream(Device("cuda:0"));
+  const Tensor x = arange(100'000, {.dtype = float32}).to("cuda:0"), y = zeros_like(x), z = zeros_like(x);
+  link->all_to_all(stream, x.data_ptr(), y.data_ptr(), x.nbytes());
+  link->all_gather(stream, y.data_ptr(), z.data_ptr(), x.nbytes());
+  link->broadcast(stream, z.data_ptr(), z.nbytes(), 0);
+  link->check();
+  EXPECT_TRUE(equal(z.cpu(), x.cpu()));
+  expect_error<DistributedError>(
+      [&] {
+        links->open(0, {.meeting = links->new_meeting(),
+                        .rank = 0,
+                        .size = 2,
+                        .timeout = std::chrono::milliseconds(200)});
+      },
+      "has waited 200 ms for the other processes");
+}
+
 TEST_F(Gpu, MemoryIsCounted) {
   const uint64_t before = cuda::memory_allocated();
   {
