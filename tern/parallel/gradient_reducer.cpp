@@ -1,6 +1,9 @@
 // Buckets: filled by hooks, summed by the group's thread, given back at the end of backward.
 #include "tern/parallel/gradient_reducer.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/device/copy.h"
@@ -15,22 +18,43 @@ using parallel::Packing;
 
 GradientReducer::GradientReducer(ProcessGroup group, const std::vector<Tensor>& parameters,
                                  size_t bucket_bytes)
-    : group_(std::move(group)), parameters_(parameters), places_(parameters.size()) {
-  for (size_t i = parameters.size(); i-- > 0;) {
-    const Tensor& parameter = parameters[i];
+    : group_(std::move(group)),
+      parameters_(parameters),
+      bucket_bytes_(bucket_bytes),
+      places_(parameters.size()) {
+  std::vector<size_t> order(parameters.size());
+  std::iota(order.rbegin(), order.rend(), size_t{0});
+  make_buckets(order);
+  for (size_t i = 0; i < parameters.size(); ++i)
+    hooks_.push_back(parameters[i].register_post_accumulate_grad_hook([this, i](const Tensor&) { came(i); }));
+}
+
+void GradientReducer::make_buckets(const std::vector<size_t>& order) {
+  buckets_.clear();
+  for (size_t i : order) {
+    const Tensor& parameter = parameters_[i];
     const auto fits = [&](const Bucket& bucket) {
       const Packing& packing = bucket.packing;
       return packing.dtype == parameter.dtype() &&
              static_cast<size_t>(packing.numel) * itemsize(packing.dtype) + parameter.nbytes() <=
-                 bucket_bytes;
+                 bucket_bytes_;
     };
     if (buckets_.empty() || !fits(buckets_.back())) buckets_.emplace_back().packing.dtype = parameter.dtype();
     Bucket& bucket = buckets_.back();
-    places_[i] = {.bucket = buckets_.size() - 1, .member = bucket.packing.members.size()};
+    places_[i].bucket = buckets_.size() - 1;
+    places_[i].member = bucket.packing.members.size();
     bucket.packing.add(i, parameter, /*alignment=*/1);
   }
-  for (size_t i = 0; i < parameters.size(); ++i)
-    hooks_.push_back(parameters[i].register_post_accumulate_grad_hook([this, i](const Tensor&) { came(i); }));
+}
+
+void GradientReducer::order_by_arrival() {
+  for (size_t i = parameters_.size(); i-- > 0;)
+    if (std::find(arrivals_.begin(), arrivals_.end(), i) == arrivals_.end()) arrivals_.push_back(i);
+  const Tensor order = tensor(std::vector<int64_t>(arrivals_.begin(), arrivals_.end()));
+  group_.broadcast(order);
+  const auto agreed = order.to_vector<int64_t>();
+  make_buckets(std::vector<size_t>(agreed.begin(), agreed.end()));
+  is_ordered_ = true;
 }
 
 GradientReducer::~GradientReducer() {
@@ -40,6 +64,7 @@ GradientReducer::~GradientReducer() {
 void GradientReducer::begin() {
   in_backward_ = true;
   next_ = 0;
+  arrivals_.clear();
   for (Bucket& bucket : buckets_) {
     if (bucket.result.valid()) bucket.result.wait();  // of a backward that ended with an exception
     const Device device = parameters_[bucket.packing.members[0]].device();
@@ -78,6 +103,7 @@ void GradientReducer::came(size_t parameter) {
   }
   const NoGradGuard no_grad;
   if (!in_backward_) begin();
+  if (!is_ordered_) arrivals_.push_back(parameter);
   Bucket& bucket = buckets_[place.bucket];
   put(bucket, place.member);
   mark(bucket, place.member).fill_(1);
@@ -124,6 +150,7 @@ void GradientReducer::finish() {
     take_means(bucket);
   }
   for (Place& place : places_) place.is_gathered = false;
+  if (!is_ordered_) order_by_arrival();
 }
 
 void GradientReducer::take_means(Bucket& bucket) {

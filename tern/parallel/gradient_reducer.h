@@ -16,8 +16,8 @@ namespace tern::dist {
 
 /// Gradients go in buckets: rows on the parameters' device, filled from the last parameter to the first, as
 /// backward finds them. A full one is sent while backward goes on; buckets are sent in one order on all
-/// processes, whatever the order in which gradients come. At the end of backward the means take the
-/// gradients' places.
+/// processes, whatever the order in which gradients come. The first backward shows that order: buckets are
+/// then made anew by that of rank 0. At the end of backward the means take the gradients' places.
 class GradientReducer {
  public:
   GradientReducer(ProcessGroup group, const std::vector<Tensor>& parameters, size_t bucket_bytes);
@@ -45,6 +45,9 @@ class GradientReducer {
     bool is_gathered = false;  ///< its gradient has grown since the last means, while they were off
   };
 
+  /// Of all parameters, in the order that their gradients are expected in.
+  void make_buckets(const std::vector<size_t>& order);
+  void order_by_arrival();
   void begin();
   void came(size_t parameter);
   /// The member's gradient, as far as there is one, into the bucket.
@@ -61,10 +64,13 @@ class GradientReducer {
 
   ProcessGroup group_;
   std::vector<Tensor> parameters_;
+  size_t bucket_bytes_;
   std::vector<int64_t> hooks_;
   std::vector<Bucket> buckets_;
-  std::vector<Place> places_;  ///< of each parameter
-  size_t next_ = 0;            ///< bucket to be sent
+  std::vector<Place> places_;     ///< of each parameter
+  size_t next_ = 0;               ///< bucket to be sent
+  std::vector<size_t> arrivals_;  ///< parameters whose gradients have come, while that shows their order
+  bool is_ordered_ = false;
   bool enabled_ = true;
   bool in_backward_ = false;
 };

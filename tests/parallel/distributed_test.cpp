@@ -489,6 +489,45 @@ TEST_F(DistributedOnGpus, TensorsTravel) {
   });
 }
 
+/// Two layers, of which the one that is named first is used last.
+struct NamedBackwards : nn::Module {
+  nn::Linear second{4, 2, {.bias = false}}, first{3, 4, {.bias = false}};
+  TERN_MODULE(second, first)
+  Tensor forward(const Tensor& x) { return second(first(x)); }
+};
+
+TEST_F(DistributedOnGpus, GradientsTravelInTheOrderInWhichTheyCome) {
+  struct Counter final : LaunchObserver {
+    std::atomic<int> marks{0};  // which go beside each bucket
+    uint64_t started(const Activity& activity) noexcept override {
+      marks += activity.kind == Activity::Kind::Copy && activity.nbytes == sizeof(float);
+      return 0;
+    }
+    void ran(uint64_t, Clock::time_point, Clock::time_point) noexcept override {}
+  } counter;
+  LaunchObserver* const before = set_launch_observer(&counter);
+  on_each(2, [&](const ProcessGroup& group) {
+    NamedBackwards net;
+    net.to(group.device());
+    DistributedDataParallel model(net, group, {.bucket_cap_mb = 1e-6});
+    const Tensor x = ones({1, 3}, {.device = group.device()});
+    for (const bool is_known : {false, true}) {
+      group.barrier();
+      counter.marks = 0;
+      group.barrier();
+      const int64_t hook = net.first.weight.register_hook([&](const Tensor&) -> Tensor {
+        EXPECT_EQ(counter.marks > 0, is_known);
+        group.barrier();  // of what is sent nothing has come back
+        return {};
+      });
+      model(x).sum().backward();
+      net.first.weight.remove_hook(hook);
+    }
+  });
+  for (const Device device : parallel::first_gpus(4)) synchronize(device);  // which tells what was observed
+  set_launch_observer(before);
+}
+
 TEST_F(DistributedOnGpus, ProcessesMayShareOne) {
   on_each(2, [](const ProcessGroup& group) {
     const Tensor x = full({5}, group.rank() + 1, {.device = Device("cuda:0")});
