@@ -1,7 +1,8 @@
 // Argument structs of the random kernels and the element functions that turn Philox words into numbers.
 // Everything here depends on (seed, counter, number of the element) alone, so that every device and every
-// number of threads draws the same. The state is in core/generator.h, Philox in core/philox.h; the operators
-// are in ops/random.
+// number of threads draws the same; normal and exponential doubles but for their last bits, since each device
+// has a logarithm of its own for them. The state is in core/generator.h, Philox in core/philox.h; the
+// operators are in ops/random.
 #pragma once
 
 #include <cmath>
@@ -120,6 +121,25 @@ TERN_FN float uniform_bits(uint32_t bits, int digits) {
          (1.0f / static_cast<float>(1 << digits));
 }
 
+/// log(u) of a normal number, within 2 ulp. Each rounding stands here, so that all devices give the same:
+/// what the tool chain of a GPU has, or a compiler that joins a product and a sum, would differ in the last
+/// bit.
+TERN_FN float log(float u) {
+  const math::LogParts parts = math::log_parts(u);
+  const float m = parts.mantissa, exponent = static_cast<float>(parts.exponent), z = m * m;
+  float p = std::fma(7.0376836292e-2f, m, -1.1514610310e-1f);
+  p = std::fma(p, m, 1.1676998740e-1f);
+  p = std::fma(p, m, -1.2420140846e-1f);
+  p = std::fma(p, m, 1.4249322787e-1f);
+  p = std::fma(p, m, -1.6668057665e-1f);
+  p = std::fma(p, m, 2.0000714765e-1f);
+  p = std::fma(p, m, -2.4999993993e-1f);
+  p = std::fma(p, m, 3.3333331174e-1f);
+  float y = std::fma(m * z, p, exponent * -2.12194440e-4f);
+  y = m + std::fma(-0.5f, z, y);
+  return std::fma(exponent, 0.693359375f, y);
+}
+
 /// (cos, sin) of 2 pi bits / 2^32, within 1e-7. The upper bits choose the octant; polynomials are Cephes'
 /// sinf and cosf.
 TERN_FN Pair unit_circle(uint32_t bits) {
@@ -128,14 +148,12 @@ TERN_FN Pair unit_circle(uint32_t bits) {
   float x = static_cast<float>(static_cast<int32_t>(bits - (quadrant << 30))) *
             1.46291807926715968e-09f;  // 2 pi / 2^32
   float z = x * x;
-  float s = -1.9515295891e-4f;
-  s = s * z + 8.3321608736e-3f;
-  s = s * z - 1.6666654611e-1f;
-  s = s * z * x + x;
-  float c = 2.443315711809948e-5f;
-  c = c * z - 1.388731625493765e-3f;
-  c = c * z + 4.166664568298827e-2f;
-  c = c * z * z - 0.5f * z + 1.0f;
+  float s = std::fma(-1.9515295891e-4f, z, 8.3321608736e-3f);
+  s = std::fma(s, z, -1.6666654611e-1f);
+  s = std::fma(s * z, x, x);
+  float c = std::fma(2.443315711809948e-5f, z, -1.388731625493765e-3f);
+  c = std::fma(c, z, 4.166664568298827e-2f);
+  c = std::fma(c * z, z, std::fma(-0.5f, z, 1.0f));
   float cosine = (quadrant & 1) ? s : c;
   float sine = (quadrant & 1) ? c : s;
   cosine = ((quadrant + 1) & 2) ? -cosine : cosine;
@@ -147,7 +165,7 @@ TERN_FN Pair unit_circle(uint32_t bits) {
 /// bits.
 TERN_FN Pair normal(uint32_t radius_bits, uint32_t angle_bits) {
   float u = static_cast<float>(static_cast<int32_t>(radius_bits >> 8) + 1) * 0x1p-24f;  // in (0, 1]
-  float radius = std::sqrt(-2.0f * math::log(u));
+  float radius = std::sqrt(-2.0f * random::log(u));
   Pair p = unit_circle(angle_bits);
   return {radius * p.first, radius * p.second};
 }

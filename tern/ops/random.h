@@ -1,6 +1,6 @@
 // Random tensors, random changes in place, random choices, and dropout. Number i of a draw depends on the
 // generator's seed and position and on i alone: the same on every device and for every number of threads
-// (normal and exponential numbers up to the last bits of the device's logarithm). Definitions of the numbers
+// (normal and exponential doubles up to the last bits of the device's logarithm). Definitions of the numbers
 // are in kernels/random.h, the state is in core/generator.h. With a Mersenne Twister, tensors on the CPU get
 // PyTorch's numbers (random_torch.h), but for multinomial's.
 #pragma once

@@ -486,7 +486,7 @@ TEST(Train, GoesOnOnTheDevicesThatItWasOn) {
     const Outcome chosen = resume(two_gpus, {"--device", "cuda:0"});
     EXPECT_EQ(Json::parse(chosen.out)["devices"], Json({"cuda:0"}));
     EXPECT_EQ(chosen.err, "");
-    const Outcome without = resume({}, {});
+    const Outcome without = resume({.environment = {{"CUDA_VISIBLE_DEVICES", ""}}}, {});
     EXPECT_EQ(Json::parse(without.out)["devices"], Json({"cpu"}));
     EXPECT_EQ(std::count(without.err.begin(), without.err.end(), '\n'), each.first.empty() ? 0 : 1)
         << without.err;

@@ -104,7 +104,7 @@ void exponential(const RandomArgs& args) {
 #pragma GCC ivdep
       for (int i = 0; i < kLanes; ++i)
         for (int k = 0; k < 4; ++k)
-          to[4 * i + k] = static_cast<T>(-math::log(1.0f - random::uniform_bits(w[k][i], 24)) / rate);
+          to[4 * i + k] = static_cast<T>(-random::log(1.0f - random::uniform_bits(w[k][i], 24)) / rate);
     });
   }
 }

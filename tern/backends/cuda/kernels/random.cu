@@ -72,7 +72,7 @@ __global__ void draw_floats(RandomArgs args) {
   } else {
     const float rate = static_cast<float>(args.a);
     for (int k = 0; k < 4; ++k)
-      numbers.at[k] = narrow<T>(-math::log(1.0f - random::uniform_bits(w[k], 24)) / rate);
+      numbers.at[k] = narrow<T>(-random::log(1.0f - random::uniform_bits(w[k], 24)) / rate);
   }
   put(static_cast<T*>(args.out), counter * kN, args.numel, numbers);
 }
