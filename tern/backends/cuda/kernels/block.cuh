@@ -172,4 +172,19 @@ struct Larger {
   }
 };
 
+/// The smaller; NaN wins.
+struct Smaller {
+#if __CUDA_ARCH__ >= 800
+  __device__ __forceinline__ float operator()(float a, float b) const {
+    float smaller;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(smaller) : "f"(a), "f"(b));
+    return smaller;
+  }
+#endif
+  template <class T>
+  __device__ __forceinline__ T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
+};
+
 }  // namespace tern::cuda_backend

@@ -75,7 +75,7 @@ struct RowNorm {
 
 /// A warp for each row of at most 32 * kItems elements, which it keeps in registers.
 template <class T, int kItems>
-__global__ void normalise_short(RowNormArgs args) {
+__global__ void __launch_bounds__(kBlock, sizeof(T) == 8 ? 1 : 3) normalise_short(RowNormArgs args) {
   using C = Compute<T>;
   const int64_t r = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32, size = args.size;
   if (r >= args.rows) return;

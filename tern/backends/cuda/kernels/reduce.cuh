@@ -241,7 +241,8 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
   const int64_t threads = columns ? kColumnRows : lanes;
   int64_t pieces = 1;
   constexpr int64_t kLeastPiece = 16;
-  const int64_t wanted_blocks = columns ? 2048 : 1024;
+  // Blocks of columns wait for each batch of rows: many short ones leave little idle when the last ones end.
+  const int64_t wanted_blocks = columns ? 8192 : 1024;
   // A second kernel takes as long as these elements of a thread.
   const int64_t alone = columns ? 32 : 64;
   if (grid < wanted_blocks && reduced.numel > threads * alone)

@@ -6,13 +6,13 @@
 namespace tern::cuda_backend {
 namespace {
 
-template <class T>
+template <class T, class Pick>
 struct Extreme {
   using C = Compute<T>;
   using Acc = C;
+  static constexpr bool largest = std::is_same_v<Pick, Larger>;
   void* out;
   DType dtype;
-  bool largest;
   __device__ Acc identity() const {
     using Limits = std::numeric_limits<C>;
     if constexpr (Limits::has_infinity)
@@ -21,7 +21,7 @@ struct Extreme {
       return largest ? Limits::lowest() : Limits::max();
   }
   __device__ Acc map(C x, int64_t) const { return x; }
-  __device__ Acc combine(Acc a, Acc b) const { return (largest ? b > a : b < a) || b != b ? b : a; }
+  __device__ Acc combine(Acc a, Acc b) const { return Pick()(a, b); }
   __device__ void store(int64_t k, Acc a) const {
     if constexpr (std::is_integral_v<T>)
       cuda_backend::store<int64_t>(dtype, out, k, a);
@@ -53,8 +53,13 @@ struct Count {
 
 void reduce_extreme(const LaunchContext& context, const ReduceArgs& args) {
   visit_reduced(args.dtype, [&]<class T>() {
-    run_reduction<T>(context, args.dtype, args.in, args.kept, args.reduced,
-                     Extreme<T>{args.out, args.dtype, args.op == ReduceOp::Max});
+    const auto run = [&](const auto& extreme) {
+      run_reduction<T>(context, args.dtype, args.in, args.kept, args.reduced, extreme);
+    };
+    if (args.op == ReduceOp::Max)
+      run(Extreme<T, Larger>{args.out, args.dtype});
+    else
+      run(Extreme<T, Smaller>{args.out, args.dtype});
   });
 }
 
