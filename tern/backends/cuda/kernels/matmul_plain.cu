@@ -8,7 +8,7 @@ namespace tern::cuda_backend {
 namespace {
 
 template <class C>
-__global__ void multiply(MatmulArgs args) {
+__global__ void multiply_plainly(MatmulArgs args) {
   int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   const int64_t size = args.m * args.n;
   int64_t batch = i / size, a_at = 0, b_at = 0, c_at = 0, out_at = 0;
@@ -47,8 +47,8 @@ __global__ void multiply(MatmulArgs args) {
 
 void matmul_plain(const LaunchContext& context, const MatmulArgs& args) {
   visit_compute(args.dtype, [&]<class C>() {
-    start(context, blocks(ceil_div(args.batch_count() * args.m * args.n, kBlock)), kBlock, 0, multiply<C>,
-          args);
+    start(context, blocks(ceil_div(args.batch_count() * args.m * args.n, kBlock)), kBlock, 0,
+          multiply_plainly<C>, args);
   });
 }
 

@@ -8,10 +8,10 @@ namespace {
 
 /// Elements of a thread, kBlock apart, and of a block.
 inline constexpr int kItems = 4;
-inline constexpr int64_t kTile = kBlock * kItems;
+inline constexpr int64_t kSection = kBlock * kItems;
 
 /// The first element of this thread.
-__device__ __forceinline__ int64_t first_item() { return blockIdx.x * kTile + threadIdx.x; }
+__device__ __forceinline__ int64_t first_item() { return blockIdx.x * kSection + threadIdx.x; }
 
 /// Which of a thread's elements are set.
 __device__ __forceinline__ void read_items(DType dtype, const void* in, const Walk& walk,
@@ -92,7 +92,7 @@ __global__ void list_blocks(NonzeroArgs args, Walk walk, const int64_t* starts) 
 Storage count_set(const LaunchContext& context, DType dtype, const void* in, const Geometry<1>& g,
                   int64_t* total) {
   if (!is_computable(dtype)) throw_not_computable(dtype);
-  const int64_t count = ceil_div(g.numel, kTile);
+  const int64_t count = ceil_div(g.numel, kSection);
   Storage counts = workspace(context, static_cast<size_t>(std::max<int64_t>(count, 1)) * 8);
   auto* data = static_cast<int64_t*>(counts->data());
   start(context, blocks(count), kBlock, 0, count_blocks, dtype, in, Walk(g), data);
@@ -108,7 +108,7 @@ void nonzero_count(const LaunchContext& context, const NonzeroCountArgs& args) {
 
 void nonzero(const LaunchContext& context, const NonzeroArgs& args) {
   const Storage starts = count_set(context, args.dtype, args.in, args.geometry, nullptr);
-  start(context, blocks(ceil_div(args.geometry.numel, kTile)), kBlock, 0, list_blocks, args,
+  start(context, blocks(ceil_div(args.geometry.numel, kSection)), kBlock, 0, list_blocks, args,
         Walk(args.geometry), static_cast<const int64_t*>(starts->data()));
 }
 

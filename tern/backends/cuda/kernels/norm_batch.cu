@@ -91,7 +91,7 @@ __global__ void finish_statistics(BatchNormArgs args, const Moments* partial, in
 }
 
 template <class C>
-__device__ __forceinline__ C param(const void* params, int64_t c, C otherwise) {
+__device__ __forceinline__ C parameter(const void* params, int64_t c, C otherwise) {
   return params ? static_cast<const C*>(params)[c] : otherwise;
 }
 
@@ -106,7 +106,7 @@ __global__ void normalise(BatchNormArgs args, int64_t begin, uint32_t count, Cha
   const auto read = [&](uint32_t i) {
     const uint32_t c = channels.at(i);
     return Element{widen(in[i]), static_cast<const C*>(args.mean)[c], static_cast<const C*>(args.invstd)[c],
-                   param(args.weight, c, C(1)), param(args.bias, c, C(0))};
+                   parameter(args.weight, c, C(1)), parameter(args.bias, c, C(0))};
   };
   each_of_thread<kPerThread>(count, read, [&](uint32_t i, const Element& e) {
     const C scale = e.invstd * e.weight;
@@ -165,7 +165,7 @@ __global__ void finish_gradients(BatchNormBackwardArgs args, const GradSums* par
   if (args.grad_weight) static_cast<C*>(args.grad_weight)[c] = static_cast<C>(sums.grad_x * invstd);
   if (args.grad_bias) static_cast<C*>(args.grad_bias)[c] = static_cast<C>(sums.grad);
   const double count = static_cast<double>(args.batch * args.inner);
-  const C scale = invstd_c * param(args.weight, c, C(1));
+  const C scale = invstd_c * parameter(args.weight, c, C(1));
   Slopes<C> s{static_cast<const C*>(args.mean)[c], scale, C(0), C(0)};
   if (args.training) {
     s.shift = static_cast<C>(static_cast<double>(scale) * sums.grad / count);
@@ -175,8 +175,8 @@ __global__ void finish_gradients(BatchNormBackwardArgs args, const GradSums* par
 }
 
 template <class T>
-__global__ void input_gradient(BatchNormBackwardArgs args, const Slopes<Compute<T>>* slopes, int64_t begin,
-                               uint32_t count, Channels channels) {
+__global__ void input_gradient_of_batch(BatchNormBackwardArgs args, const Slopes<Compute<T>>* slopes,
+                                        int64_t begin, uint32_t count, Channels channels) {
   using C = Compute<T>;
   const T* in = static_cast<const T*>(args.input) + begin;
   const T* grad = static_cast<const T*>(args.grad_output) + begin;
@@ -248,8 +248,9 @@ void batch_norm_backward(const LaunchContext& context, const BatchNormBackwardAr
     if (args.grad_input)
       for_planes(args.batch, args.channels, args.inner,
                  [&](int64_t begin, uint32_t count, const Channels& channels) {
-                   start(context, blocks(ceil_div(count, kBlock * kPerThread)), kBlock, 0, input_gradient<T>,
-                         args, static_cast<const Slopes<C>*>(slopes), begin, count, channels);
+                   start(context, blocks(ceil_div(count, kBlock * kPerThread)), kBlock, 0,
+                         input_gradient_of_batch<T>, args, static_cast<const Slopes<C>*>(slopes), begin,
+                         count, channels);
                  });
   });
 }
