@@ -16,7 +16,8 @@ void check(cudaError_t error) {
 }
 
 bool small = false;
-size_t large_nbytes() { return small ? size_t{1} << 18 : size_t{256} << 20; }
+size_t large_nbytes() { return small ? size_t{1} << 18 : size_t{1} << 30; }     // as the bandwidths' cases
+size_t copied_nbytes() { return small ? size_t{1} << 18 : size_t{256} << 20; }  // from the host
 
 cudaStream_t stream() {
   static const cudaStream_t made = [] {
@@ -56,9 +57,9 @@ peer::Step launches(bool host_alone) {
   };
 }
 
-peer::Step copy(std::shared_ptr<char> from, cudaMemcpyKind kind) {
-  auto to = device_memory(large_nbytes());
-  return [=] { check(cudaMemcpyAsync(to.get(), from.get(), large_nbytes(), kind, stream())); };
+peer::Step copy(std::shared_ptr<char> from, size_t nbytes, cudaMemcpyKind kind) {
+  auto to = device_memory(nbytes);
+  return [=] { check(cudaMemcpyAsync(to.get(), from.get(), nbytes, kind, stream())); };
 }
 
 }  // namespace
@@ -73,8 +74,10 @@ int main(int argc, char** argv) try {
       {
           {"launch_host", [] { return launches(/*host_alone=*/true); }},
           {"launch_rate", [] { return launches(/*host_alone=*/false); }},
-          {"copy", [] { return copy(device_memory(large_nbytes()), cudaMemcpyDeviceToDevice); }},
-          {"h2d_pinned", [] { return copy(pinned_memory(large_nbytes()), cudaMemcpyHostToDevice); }},
+          {"copy",
+           [] { return copy(device_memory(large_nbytes()), large_nbytes(), cudaMemcpyDeviceToDevice); }},
+          {"h2d_pinned",
+           [] { return copy(pinned_memory(copied_nbytes()), copied_nbytes(), cudaMemcpyHostToDevice); }},
       },
       wait);
 } catch (const std::exception& error) {

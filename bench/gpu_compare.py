@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compares Tern on a GPU with PyTorch (eager, and compiled with mode="reduce-overhead") and with bare CUDA, in one run.
 
-Each side is a process that times one case when asked; they take turns within every round, and the figures are medians over the
-rounds. A side that fails or is missing leaves its column empty, with the reason. scripts/gpu_check.py runs this as its stage
-`bench`; a new row is a line in rows() and a case of that name in gpu_peer.cpp and its counterparts.
+Each side is a process that times one case when asked; they take turns within every round, another one first in each, and the figures
+are medians over the rounds. A side that fails or is missing leaves its column empty, with the reason; a case that failed is not asked
+for again, and a side that was silent for too long for nothing more. scripts/gpu_check.py runs this as its stage `bench`; a new row is a
+line in rows() and a case of that name in gpu_peer.cpp and its counterparts.
 """
 
 import argparse
@@ -15,10 +16,14 @@ import sys
 import time
 from typing import Optional
 
-from peers import Peer, PeerError, duration
+from peers import Peer, PeerError, PeerTimeout, duration
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SIDES = ("eager", "compiled", "bare")
+# How long Tern may take for an answer after it was silent for too long once: unlike other sides it is asked for its other cases.
+LESS_PATIENCE_S = 30
+# Of the time that is left another side may take so much for an answer: torch.compile must not cost the cases that follow.
+SHARE_OF_OTHERS = 0.6
 
 
 @dataclasses.dataclass
@@ -31,26 +36,21 @@ class Row:
     work: str = ""                         # "flops" or "nbytes": what `amount` counts in an iteration
     amount: float = 0
     share: Optional[float] = None          # bar on the share of the measured copy bandwidth
-    own: str = ""                          # a second case of Tern's that stands in for the other side
+    own: str = ""                          # a second case of Tern's that stands beside it
     own_side: str = ""                     # its process where it is another: see commands_of
+    own_is: str = ""                       # what is different about it
+    seconds: float = 0                     # least time of one measurement, where --seconds is too short
 
 
 def rows(small):
-    numel = 1 << 16 if small else 64 << 20
+    """What needs no compiler comes first: torch.compile may take long, and time may end."""
+    copied = 1 << 16 if small else 64 << 20
+    numel = 1 << 16 if small else 256 << 20  # much more than caches hold, also where it is only read
     found = [
         Row("launch_host", "256 launches of an empty kernel: the host's time", {"bare": 1.2}),
         Row("launch_rate", "the same, until the GPU is done", {"bare": None}),
-        Row("lenet_step_b256", "LeNet training step with SGD, batch 256, eager", {"eager": 0.5, "compiled": None}),
-        Row("lenet_step_b256_captured", "LeNet training step, captured", {"eager": 0.15, "compiled": 0.8}, theirs="lenet_step_b256",
-            own="lenet_step_b256_captured", own_side="libraries"),
-        Row("mlp_step_b2", "MLP training step with Adam, batch 2, eager", {"eager": 0.5, "compiled": None}),
-        Row("mlp_step_b2_captured", "MLP training step, captured", {"eager": 0.15, "compiled": 0.8}, theirs="mlp_step_b2",
-            own="mlp_step_b2_captured", own_side="libraries"),
-        Row("products_each", "1000 products of 100x100, each norm read", {"eager": None}),
-        Row("products_kept", "the same, norms kept on the device", {"eager": None}, own="products_kept", own_side="libraries"),
-        Row("products_captured", "the same, captured", {"eager": None}, theirs="products_kept", own="products_captured", own_side="chain"),
-        Row("h2d_pinned", f"copy of {4 * numel >> 20} MiB from pinned memory to the GPU", {"bare": 1 / 0.95, "eager": None},
-            work="nbytes", amount=4 * numel),
+        Row("h2d_pinned", f"copy of {4 * copied >> 20} MiB from pinned memory to the GPU", {"bare": 1 / 0.95, "eager": None},
+            work="nbytes", amount=4 * copied),
     ]
     # Bytes that must be read and written, for each element of the input.
     for case, what, nbytes in [
@@ -60,33 +60,83 @@ def rows(small):
         ("norm", "norm", 4),
     ]:
         found.append(Row(case, f"{what}, [{numel // 1024}, 1024]", {"eager": None}, work="nbytes", amount=nbytes * numel, share=0.9))
-    for n in (4096, 8192, 1024, 2048, 16384):
-        for name, what in (("float32", "float32"), ("tf32", "TF32"), ("bfloat16", "bfloat16")):
-            size = n // 32 if small else n
-            by_host = " (bound by the host)" if n == 1024 and name != "float32" else ""
-            found.append(Row(f"matmul_{name}_{n}", f"matmul {size}, {what}{by_host}", {"eager": 1 / 0.98}, work="flops", amount=2 * size**3,
-                             own=f"matmul_{name}_{n}_measured" if n in (4096, 8192) else ""))
+    found += [matmul_row(n, name, small) for n in (4096, 8192) for name in ("float32", "tf32", "bfloat16")]
+    libraries = {"own_side": "libraries", "own_is": "by cuBLASLt and cuDNN"}
+    found += [
+        Row("products_each", "1000 products of 100x100, each norm read", {"eager": None}),
+        Row("products_kept", "the same, norms kept on the device", {"eager": None}, own="products_kept", **libraries),
+        Row("products_captured", "the same, captured", {"eager": None}, theirs="products_kept", own="products_captured", own_side="chain",
+            own_is="kernels one after the other"),
+        Row("lenet_step_b256", "LeNet training step with SGD, batch 256, eager", {"eager": 0.5, "compiled": None}),
+        Row("lenet_step_b256_captured", "LeNet training step, captured", {"eager": 0.15, "compiled": 0.8}, theirs="lenet_step_b256",
+            own="lenet_step_b256_captured", **libraries),
+        Row("mlp_step_b2", "MLP training step with Adam, batch 2, eager", {"eager": 0.5, "compiled": None}),
+        Row("mlp_step_b2_captured", "MLP training step, captured", {"eager": 0.15, "compiled": 0.8}, theirs="mlp_step_b2",
+            own="mlp_step_b2_captured", **libraries),
+    ]
+    found += [matmul_row(n, name, small) for n in (1024, 2048, 16384) for name in ("float32", "tf32", "bfloat16")]
     size = 4096 // 32 if small else 4096
     found.append(Row("linear_bfloat16", f"layer [{size}, {size}] on {size} rows with all its gradients, bfloat16", {"eager": None},
-                     work="flops", amount=3 * 2 * size**3, own="linear_bfloat16", own_side="separate"))
-    found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once / one after the other", {}, tern="logical",
-                     own="two_in_turn"))
+                     work="flops", amount=3 * 2 * size**3, own="linear_bfloat16", own_side="separate",
+                     own_is="the bias' gradient by a kernel of its own"))
+    found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once", {}, tern="logical", own="two_in_turn",
+                     own_is="one after the other on one"))
     return found
 
 
-class Sides:
-    """The processes; those that did not start are remembered with the reason."""
+def matmul_row(n, name, small):
+    size = n // 32 if small else n
+    by_host = " (bound by the host)" if n == 1024 and name != "float32" else ""
+    measured = {"own": f"matmul_{name}_{n}_measured", "own_is": "by the fastest algorithm measured"} if n in (4096, 8192) else {}
+    # Of these bars 2 % decide: a card needs a while to come to its clock.
+    return Row(f"matmul_{name}_{n}", f"matmul {size}, {'TF32' if name == 'tf32' else name}{by_host}", {"eager": 1 / 0.98}, work="flops",
+               amount=2 * size**3, seconds=0 if small else 0.3, **measured)
 
-    def __init__(self, commands, log=None):
-        self.peers, self.reasons = {}, {}
+
+class OutOfTime(Exception):
+    """The time for all cases is over."""
+
+
+class Sides:
+    """The processes, until the time `end`. Of those that did not start, or were silent for too long, the reason is remembered, and of
+    cases that failed."""
+
+    def __init__(self, commands, end, log=None):
+        self.peers, self.reasons, self.failed, self.end = {}, {}, {}, end
         for name, (command, env, timeout) in commands.items():
             try:
-                self.peers[name] = Peer(name, command, env, timeout, log)
+                self.peers[name] = Peer(name, command, env, min(timeout, self.limit(name)), log)
+                self.peers[name].timeout = timeout
             except PeerError as error:
                 self.reasons[name] = str(error)
+        self.versions = {name: peer.version for name, peer in self.peers.items()}
 
-    def versions(self):
-        return {name: peer.version for name, peer in self.peers.items()}
+    def limit(self, side):
+        """Seconds that an answer may take."""
+        return max(0.0, self.end - time.monotonic()) * (1 if side == "tern" else SHARE_OF_OTHERS)
+
+    def ask(self, side, case, seconds):
+        """Nanoseconds for one iteration, and what the side remarks."""
+        if side not in self.peers:
+            raise PeerError(self.reasons.get(side, f"there is no {side}"))
+        if (side, case) in self.failed:
+            raise PeerError(self.failed[side, case])
+        if time.monotonic() >= self.end:
+            raise OutOfTime
+        peer = self.peers[side]
+        try:
+            return peer.time(case, 1, seconds, self.limit(side)), peer.remark
+        except PeerError as error:
+            self.failed[side, case] = f"{error}, case {case}" if isinstance(error, PeerTimeout) else str(error)
+            if isinstance(error, PeerTimeout):
+                if time.monotonic() >= self.end:
+                    raise OutOfTime from None
+                if side == "tern":
+                    peer.timeout = min(peer.timeout, LESS_PATIENCE_S)
+                else:
+                    self.reasons[side] = f"{self.failed[side, case]}: it is asked for nothing more"
+                    del self.peers[side]
+            raise PeerError(self.failed[side, case]) from None
 
     def close(self):
         for peer in self.peers.values():
@@ -94,38 +144,52 @@ class Sides:
 
 
 def measure(sides, questions, rounds, seconds):
-    """Medians of interleaved rounds: {key: nanoseconds}, {key: why there is none}, and {key: what the side remarked}. `questions` is
-    {key: (side, case)}."""
-    samples, errors, remarks = {key: [] for key in questions}, {}, {}
-    for _ in range(rounds):
-        for key, (side, case) in questions.items():
-            if key in errors:
-                continue
-            if side not in sides.peers:
-                errors[key] = sides.reasons.get(side, f"there is no {side}")
-                continue
-            try:
-                samples[key].append(sides.peers[side].time(case, 1, seconds))
-                if sides.peers[side].remark:
-                    remarks[key] = sides.peers[side].remark
-            except PeerError as error:
-                errors[key] = str(error)
-    return {key: statistics.median(values) for key, values in samples.items() if values and key not in errors}, errors, remarks
+    """Samples of interleaved rounds: {key: [nanoseconds]}, {key: why there are none}, and {key: what the side remarked}. `questions` is
+    {key: (side, case)}. Each round begins with another one, so that what the card was heated by falls on all. Where time ends, samples
+    are fewer."""
+    samples, errors, remarks, keys = {key: [] for key in questions}, {}, {}, list(questions)
+    try:
+        for turn in range(rounds):
+            first = turn % len(keys)
+            for key in keys[first:] + keys[:first]:
+                if key in errors:
+                    continue
+                try:
+                    figure, remark = sides.ask(*questions[key], seconds)
+                    samples[key].append(figure)
+                    if remark:
+                        remarks[key] = remark
+                except PeerError as error:
+                    errors[key] = str(error)
+    except OutOfTime:  # too few rounds are no median
+        samples = {key: values for key, values in samples.items() if len(values) >= min(3, rounds)}
+    return {key: values for key, values in samples.items() if values and key not in errors}, errors, remarks
 
 
-def copy_bandwidth(source, sides, options):
-    """Bytes per second that the card copies, read and written; None, and why, where `source` does not say."""
-    nbytes = 8 * (1 << 16 if options.small else 64 << 20)
-    figures, errors, _ = measure(sides, {"copy": (source, "copy")}, options.rounds, options.seconds)
-    return (nbytes / figures["copy"] * 1e9 if figures else None), errors.get("copy")
+def copy_bandwidth(sides, options, source=""):
+    """(bytes per second that the card copies, read and written; who copied; why not who should): bare CUDA, else PyTorch."""
+    nbytes, reasons = 8 * (1 << 16 if options.small else 256 << 20), []
+    for side in [source] if source else ["bare", "eager"]:
+        samples, errors, _ = measure(sides, {"copy": (side, "copy")}, options.rounds, options.seconds)
+        if samples:
+            return nbytes / statistics.median(samples["copy"]) * 1e9, side, "; ".join(reasons)
+        reasons.append(errors.get("copy", f"{side}: no time left"))
+    return None, "", "; ".join(reasons)
+
+
+def judge(bar, figure, seen):
+    """Sets what a bar says of a figure, whose rounds gave those `seen`."""
+    met = (lambda value: value <= bar["most"]) if "most" in bar else (lambda value: value >= bar["least"])
+    bar.update(figure=figure, met=met(figure), seen=[min(seen), max(seen)], within_noise=met(min(seen)) != met(max(seen)))
 
 
 def set_share(result, bandwidth):
     """Judges a row by its share of the bandwidth of copies."""
     for bar in result["bars"]:
         if "least" in bar and bandwidth and "tern" in result["nanoseconds"]:
-            result["share"] = share = result["nbytes_per_second"]["tern"] / bandwidth
-            bar.update(figure=share, met=share >= bar["least"])
+            nbytes = result["nbytes_per_second"]["tern"] * result["nanoseconds"]["tern"]
+            result["share"] = result["nbytes_per_second"]["tern"] / bandwidth
+            judge(bar, result["share"], [nbytes / each / bandwidth for each in result["samples"]["tern"]])
 
 
 def measure_row(row, sides, options):
@@ -133,19 +197,20 @@ def measure_row(row, sides, options):
     if row.own:
         questions["own"] = (row.own_side or row.tern, row.own)
     questions.update({side: (side, row.theirs or row.case) for side in row.sides})
-    figures, errors, remarks = measure(sides, questions, options.rounds, options.seconds)
-    result = {"case": row.case, "what": row.what, "nanoseconds": figures, "errors": errors, "remarks": remarks, "bars": []}
-    tern = figures.get("tern")
+    samples, errors, remarks = measure(sides, questions, options.rounds, max(options.seconds, row.seconds))
+    figures = {key: statistics.median(values) for key, values in samples.items()}
+    result = {"case": row.case, "what": row.what, "own_is": row.own_is, "nanoseconds": figures, "samples": samples, "errors": errors,
+              "late": [key for key in questions if key not in samples and key not in errors], "remarks": remarks, "bars": []}
     if row.work:
         result[row.work + "_per_second"] = {side: row.amount / time * 1e9 for side, time in figures.items()}
+    ratios = {side: figures["tern"] / time for side, time in figures.items() if "tern" in figures and side != "tern"}
+    if ratios:
+        result["ratios"] = ratios
     for side, bar in row.sides.items():
-        ratio = tern / figures[side] if tern and side in figures else None
-        if ratio is not None:
-            result.setdefault("ratios", {})[side] = ratio
         if bar is not None:
-            result["bars"].append({"of": f"time / {side}", "most": bar, "figure": ratio, "met": None if ratio is None else ratio <= bar})
-    if tern and "own" in figures:
-        result.setdefault("ratios", {})["own"] = tern / figures["own"]
+            result["bars"].append({"of": f"time / {side}", "most": bar, "figure": None, "met": None})
+            if side in ratios:
+                judge(result["bars"][-1], ratios[side], [ours / theirs for ours, theirs in zip(samples["tern"], samples[side])])
     if row.share is not None:
         result["bars"].append({"of": "share of the copy bandwidth", "least": row.share, "figure": None, "met": None})
     return result
@@ -154,35 +219,36 @@ def measure_row(row, sides, options):
 def run(commands, options, say=print):
     """The report. `commands` is {side: (command, environment, seconds that one answer may take)}."""
     begin = time.monotonic()
-    sides = Sides(commands, options.log)
+    sides = Sides(commands, begin + options.budget if options.budget else float("inf"), options.log)
     try:
-        source = "bare" if "bare" in sides.peers else "eager"
-        bandwidth, why_not = copy_bandwidth(source, sides, options)
-        report = {"versions": sides.versions(), "missing": sides.reasons, "rounds": options.rounds, "copy_by": source,
-                  "copy_bytes_per_second": bandwidth, "rows": [], "not_measured": []}
+        bandwidth, source, why_not = copy_bandwidth(sides, options)
+        chosen = [row for row in rows(options.small) if not options.only or any(part in row.case for part in options.only.split(","))]
+        report = {"versions": sides.versions, "missing": sides.reasons, "rounds": options.rounds, "copy_by": source,
+                  "copy_bytes_per_second": bandwidth, "rows": [], "not_measured": [row.case for row in chosen]}
         if why_not:
             report["missing"]["copy"] = why_not
-        for row in rows(options.small):
-            if options.only and not any(part in row.case for part in options.only.split(",")):
-                continue
-            if options.budget and time.monotonic() - begin > options.budget:
-                report["not_measured"].append(row.case)
-                continue
+
+        def keep():
+            report["seconds"] = time.monotonic() - begin
+            if options.json:
+                write(report, options.json)
+
+        for row in chosen:
             result = measure_row(row, sides, options)
+            if "tern" in result["late"]:
+                continue
+            report["not_measured"].remove(row.case)
             set_share(result, bandwidth)
             report["rows"].append(result)
             say(text_of(result))
-            if options.json:
-                write(report, options.json)
+            keep()
         if bandwidth:  # as the card copies when it is warm too: the larger counts
-            report["copy_bytes_per_second"] = bandwidth = max(bandwidth, copy_bandwidth(source, sides, options)[0] or 0)
+            report["copy_bytes_per_second"] = bandwidth = max(bandwidth, copy_bandwidth(sides, options, source)[0] or 0)
             for result in report["rows"]:
                 set_share(result, bandwidth)
+        keep()  # before the processes end, which may hang
     finally:
         sides.close()
-    report["seconds"] = time.monotonic() - begin
-    if options.json:
-        write(report, options.json)
     return report
 
 
@@ -198,8 +264,10 @@ def merged(first, later):
     rows.update({row["case"]: row for row in later["rows"] if row["case"] not in rows or "tern" in row["nanoseconds"]})
     left_out = [case for case in dict.fromkeys(first["not_measured"] + later["not_measured"]) if case not in rows]
     bandwidth = max(filter(None, (each["copy_bytes_per_second"] for each in (first, later))), default=None)
-    made = {**first, **later, "versions": {**first["versions"], **later["versions"]}, "rows": list(rows.values()), "not_measured": left_out,
-            "copy_bytes_per_second": bandwidth}
+    # What the first run lacked, unless the later one had it.
+    missing = {side: why for side, why in first["missing"].items() if side not in later["versions"] and not (side == "copy" and bandwidth)}
+    made = {**first, **later, "versions": {**first["versions"], **later["versions"]}, "missing": {**missing, **later["missing"]},
+            "rows": list(rows.values()), "not_measured": left_out, "copy_bytes_per_second": bandwidth}
     for row in made["rows"]:
         set_share(row, bandwidth)
     return made
@@ -207,17 +275,22 @@ def merged(first, later):
 
 def summary(report):
     """How many cases there are, and how many bars are met."""
-    bars = [bar["met"] for row in report["rows"] for bar in row["bars"]]
+    bars = [bar for row in report["rows"] for bar in row["bars"]]
+    verdicts = [bar["met"] for bar in bars]
     measured = sum("tern" in row["nanoseconds"] for row in report["rows"])
-    return f"{measured} cases measured; {bars.count(True)} bars met, {bars.count(False)} missed, {bars.count(None)} without figures"
+    noise = sum(bar.get("within_noise", False) for bar in bars)
+    return f"{measured} cases measured; {verdicts.count(True)} bars met, {verdicts.count(False)} missed, {verdicts.count(None)} without " \
+           f"figures; {noise} of these verdicts are within the noise"
 
 
 def judged(bars):
     """The bars of a row with their verdicts."""
     texts = []
     for bar in bars:
-        bound = f"≤ {bar['most']:.2f}×" if "most" in bar else f"≥ {bar['least']:.0%}"
+        bound = f"≤ {bar['most']:.3f}×" if "most" in bar else f"≥ {bar['least']:.1%}"
         verdict = "not measured" if bar["met"] is None else "met" if bar["met"] else "missed"
+        if bar.get("within_noise"):
+            verdict += f", within noise ({' to '.join(f'{each:.3f}' if 'most' in bar else f'{each:.1%}' for each in bar['seen'])})"
         side = bar["of"].rpartition("/ ")[2] if "most" in bar else "of copy"
         texts.append(f"{bound} {side}: {verdict}")
     return "; ".join(texts)
@@ -226,21 +299,23 @@ def judged(bars):
 def rate_text(row, side):
     for key, unit, scale in (("flops_per_second", "TFLOP/s", 1e12), ("nbytes_per_second", "GB/s", 1e9)):
         if side in row.get(key, {}):
-            return f" ({row[key][side] / scale:.4g} {unit})"
+            return f", {row[key][side] / scale:.4g} {unit}"
     return ""
 
 
 def cell(row, side):
     if side not in row["nanoseconds"]:
         return ""
-    ratio = row.get("ratios", {}).get(side)
-    return duration(row["nanoseconds"][side]) + rate_text(row, side) + ("" if ratio is None else f", {ratio:.2f}")
+    ratio, samples = row.get("ratios", {}).get(side), row["samples"][side]
+    spread = f" ({duration(min(samples), 4)} to {duration(max(samples), 4)})" if len(samples) > 1 else ""
+    return duration(row["nanoseconds"][side], 4) + spread + rate_text(row, side) + ("" if ratio is None else f", {ratio:.3f}")
 
 
 def text_of(row):
     if "tern" not in row["nanoseconds"]:
         return f"{row['case']:28} not measured: {row['errors'].get('tern', '')}"
-    parts = [f"{side} {cell(row, side)}" for side in ("tern", *SIDES, "own") if side in row["nanoseconds"]]
+    names = {**{side: side for side in ("tern", *SIDES)}, "own": row["own_is"]}
+    parts = [f"{name} {cell(row, side)}" for side, name in names.items() if side in row["nanoseconds"]]
     return f"{row['case']:28} {' | '.join(parts)} {judged(row['bars'])}"
 
 
@@ -249,8 +324,9 @@ def markdown(report):
     copied = f"The card copies {bandwidth / 1e9:.0f} GB/s, read and written ({report['copy_by']}). " if bandwidth else ""
     lines = [
         f"{'; '.join(report['versions'].values())}. Medians of {report['rounds']} interleaved rounds. {copied}"
-        "After a time of another side stands Tern's time divided by it: below 1 Tern is faster. PyTorch compiled is torch.compile, of loss and "
-        f"gradient with mode=\"reduce-overhead\", of the optimizer's step without. {summary(report)}.",
+        "In brackets the smallest and the largest. After a time of another side, or of another way of Tern's, stands Tern's time divided by it: "
+        "below 1 Tern is faster. A verdict is within noise where some rounds say the opposite. PyTorch compiled is torch.compile with "
+        f"mode=\"reduce-overhead\". {summary(report)}.",
         "",
         "| case | Tern | PyTorch eager | PyTorch compiled | bare CUDA | share of copy | bar |",
         "|---|---|---|---|---|---|---|",
@@ -258,9 +334,10 @@ def markdown(report):
     reasons = {f"{side}: {why}" for side, why in report["missing"].items()}
     for row in report["rows"]:
         if row["errors"]:
-            reasons |= {f"{row['case']}, {side}: {why}" for side, why in row["errors"].items() if side not in report["missing"]}
-        share = f"{row['share']:.0%}" if "share" in row else ""
-        own = f"; the other way {cell(row, 'own')}" if "own" in row["nanoseconds"] else ""
+            reasons |= {f"{row['case']}, {side}: {why}" for side, why in row["errors"].items() if why != report["missing"].get(side)}
+        reasons |= {f"{row['case']}, {side}: no time left" for side in row["late"]}
+        share = f"{row['share']:.1%}" if "share" in row else ""
+        own = f"; {row['own_is']} {cell(row, 'own')}" if "own" in row["nanoseconds"] else ""
         tern = cell(row, "tern") + own or "not measured"
         lines.append(f"| {row['what']} | {tern} | {' | '.join(cell(row, side) for side in SIDES)} | {share} | {judged(row['bars'])} |")
     if report["not_measured"]:
@@ -278,14 +355,14 @@ def commands_of(options):
     small = ["--small"] if options.small else []
     torch = [options.python, os.path.join(HERE, "torch_gpu_peer.py"), "--device", options.torch_device, *small]
     commands = {
-        "tern": ([options.tern, *small], {}, 180),
-        "eager": (torch, {}, 180),
+        "tern": ([options.tern, *small], {}, 90),
+        "eager": (torch, {}, 120),
         "compiled": ([*torch, "--compiled"], {}, 150),
         "bare": ([options.bare, *small], {}, 60),
         # The simulation has two GPUs by itself.
         "logical": ([options.tern, *small], {"TERN_LOGICAL_GPUS": "2"}, 60),
         # Small kernels are left to cuBLASLt and cuDNN; recorded kernels run one after the other.
-        "libraries": ([options.tern, *small], {"TERN_CUDA_CONV": "cudnn", "TERN_CUDA_MATMUL": "cublas"}, 180),
+        "libraries": ([options.tern, *small], {"TERN_CUDA_CONV": "cudnn", "TERN_CUDA_MATMUL": "cublas"}, 60),
         "chain": ([options.tern, *small], {"TERN_CUDA_GRAPH": "chain"}, 60),
         "separate": ([options.tern, *small], {"TERN_CUDA_MATMUL": "separate"}, 60),
     }
@@ -307,7 +384,7 @@ def arguments(parser):
     parser.add_argument("--small", action="store_true", help="tiny sizes, to try the programs themselves")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.1, help="least time of one measurement")
-    parser.add_argument("--budget", type=float, default=0, help="seconds after which no further case is begun; 0: no limit")
+    parser.add_argument("--budget", type=float, default=0, help="seconds for all cases; 0: no limit")
     parser.add_argument("--only", default="", help="cases whose name contains one of these texts, separated by commas")
     parser.add_argument("--json", default="", help="where the report goes; it is written after every case")
     parser.add_argument("--markdown", default="", help="where the table goes")

@@ -19,8 +19,10 @@ namespace {
 const Device kGpu("cuda:0");
 bool small = false;  // sizes for trying this program itself, on simulated GPUs
 
-/// Elements of the large cases: far more than caches hold.
-int64_t large_numel() { return small ? int64_t{1} << 16 : int64_t{64} << 20; }
+/// Elements of the large cases: so many that even what is only read can not stay in a cache; and of a copy
+/// from the host.
+int64_t large_numel() { return small ? int64_t{1} << 16 : int64_t{256} << 20; }
+int64_t copied_numel() { return small ? int64_t{1} << 16 : int64_t{64} << 20; }
 constexpr int64_t kColumns = 1024;
 Tensor large() { return randn({large_numel() / kColumns, kColumns}, {.device = kGpu}); }
 
@@ -134,7 +136,7 @@ peer::Step products_captured() {
 }
 
 peer::Step pinned_copy() {
-  Tensor x = randn({large_numel()}).pin_memory();
+  Tensor x = randn({copied_numel()}).pin_memory();
   return [=] { x.to(kGpu, {.non_blocking = true}); };
 }
 

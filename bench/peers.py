@@ -13,6 +13,10 @@ class PeerError(Exception):
     """A process did not start, ended, was silent for too long, or answered with an error."""
 
 
+class PeerTimeout(PeerError):
+    """It was silent for too long."""
+
+
 class Peer:
     """A process that times one case when asked. It is started again for the next question after it ended, was silent for `timeout`
     seconds, or answered with an error, since some errors of a GPU are for good. `remark` is what it said beside its last figure."""
@@ -23,7 +27,7 @@ class Peer:
         self.process, self.pending, self.remark = None, b"", ""
         self.version = self._start()
 
-    def _start(self):
+    def _start(self, limit=float("inf")):
         errors = open(self.log, "ab") if self.log else None
         self.pending = b""
         try:
@@ -35,17 +39,20 @@ class Peer:
         finally:
             if errors:
                 errors.close()
-        version = self._line(self.timeout)
+        version = self._line(min(self.timeout, limit))
         if not version:
             raise PeerError(f"{self.name} did not start: {' '.join(self.command)}")
         return version
 
     def _line(self, timeout):
-        """The next line that the process writes; empty when it ended or was silent for too long, and then it is no more."""
+        """The next line that the process writes; empty when it ended. When it was silent for too long it is ended: PeerTimeout."""
         end = time.monotonic() + timeout
         while b"\n" not in self.pending:
             ready, _, _ = select.select([self.process.stdout], [], [], max(0.0, end - time.monotonic()))
-            piece = os.read(self.process.stdout.fileno(), 65536) if ready else b""
+            if not ready:
+                self.kill()
+                raise PeerTimeout(f"{self.name} was silent for {timeout:.0f} s")
+            piece = os.read(self.process.stdout.fileno(), 65536)
             if not piece:
                 self.kill()
                 return ""
@@ -53,22 +60,23 @@ class Peer:
         line, self.pending = self.pending.split(b"\n", 1)
         return line.decode(errors="replace").strip()
 
-    def time(self, case, threads, seconds):
-        """Nanoseconds for one iteration."""
+    def time(self, case, threads, seconds, limit=float("inf")):
+        """Nanoseconds for one iteration; PeerTimeout where the answer takes longer than `timeout` or `limit`."""
+        end = time.monotonic() + limit
         if self.process is None:
-            self._start()
+            self._start(limit)
         try:
             self.process.stdin.write(f"{case} {threads} {seconds}\n".encode())
         except OSError:
             self.kill()
             raise PeerError(f"{self.name}, case {case}: the process ended") from None
-        answer = self._line(self.timeout)
+        answer = self._line(min(self.timeout, end - time.monotonic()))
         figure, _, self.remark = answer.partition(" # ")
         try:
             return float(figure)
         except ValueError:
             self.kill()
-            raise PeerError(f"{self.name}, case {case}: {answer or 'the process ended, or was silent for too long'}") from None
+            raise PeerError(f"{self.name}, case {case}: {answer or 'the process ended'}") from None
 
     def kill(self):
         if self.process is not None:
@@ -78,16 +86,20 @@ class Peer:
     def close(self):
         if self.process is not None:
             self.process.stdin.close()
-            self.process.wait()
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:  # it hangs at its end: what it had to say it has said
+                self.process.kill()
+                self.process.wait()
             self.process.stdout.close()
             self.process = None
 
 
-def duration(nanoseconds):
+def duration(nanoseconds, digits=3):
     for unit, scale in (("ns", 1), ("µs", 1e3), ("ms", 1e6)):
         if nanoseconds < 1000 * scale:
-            return f"{nanoseconds / scale:.3g} {unit}"
-    return f"{nanoseconds / 1e9:.3g} s"
+            return f"{nanoseconds / scale:.{digits}g} {unit}"
+    return f"{nanoseconds / 1e9:.{digits}g} s"
 
 
 def processor():

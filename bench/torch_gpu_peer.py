@@ -1,5 +1,5 @@
 """The cases of the comparison on a GPU, in PyTorch. The same cases are in gpu_peer.cpp; bench/gpu_compare.py drives both.
-Usage: torch_gpu_peer.py [--device cuda:0] [--compiled] [--small]; --compiled: training steps by torch.compile, loss and gradient with
+Usage: torch_gpu_peer.py [--device cuda:0] [--compiled] [--small]; --compiled: training steps by torch.compile with
 mode="reduce-overhead" (CUDA graphs). No input of a case without a training step requires a gradient."""
 
 import argparse
@@ -18,7 +18,9 @@ parser.add_argument("--compiled", action="store_true")
 parser.add_argument("--small", action="store_true")
 options = parser.parse_args()
 device = torch.device(options.device)
-numel = 1 << 16 if options.small else 64 << 20
+numel = 1 << 16 if options.small else 256 << 20
+numel_copied = 1 << 16 if options.small else 64 << 20  # from the host
+remarks = []  # on the case at hand
 
 
 def wait():
@@ -35,37 +37,51 @@ def on_large(op):
     return lambda: op(x)
 
 
-def training_step(net, make_optimizer, x, y):
-    net.to(device)
-    optimizer = make_optimizer(net.parameters())
+def training_step(make_net, make_optimizer, x, y):
     x, y = x.to(device), y.to(device)
-    loss, update = lambda a, b: F.cross_entropy(net(a), b), lambda: optimizer.step()
-    if options.compiled:
+
+    def stepping(compiled):
+        """The step of a new net; `compiled` makes what is to run of the loss and of the optimizer's step."""
+        net = make_net().to(device)
+        optimizer = make_optimizer(net.parameters())
+        loss, update = compiled(lambda a, b: F.cross_entropy(net(a), b), optimizer.step)
+
+        def step():
+            if options.compiled:
+                torch.compiler.cudagraph_mark_step_begin()
+            optimizer.zero_grad()
+            loss(x, y).backward()
+            update()
+
+        return step
+
+    if not options.compiled:
+        return stepping(lambda loss, update: (loss, update))
+    for update_mode in ("reduce-overhead", "default"):
         # Without a reset the second net would be taken for the first one with another batch, and compiled for any.
         torch._dynamo.reset()
-        loss, update = torch.compile(loss, mode="reduce-overhead", dynamic=False), torch.compile(update, dynamic=False)
-
-    def step():
-        if options.compiled:
-            torch.compiler.cudagraph_mark_step_begin()
-        optimizer.zero_grad()
-        loss(x, y).backward()
-        update()
-
-    if options.compiled:  # kernels are compiled and graphs recorded in the first steps
-        for _ in range(12):
-            step()
-    return step
+        torch._dynamo.utils.counters.clear()
+        step = stepping(lambda loss, update: (torch.compile(loss, mode="reduce-overhead", dynamic=False),
+                                              torch.compile(lambda: update(), mode=update_mode, dynamic=False)))
+        try:
+            for _ in range(12):  # kernels are compiled and graphs recorded in the first steps
+                step()
+            wait()
+            return step
+        except Exception:  # gradients that lie in a graph's memory may not suit the graph of the update
+            if update_mode == "default":
+                raise
+            remarks.append("the optimizer's step without CUDA graphs, which failed with them")
 
 
 def lenet_step(batch):
     batch = 8 if options.small else batch
-    return training_step(LeNet(), lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), torch.randn(batch, 1, 28, 28),
+    return training_step(LeNet, lambda p: torch.optim.SGD(p, lr=0.01, momentum=0.9), torch.randn(batch, 1, 28, 28),
                          torch.randint(0, 10, (batch,)))
 
 
 def mlp_step(batch):
-    return training_step(Perceptron(), lambda p: torch.optim.Adam(p, lr=1e-3), torch.randn(batch, 20), torch.randint(0, 10, (batch,)))
+    return training_step(Perceptron, lambda p: torch.optim.Adam(p, lr=1e-3), torch.randn(batch, 20), torch.randint(0, 10, (batch,)))
 
 
 def matmul_of(n, dtype, precision):
@@ -114,7 +130,7 @@ def layer_norm():
 
 
 def pinned_copy():
-    x = torch.randn(numel)
+    x = torch.randn(numel_copied)
     x = x.pin_memory() if device.type == "cuda" else x
     return lambda: x.to(device, non_blocking=True, copy=True)
 
@@ -154,7 +170,8 @@ CASES = {
 def remark():
     """Says so where torch.compile has left CUDA graphs out."""
     skips = torch._dynamo.utils.counters["inductor"]["cudagraph_skips"] if options.compiled else 0
-    return f" # CUDA graphs left out {skips} times" if skips else ""
+    said = [*remarks, *([f"CUDA graphs left out {skips} times"] if skips else [])]
+    return f" # {'; '.join(said)}" if said else ""
 
 
 def main():
@@ -176,6 +193,7 @@ def main():
                     torch.cuda.empty_cache()
                 if options.compiled:
                     torch._dynamo.utils.counters.clear()
+                remarks.clear()
                 current, step = name, CASES[name]()
             print(f"{time_step(step, float(seconds), wait)}{remark()}", flush=True)
         except Exception as error:  # one case must not end the others

@@ -20,14 +20,20 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
-from gpucheck import report, run, stages  # noqa: E402
+from gpucheck import machine, report, run, stages  # noqa: E402
 
 BEGIN = time.monotonic()
 NO_GPU = 3
-EPILOG = """where a command may take ten minutes, three are enough, and their reports become one:
-  ./gpu-check --skip bench,sanitizer --budget 560 --output first     (estimated: 480 s on an H100)
-  ./gpu-check --only bench --budget 560 --output second              (330 s)
-  ./gpu-check --only sanitizer --budget 560 --output third           (400 s)
+EPILOG = """where a machine is lent for half an hour, and a command may take ten minutes, two commands are enough. Each runs several of
+these, since a machine that has to be started again costs time too. First, the half minute that shows whether anything runs (its files need
+not come back), the tests (three files: gpu-results.md and .json, logs.tgz) and the benchmarks (four: bench.json too):
+  ./gpu-check --only facts,cuda --budget 60 --output ../smoke
+  ./gpu-check --skip bench,sanitizer --budget 270 --output first
+  ./gpu-check --only bench --budget 230 --output second
+then what failed, once mended, or had no time left (of the benchmarks by --only bench --cases NAMES), and the sanitizer with what remains:
+  ./gpu-check --only operators,rooms --budget 200 --output third
+  ./gpu-check --only sanitizer --budget 360 --output fourth
+and back here, for runs of different versions too:
   scripts/gpu_check.py --join */gpu-results.json
 
 stages:
@@ -73,7 +79,8 @@ def run_stage(stage, check, remaining, is_last):
     check.hold_context(stage.name != "bench")
 
     def result():
-        return {"name": stage.name, "what": stage.what, "status": report.status_of(parts), "seconds": time.monotonic() - begin, "parts": parts}
+        return {"name": stage.name, "what": stage.what, "status": report.status_of(parts), "seconds": time.monotonic() - begin,
+                "version": check.facts["version"], "parts": parts}
 
     try:
         for each in stage.run(check):
@@ -84,8 +91,8 @@ def run_stage(stage, check, remaining, is_last):
     yield result()
 
 
-def left_out(stage, reason):
-    return {"name": stage.name, "what": stage.what, "status": "skipped", "seconds": 0, "parts": [], "reason": reason}
+def left_out(stage, status, reason):
+    return {"name": stage.name, "what": stage.what, "status": status, "seconds": 0, "parts": [], "reason": reason}
 
 
 def print_stage(result):
@@ -113,10 +120,10 @@ def check_all(check, options, names):
     for stage in stages.STAGES:
         remaining = (options.budget or 1e9) - (time.monotonic() - BEGIN)
         if stage.name not in names:
-            made["stages"].append(left_out(stage, "not asked for"))
+            made["stages"].append(left_out(stage, "skipped", "not asked for"))
             continue
-        if remaining < 5:
-            made["stages"].append(left_out(stage, f"out of time (--budget {options.budget:.0f})"))
+        if remaining < machine.LEAST_S:
+            made["stages"].append(left_out(stage, "incomplete", f"out of time (--budget {options.budget:.0f})"))
             continue
         before = made["stages"]
         for result in run_stage(stage, check, remaining, stage is last):
@@ -135,7 +142,13 @@ def join_reports(files, folder):
     loaded = [json.loads(pathlib.Path(file).read_text()) for file in files]
     if any(each["simulated"] for each in loaded):
         sys.exit("gpu-check: a report of simulated GPUs never goes to docs/")
-    report.write(report.merged(loaded, [stage.name for stage in stages.STAGES]), folder)
+    try:
+        made = report.merged(loaded, [stage.name for stage in stages.STAGES])
+    except ValueError as error:
+        sys.exit(f"gpu-check: {error}")
+    report.write(made, folder)
+    for line in report.versions_lines(made):
+        say(line)
     say(f"gpu-check: {folder}/gpu-results.md")
 
 
@@ -186,8 +199,8 @@ def main():
 
 def checked(options, names):
     """The exit code."""
-    check = stages.Check(ROOT, options)
-    stages.gather_facts(check)
+    check = machine.Check(ROOT, options)
+    machine.gather_facts(check)
     if reason := why_no_gpu(check):
         print(f"gpu-check: no GPU: {reason}", file=sys.stderr)
         return NO_GPU

@@ -10,6 +10,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 import gpu_compare  # noqa: E402
 from peers import processor  # noqa: E402, F401
+from .run import failure, part  # noqa: E402
 
 MARKS = {"passed": "passed", "failed": "**failed**", "incomplete": "**incomplete**", "skipped": "skipped"}
 
@@ -36,6 +37,24 @@ def counts_of(parts):
     return ", ".join(f"{count} {key}" for key, count in sums.items() if count)
 
 
+def part_of_bench(found, seconds, status="passed", how=""):
+    """The part that the benchmarks are, by their figures; `status` and `how` are of the program that took them. A bar that is missed is
+    a figure, no fault: it stands in the table."""
+    wrong = {}  # the errors of Tern, each once
+    for row in found["rows"]:
+        for side in ("tern", "own"):
+            if side in row["errors"]:
+                wrong.setdefault(row["errors"][side], row["case"] if side == "tern" else f"{row['case']}, {row['own_is']}")
+    unfinished = [*found["not_measured"], *(row["case"] for row in found["rows"] if row["late"])]
+    if wrong or not (found["rows"] or unfinished):
+        status = "failed"
+    elif unfinished and status == "passed":
+        status = "incomplete"
+    notes = [gpu_compare.summary(found), f"no time left for {', '.join(unfinished)}" if unfinished else "", how]
+    return part("benchmarks", status, reason="; ".join(filter(None, notes)), seconds=seconds,
+                failures=[failure(case, text) for text, case in wrong.items()])
+
+
 def cell(text):
     return " ".join(str(text).replace("|", "\\|").split())
 
@@ -53,8 +72,26 @@ def machine_lines(facts):
     for side, found in (facts.get("libraries") or {}).items():
         lines.append(f"- {side} uses {', '.join(f'{name} {version}' for name, version in found.items())}")
     lines.append(f"- {facts.get('processor')}, {facts.get('cores')} cores, {facts.get('memory_bytes', 0) / (1 << 30):.0f} GiB; {facts.get('system')}")
-    lines.append(f"- {facts.get('tern')}, {facts.get('commit')}")
+    lines.append(f"- {facts.get('tern')}, {facts.get('version')}")
     return lines
+
+
+def versions_of(report):
+    """{version of Tern: the stages that ran it, and the benchmarks where they ran another than their stage at last}."""
+    found = {}
+    for stage in report["stages"]:
+        if stage["parts"]:
+            found.setdefault(stage["version"], []).append(stage["name"])
+    for row in report["figures"].get("bench", {}).get("rows", []):
+        if "bench" not in found.get(row["version"], []):
+            found.setdefault(row["version"], []).append(row["case"])
+    return found
+
+
+def versions_lines(report):
+    """Says so where there is more than one version in a report of several runs."""
+    found = versions_of(report)
+    return [f"- {', '.join(names)}: by {version}" for version, names in found.items()] if len(found) > 1 else []
 
 
 def figures_lines(figures):
@@ -76,7 +113,8 @@ def figures_lines(figures):
 def markdown(report):
     title = "# Tern on a GPU" + (" (SIMULATED: no figure here is a GPU's)" if report["simulated"] else "")
     lines = [title, "", "Written by `make gpu-check`: what was run, on what, and every figure beside PyTorch's in the same run.", "",
-             f"Measured on {report['facts'].get('date')}.", "", *machine_lines(report["facts"]), "", "## Checks", "",
+             f"Measured on {report['facts'].get('date')}.", "", *machine_lines(report["facts"]), *versions_lines(report), "",
+             "## Checks", "",
              "| stage | what | result | tests | seconds | notes |", "|---|---|---|---|---|---|"]
     for stage in report["stages"]:
         notes = stage.get("reason") or "; ".join(f"{each['name']}: {each['reason']}" for each in stage["parts"] if each.get("reason"))
@@ -105,25 +143,27 @@ def write(report, folder, stem="gpu-results"):
 
 
 def merged(reports, order):
-    """One report of several runs on one kind of machine: of each stage the last that ran, of each benchmark the last figures. Raises
-    ValueError where they do not fit."""
+    """One report of several runs on one kind of machine: of each stage the last that ran, of each benchmark the last figures. They may be
+    of different versions of Tern, as after a fault was mended: each stage and benchmark says its own. Raises ValueError where they do
+    not fit."""
     reports = sorted(reports, key=lambda each: each.get("finished", ""))
     cards = {tuple(card.get("name") for card in each["facts"].get("gpu", [])) for each in reports}
     if len(cards) > 1:
         raise ValueError(f"the reports are of different GPUs: {', '.join(str(card) for card in sorted(cards))}")
-    if len({each["facts"].get("commit") for each in reports}) > 1:
-        raise ValueError("the reports are of different versions of Tern")
     if len({each["simulated"] for each in reports}) > 1:
         raise ValueError("some of the reports are of simulated GPUs")
     stages, figures = {}, {}
     for each in reports:
-        ran = {stage["name"]: stage for stage in each["stages"] if stage["parts"]}
-        stages.update({stage["name"]: stage for stage in each["stages"] if stage["name"] not in stages})
-        stages.update(ran)
+        for stage in each["stages"]:
+            known = stages.get(stage["name"])
+            if not known or stage["parts"] or (stage["status"] == "incomplete" and not known["parts"]):
+                stages[stage["name"]] = stage
         earlier = figures.get("bench")
         figures.update(each["figures"])
         if earlier and "bench" in each["figures"]:
             figures["bench"] = gpu_compare.merged(earlier, each["figures"]["bench"])
+            parts = [part_of_bench(figures["bench"], stages["bench"]["seconds"])]  # what all runs together have left
+            stages["bench"] = {**stages["bench"], "parts": parts, "status": status_of(parts)}
     listed = [stages[name] for name in order if name in stages]
     return {**reports[-1], "stages": listed, "figures": figures}
 

@@ -97,6 +97,18 @@ def part(name, status, **more):
     return {"name": name, "status": status, **more}
 
 
+def status_of_outcome(outcome):
+    """What time cuts short has neither passed nor failed."""
+    return "passed" if outcome.ok else "incomplete" if outcome.out_of_time else "failed"
+
+
+def part_of(name, outcome, test="", status=""):
+    """The part that a program is, by its outcome where no status is given; its last lines tell of a failure."""
+    status = status or status_of_outcome(outcome)
+    failures = [failure(test or name, outcome.last_lines())] if status == "failed" else []
+    return part(name, status, seconds=outcome.seconds, reason="" if outcome.ok else outcome.how(), failures=failures)
+
+
 def failure(test, text):
     return {"test": test, "text": "\n".join(text.strip().splitlines()[-LAST_LINES:])}
 

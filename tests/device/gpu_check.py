@@ -1,6 +1,8 @@
 # The check on a GPU (scripts/gpu_check.py) itself, without one: it says so; on simulated GPUs it runs and marks its report; tests that
-# crash, hang, or end all use of the GPU are named and cost no others; what time or compute-sanitizer cut short has not passed.
+# crash, hang, or end all use of the GPU are named and cost no others; what time or compute-sanitizer cut short has not passed; sides of the
+# benchmarks that hang cost one answer.
 
+import argparse
 import json
 import os
 import pathlib
@@ -8,10 +10,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
-from gpucheck import report, run, stages  # noqa: E402
+from gpucheck import machine, report, run, stages  # noqa: E402
+from gpucheck.report import gpu_compare  # noqa: E402
 from peers import Peer, PeerError  # noqa: E402
 
 # A program as GoogleTest makes them.
@@ -60,6 +64,21 @@ def test_findings_of_the_sanitizer(folder):
     assert judged("========= COMPUTE-SANITIZER\n", "incomplete") == {"status": "incomplete", "reason": "cut short; no finding until then"}
     assert judged("========= Invalid __global__ read of size 4\n", "incomplete")["status"] == "failed"
     assert judged("no word of it\n", "passed")["status"] == "failed"
+    (folder / "sanitizer.log").write_text("========= Error: Device not supported.\nerror 999\n")
+    refused = stages.with_findings(run.part("cuda", "failed", failed=9, failures=[run.failure("Gpu.Adds", "error 999")]), folder / "sanitizer.log")
+    assert refused["status"] == "skipped" and "failures" not in refused, refused
+    assert not stages.refuses(["Device not supported", "Invalid __global__ read of size 4"])
+
+
+def test_programs_that_time_cuts_short(folder):
+    check = types.SimpleNamespace(logs=folder, env=lambda stage, **more: dict(os.environ))
+    program = lambda left, **more: machine.Check.program(check, "stage", "sleep", ["sleep", "60"], {}, **more)
+    check.log = lambda stage, name: folder / f"{stage}-{name}.log"
+    for left, more, status in ((1, {}, "incomplete"), (6, {}, "incomplete"), (60, {"hang_s": 1}, "failed")):
+        check.left = lambda limit_s: min(limit_s, left)
+        outcome = program(left, **more)
+        assert run.part_of("sleep", outcome)["status"] == status, (left, outcome.how())
+        assert outcome.how().startswith("not started") == (left == 1), outcome.how()
 
 
 # A side of the benchmarks that can do nothing any more after its first error.
@@ -69,6 +88,7 @@ print("fake", flush=True)
 broken = False
 for line in sys.stdin:
     broken = broken or line.startswith("bad")
+    if sys.argv[1:] == ["hangs"] and "step" in line: import time; time.sleep(60)
     print("error: sticky" if broken else "100 # warm", flush=True)
 """
 
@@ -85,26 +105,45 @@ def test_peers_start_again_after_errors():
     peer.close()
 
 
+def test_a_side_that_hangs_costs_one_answer():
+    commands = {side: ([sys.executable, "-c", FAKE_PEER, *more], {}, timeout) for side, more, timeout in
+                (("tern", [], 20), ("eager", [], 20), ("compiled", ["hangs"], 1))}
+    options = gpu_compare.arguments(argparse.ArgumentParser()).parse_args(["--tern", "", "--small", "--only", "step,relu", "--budget", "30"])
+    made = gpu_compare.run(commands, options, lambda text: None)
+    assert {row["case"]: "tern" in row["nanoseconds"] for row in made["rows"]}.keys() >= {"relu", "mlp_step_b2_captured"} and not made["not_measured"], made
+    assert "asked for nothing more" in made["missing"]["compiled"] and made["seconds"] < 10, made
+    assert made["copy_by"] == "eager" and report.part_of_bench(made, 1)["status"] == "failed"  # there is no side with the libraries alone
+
+
 def test_reports_are_joined():
-    def made(time, commit="a", **stages):
-        return {"simulated": False, "facts": {"gpu": [{"name": "GPU"}], "commit": commit}, "figures": {}, "finished": time,
-                "stages": [{"name": name, "what": "", "status": status, "seconds": 1, "parts": [{"name": name, "status": status}] if status != "skipped" else []}
+    def made(time, version="a", **stages):
+        return {"simulated": False, "facts": {"gpu": [{"name": "GPU"}], "version": version}, "figures": {}, "finished": time,
+                "stages": [{"name": name, "what": "", "status": status, "seconds": 1, "version": version, "parts": [{"name": name, "status": status}] if status != "skipped" else []}
                            for name, status in stages.items()]}
 
     joined = report.merged([made("2", rooms="skipped", bench="passed"), made("1", rooms="passed", bench="skipped")], ["rooms", "bench"])
     assert [stage["status"] for stage in joined["stages"]] == ["passed", "passed"], joined
 
     def measured(left_out, **rows):
-        return {"versions": {}, "not_measured": left_out, "copy_bytes_per_second": 10,
-                "rows": [{"case": case, "nanoseconds": {"tern": time} if time else {}, "bars": []} for case, time in rows.items()]}
+        return {"versions": {}, "missing": {}, "not_measured": left_out, "copy_bytes_per_second": 10,
+                "rows": [{"case": case, "nanoseconds": {"tern": time} if time else {}, "bars": [], "errors": {}, "late": [], "version": "a"}
+                         for case, time in rows.items()]}
 
     first, second = made("1", bench="passed"), made("2", bench="passed")
     first["figures"]["bench"], second["figures"]["bench"] = measured(["c"], a=1, b=1), measured([], b=None, a=2, c=3)
     bench = report.merged([first, second], ["bench"])["figures"]["bench"]
     assert {row["case"]: row["nanoseconds"]["tern"] for row in bench["rows"]} == {"a": 2, "b": 1, "c": 3} and not bench["not_measured"], bench
+    first, second = made("1", bench="passed"), made("2", bench="passed")
+    first["figures"]["bench"], second["figures"]["bench"] = measured(["b", "c"], a=1), measured([], b=1)
+    assert report.merged([first, second], ["bench"])["stages"][0]["status"] == "incomplete"  # c has no figures yet
+
+    joined = report.merged([made("1", rooms="passed", soak="passed"), made("2", "b", rooms="passed")], ["rooms", "soak"])
+    assert report.versions_of(joined) == {"b": ["rooms"], "a": ["soak"]}, joined
+    second = made("2")
+    second["facts"]["gpu"] = [{"name": "another"}]
     try:
-        report.merged([made("1", rooms="passed"), made("2", "b", rooms="passed")], ["rooms"])
-        raise AssertionError("reports of two versions were joined")
+        report.merged([made("1"), second], [])
+        raise AssertionError("reports of two kinds of GPU were joined")
     except ValueError:
         pass
 
@@ -147,7 +186,9 @@ def test_a_bundle_without_programs(folder):
 with tempfile.TemporaryDirectory(prefix="tern-gpu-check-") as name:
     test_runner(pathlib.Path(name))
     test_findings_of_the_sanitizer(pathlib.Path(name))
+    test_programs_that_time_cuts_short(pathlib.Path(name))
     test_peers_start_again_after_errors()
+    test_a_side_that_hangs_costs_one_answer()
     test_reports_are_joined()
     test_no_folders_in_reports()
     test_without_a_gpu(pathlib.Path(name))

@@ -76,15 +76,15 @@ def main():
     without = [] if options.family else sorted(public_operators() - {row.name for row in rows})
     if without:
         print(f"FAILED: operators without a row: {', '.join(without)}")
-    passed = failed = unanswered = 0
+    passed = failed = unanswered = not_run = 0
     for family in FAMILIES:
         if options.family not in (None, family.__name__.rpartition(".")[2]):
             continue
         chosen = [row for row in family.ROWS if not wanted or row.name in wanted]
-        a, b, c = driver.run_rows(chosen, tool, devices, limit=1000 if wanted else 3)
-        passed, failed, unanswered = passed + a, failed + b, unanswered + c
-    print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(devices)}, {passed} passed, {failed} failed "
-          f"({unanswered} that PyTorch does not compute) in {time.monotonic() - begin:.1f} s")
+        a, b, c, d = driver.run_rows(chosen, tool, devices, limit=1000 if wanted else 3)
+        passed, failed, unanswered, not_run = passed + a, failed + b, unanswered + c, not_run + d
+    print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(devices)}, {passed} passed, {failed} failed"
+          f"{f', {not_run} not run' if not_run else ''} ({unanswered} that PyTorch does not compute) in {time.monotonic() - begin:.1f} s")
     sys.exit(1 if failed or without else 0)
 
 

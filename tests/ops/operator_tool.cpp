@@ -1,9 +1,15 @@
-// Runs the cases of operator_table.py on Tern: operator_tool REQUEST RESULTS. REQUEST is a file of torch.save
-// with a list of {"op", "args", "cotangents", "autocast"}, the last a dtype or None; RESULTS gets a list of
-// {"outputs", "requires_grad", "grads"} or
-// {"error"}. The operators are in operator_list.cpp. With TERN_TEST_DEVICE=cuda:0 all arguments
-// and what is made without a device lie there.
+// Runs the cases of operator_table.py on Tern: operator_tool REQUEST RESULTS [FIRST [LEFT_OUT...]]. REQUEST
+// is a file of torch.save with a list of {"op", "args", "cotangents", "autocast"}, the last a dtype or None.
+// Cases are numbered from 0; it begins with FIRST. RESULTS.N, one for each second of work, gets a list of
+// {"outputs", "requires_grad", "grads"} or {"error"} from case N on, None for a case that is LEFT_OUT: what a
+// crash costs is the last piece. On standard output the number of each case as it begins, and "saved" for
+// each file. The operators are in operator_list.cpp. With TERN_TEST_DEVICE=cuda:0 all arguments and what is
+// made without a device lie there.
+#include <chrono>
 #include <cstdio>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "tern/autograd/engine.h"
 #include "tern/base/env.h"
@@ -59,24 +65,41 @@ Value run_case_or_error(const Value& request) {
   }
 }
 
-void run(const char* request_path, const char* results_path) {
+void run(const char* request_path, const std::string& results_path, size_t first,
+         const std::set<size_t>& left_out) {
+  using Clock = std::chrono::steady_clock;
   if (const auto device = env_text("TERN_TEST_DEVICE")) set_default_device(*device);
   const Value request = load(request_path, {.map_location = get_default_device().str()});
+  const std::vector<Value>& cases = request.as_list();
   std::vector<Value> results;
-  for (const Value& one_case : request.as_list()) results.push_back(run_case_or_error(one_case));
-  save(Value::list(std::move(results)), results_path, {.sync = false});
+  Clock::time_point begin = Clock::now();
+  for (size_t i = first; i < cases.size(); ++i) {
+    const bool wanted = left_out.count(i) == 0;
+    if (wanted) std::printf("%zu\n", i);
+    std::fflush(stdout);
+    results.push_back(wanted ? run_case_or_error(cases[i]) : Value());
+    if (i + 1 < cases.size() && Clock::now() - begin < std::chrono::seconds(1)) continue;
+    save(Value::list(std::exchange(results, {})), results_path + "." + std::to_string(first),
+         {.sync = false});
+    std::printf("saved\n");
+    std::fflush(stdout);
+    first = i + 1;
+    begin = Clock::now();
+  }
 }
 
 }  // namespace
 }  // namespace tern::testing
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::fprintf(stderr, "usage: operator_tool REQUEST RESULTS\n");
+  if (argc < 3) {
+    std::fprintf(stderr, "usage: operator_tool REQUEST RESULTS [FIRST [LEFT_OUT...]]\n");
     return 2;
   }
   try {
-    tern::testing::run(argv[1], argv[2]);
+    std::set<size_t> left_out;
+    for (int i = 4; i < argc; ++i) left_out.insert(std::stoul(argv[i]));
+    tern::testing::run(argv[1], argv[2], argc > 3 ? std::stoul(argv[3]) : 0, left_out);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -4,8 +4,10 @@
 import dataclasses
 import os
 import pathlib
+import select
 import subprocess
 import tempfile
+import time
 import warnings
 from typing import Callable, Optional, Sequence
 
@@ -17,8 +19,10 @@ VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Largest relative difference by dtype; a row may multiply it.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 NARROW = (torch.float16, torch.bfloat16)
-# For one run of the helper program, which goes through thousands of cases.
-TIMEOUT_S = 600
+# How long the helper program may take for one case; a real GPU is not had for long.
+TIMEOUT_S = {"cpu": 600, "simulated": 600, "emulated": 600, "gpu": 90}
+# So many crashes and sticky errors, each of which costs a new process, end a row; a case without an answer does at once.
+MOST_FAULTS = 5
 # What Tern says of errors after which a process can not use the GPU any more.
 STICKY = "The error is sticky"
 
@@ -217,6 +221,8 @@ def verdict(case, result):
     row = case.row
     if result.get("error", "").startswith("operator_tool:"):
         return result["error"]
+    if STICKY in result.get("error", ""):  # no wrong use may do that
+        return f"raises: {result['error']}"
     if case.error is not None:
         return None if "error" in result else f"no error, PyTorch raises {case.error}"
     if "error" in result:
@@ -271,38 +277,97 @@ def environment_of(device):
     }[device]
 
 
+class Helper:
+    """One run of the helper program, from a case on. Afterwards `failure` says why it ended early, `hangs` whether that was for want
+    of an answer, and `running` which case it had begun last."""
+
+    def __init__(self, command, output, device):
+        self.command, self.output, self.device = command, output, device
+        self.running, self.failure, self.hangs = None, None, False
+
+    def results(self, first, left_out):
+        """The results, as they come."""
+        with tempfile.TemporaryFile() as errors:
+            process = subprocess.Popen([*self.command, str(first), *map(str, left_out)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=errors, bufsize=0, env={**os.environ, **environment_of(self.device)})
+            try:
+                for line in self._lines(process.stdout):
+                    if line != b"saved":
+                        self.running = int(line)
+                        continue
+                    path = f"{self.output}.{first}"
+                    results = torch.load(path)
+                    os.remove(path)
+                    first += len(results)
+                    yield from results
+                if not self.hangs and process.wait() != 0:
+                    errors.seek(0)
+                    self.failure = f"exit code {process.returncode}: {errors.read().decode(errors='replace').strip()[-2000:]}"
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+
+    def _lines(self, stream):
+        pending = b""
+        while True:
+            ready, _, _ = select.select([stream], [], [], TIMEOUT_S[self.device])
+            if not ready:
+                self.failure, self.hangs = f"no answer within {TIMEOUT_S[self.device]} s", True
+                return
+            piece = os.read(stream.fileno(), 65536)
+            if not piece:
+                return
+            *lines, pending = (pending + piece).split(b"\n")
+            yield from lines
+
+
 def run_tool(tool, cases, device):
-    """Tern's results on a device. When the program fails, the cases are halved until the one at fault is found; after an error that
-    ends all use of a real GPU, the rest goes on in a new process."""
-    if not cases:
-        return []
-    process = results = None
+    """Tern's results on a device, as they come. After a crash, a case without an answer, or an error that ends all use of a real GPU,
+    the rest goes on in a new process; a row with too many of these is left."""
     with tempfile.TemporaryDirectory(prefix="tern-operators-") as folder:
         request, output = pathlib.Path(folder) / "request.pt", pathlib.Path(folder) / "results.pt"
         torch.save([case.request() for case in cases], request)
-        environment = {**os.environ, **environment_of(device)}
-        try:
-            process = subprocess.run([tool, str(request), str(output)], capture_output=True, text=True, env=environment,
-                                     timeout=TIMEOUT_S)
-            failure = f"exit code {process.returncode}: {process.stderr.strip()[-2000:]}"
-        except subprocess.TimeoutExpired:
-            failure = f"no answer within {TIMEOUT_S} s"
-        if process is not None and process.returncode == 0:
-            results = torch.load(output)
-    if results is not None:
-        sticky = [i for i, result in enumerate(results) if STICKY in result.get("error", "")]
-        if not sticky or sticky[0] + 1 == len(cases):
-            return results
-        return results[:sticky[0] + 1] + run_tool(tool, cases[sticky[0] + 1:], device)
-    if len(cases) == 1:
-        return [{"outputs": [], "requires_grad": [], "grads": [], "crash": failure}]
-    middle = len(cases) // 2
-    return run_tool(tool, cases[:middle], device) + run_tool(tool, cases[middle:], device)
+        at, faults, without_start = 0, {}, 0
+        left_out = {}  # the results of cases that are not run, or not once more
+
+        def crashed(text, **more):
+            return {"outputs": [], "requires_grad": [], "grads": [], "crash": text, **more}
+
+        def count(i, weight):
+            name = cases[i].row.name
+            faults[name] = faults.get(name, 0) + weight
+            if faults[name] >= MOST_FAULTS:
+                for j in range(i + 1, len(cases)):
+                    if cases[j].row.name == name:
+                        left_out.setdefault(j, crashed("after what became of others of the row", not_run=True))
+
+        while at < len(cases):
+            if at in left_out:
+                yield left_out[at]
+                at += 1
+                continue
+            helper = Helper([tool, str(request), str(output)], output, device)
+            for result in helper.results(at, [i for i in left_out if i > at]):
+                yield left_out.get(at, result)
+                at += 1
+                if result is not None and STICKY in result.get("error", ""):
+                    count(at - 1, 1)
+                    break
+            if helper.failure and helper.running is not None:
+                left_out[helper.running] = crashed(helper.failure)
+                count(helper.running, MOST_FAULTS if helper.hangs else 1)
+            elif helper.failure:
+                without_start += 1
+                if without_start > 1:  # it does not even come to the first case
+                    yield crashed(helper.failure)
+                    yield from (crashed("since the helper program does not start", not_run=True) for _ in cases[at + 1:])
+                    return
 
 
 def run_rows(rows, tool, devices, limit=3):
-    """Prints a line for each case that fails (at most `limit` for a row); returns (passed, failed, without an answer).
-    Each case counts once for each device."""
+    """Prints a line for each case that fails (at most `limit` for a row on a device), as they come, and how far it is; returns (passed,
+    failed, without an answer, not run). Each case counts once for each device."""
     torch.manual_seed(0)
     cases, unanswered = [], 0
     for row in rows:
@@ -321,15 +386,29 @@ def run_rows(rows, tool, devices, limit=3):
                 unanswered += 1
             else:
                 cases.append(case)
-    failed = {}
+    passed = count = waived = 0
+    told = time.monotonic()
     for device in devices:
-        for case, result in zip(cases, run_tool(tool, cases, device)):
+        failed, not_run = {}, {}
+        for result, case in zip(run_tool(tool, cases, device), cases):
+            name = case.row.name
             text = "crashed: " + result["crash"] if "crash" in result else verdict(case, result)
-            if text:
-                failed.setdefault(case.row.name, []).append(f"FAILED on {device}: {case.text()}: {text}")
-    for texts in failed.values():
-        print("\n".join(texts[:limit]))
-        if len(texts) > limit:
-            print(f"       and {len(texts) - limit} more")
-    count = sum(len(texts) for texts in failed.values())
-    return len(cases) * len(devices) - count, count, unanswered
+            if "not_run" in result:
+                waived += 1
+                not_run.setdefault((name, result["crash"]), []).append(case)
+            elif text:
+                count += 1
+                failed[name] = failed.get(name, 0) + 1
+                if failed[name] <= limit:
+                    print(f"FAILED on {device}: {case.text()}: {text}", flush=True)
+            else:
+                passed += 1
+            if time.monotonic() - told > 1:  # where this is ended from outside, the last such line counts
+                print(f"so far {passed} passed, {count} failed", flush=True)
+                told = time.monotonic()
+        for name, number in failed.items():
+            if number > limit:
+                print(f"       and {number - limit} more of {name} on {device}")
+        for (name, why), those in not_run.items():
+            print(f"not run on {device}: {len(those)} cases of {name}, {why}")
+    return passed, count, unanswered, waived
