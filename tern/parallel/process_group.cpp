@@ -138,6 +138,7 @@ class ProcessGroup::Impl {
   int size() const noexcept { return size_; }
   int local_rank() const noexcept { return local_rank_; }
   double cores() const noexcept { return cores_; }
+
   static void check_not_recorded() {
     TERN_CHECK(tern::detail::this_recorder() == nullptr, CaptureError,
                "a recorded step cannot wait for other processes: leave what they do together out of it");
@@ -181,7 +182,7 @@ class ProcessGroup::Impl {
   }
 
   /// An operation on `dense`, whose work until `ready` comes first: `body` gets its numbers where they can be
-  /// exchanged, and `dense` becomes what they are then. Returns when that is so.
+  /// exchanged, and `dense` becomes what they are then.
   std::shared_future<void> submit(const Tensor& dense, Intent mine, std::function<void(const Tensor&)> body) {
     check_not_recorded();
     Event ready;
