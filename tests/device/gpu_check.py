@@ -107,11 +107,11 @@ def test_peers_start_again_after_errors():
 
 def test_a_side_that_hangs_costs_one_answer():
     commands = {side: ([sys.executable, "-c", FAKE_PEER, *more], {}, timeout) for side, more, timeout in
-                (("tern", [], 20), ("eager", [], 20), ("compiled", ["hangs"], 1))}
-    options = gpu_compare.arguments(argparse.ArgumentParser()).parse_args(["--tern", "", "--small", "--only", "step,relu", "--budget", "30"])
+                (("tern", [], 20), ("eager", [], 20), ("compiled", ["hangs"], 4))}
+    options = gpu_compare.arguments(argparse.ArgumentParser()).parse_args(["--tern", "", "--small", "--only", "step,relu", "--budget", "60"])
     made = gpu_compare.run(commands, options, lambda text: None)
     assert {row["case"]: "tern" in row["nanoseconds"] for row in made["rows"]}.keys() >= {"relu", "mlp_step_b2_captured"} and not made["not_measured"], made
-    assert "asked for nothing more" in made["missing"]["compiled"] and made["seconds"] < 10, made
+    assert "asked for nothing more" in made["missing"]["compiled"] and made["seconds"] < 25, made
     assert made["copy_by"] == "eager" and report.part_of_bench(made, 1)["status"] == "failed"  # there is no side with the libraries alone
 
 
