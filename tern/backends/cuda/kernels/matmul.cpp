@@ -488,10 +488,6 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 enum class Ways : size_t { Small, Cublas, Separate };
 
 /// Which products are whose, to find out who is wrong or slow.
