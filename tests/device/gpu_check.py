@@ -111,7 +111,7 @@ def test_a_side_that_hangs_costs_one_answer():
     options = gpu_compare.arguments(argparse.ArgumentParser()).parse_args(["--tern", "", "--small", "--only", "step,relu", "--budget", "60"])
     made = gpu_compare.run(commands, options, lambda text: None)
     assert {row["case"]: "tern" in row["nanoseconds"] for row in made["rows"]}.keys() >= {"relu", "mlp_step_b2_captured"} and not made["not_measured"], made
-    assert "asked for nothing more" in made["missing"]["compiled"] and made["seconds"] < 25, made
+    assert "asked for nothing more" in made["missing"]["compiled"] and made["seconds"] < 7.5, made
     assert made["copy_by"] == "eager" and report.part_of_bench(made, 1)["status"] == "failed"  # there is no side with the libraries alone
 
 
