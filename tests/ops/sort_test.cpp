@@ -255,6 +255,21 @@ TEST(SortAndScanGradient, AgreesWithFiniteDifferences) {
   }
 }
 
+TEST(SortAndScanGradient, ProductsOfRowsAndColumnsAgree) {
+  for (const Shape& shape : {Shape{17, 2}, Shape{300, 100}, Shape{16, 129}, Shape{40, 1000}})
+    for (bool cumulative : {false, true}) {
+      const auto gradient = [&](const Tensor& values, int64_t dim) {
+        Tensor x = clone(values).requires_grad_();
+        const Tensor y = cumulative ? cumprod(x, dim) : prod(x, dim);
+        sum(y * y).backward();
+        return x.grad();
+      };
+      const Tensor x = add(mul(ragged(shape, float32), 1e-3), 1);
+      EXPECT_TRUE(allclose(gradient(x, 1), t(gradient(contiguous(t(x)), 0)), 1e-5, 1e-6))
+          << shape[0] << " x " << shape[1] << (cumulative ? ", cumulative" : "");
+    }
+}
+
 TEST(SortAndScanGradient, WholeMedianIsSharedByEquals) {
   for (const auto& [values, grad] : std::vector<std::pair<std::vector<double>, const char*>>{
            {{1, 3, 3}, "tensor([0.0000, 0.5000, 0.5000])"}, {{1, kNan, 0}, "tensor([0., 1., 0.])"}}) {

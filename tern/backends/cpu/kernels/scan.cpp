@@ -35,6 +35,26 @@ void for_each_strip(int64_t outer, int64_t size, int64_t inner, const Strip& str
   });
 }
 
+/// Rows of `size` neighbouring elements, of which `width` are turned together, `piece` elements of each at a
+/// time.
+struct TurnedPieces {
+  int64_t size, width, piece;
+
+  explicit TurnedPieces(int64_t size_)
+      : size(size_),
+        width(std::clamp(kTurnedElements / size, kLeastTurned, kMostTurned)),
+        piece(std::min(size, kTurnedElements / width)) {}
+
+  /// Calls `f(first, count)` for rows that are turned together.
+  template <class F>
+  void for_each(int64_t rows, const F& f) const {
+    const int64_t tiles = (rows + width - 1) / width;
+    parallel_for(tiles, std::max<int64_t>(1, kScanGrain / (size * width)), [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) f(tile * width, std::min(width, rows - tile * width));
+    });
+  }
+};
+
 template <ScanOp op, class T>
 class Scan {
  public:
@@ -90,24 +110,20 @@ class Scan {
   }
 
   void turned_rows() const {
-    const int64_t size = args_.size, rows = args_.outer;
-    const int64_t width = std::clamp(kTurnedElements / size, kLeastTurned, kMostTurned);
-    const int64_t piece = std::min(size, kTurnedElements / width), tiles = (rows + width - 1) / width;
-    parallel_for(tiles, std::max<int64_t>(1, kScanGrain / (size * width)), [&](int64_t begin, int64_t end) {
+    const int64_t size = args_.size;
+    const TurnedPieces turned(size);
+    turned.for_each(args_.outer, [&](int64_t first, int64_t count) {
       alignas(64) T x[kTurnedElements];
       alignas(64) Out y[kTurnedElements];
-      for (int64_t first = begin * width; first < std::min(rows, end * width); first += width) {
-        const int64_t count = std::min(width, rows - first);
-        A sums[kMostTurned];
-        std::fill_n(sums, width, kIdentity);
-        for (int64_t done = 0; done < size; done += piece) {
-          const int64_t n = std::min(piece, size - done);
-          const int64_t at = first * size + (args_.reverse ? size - done - n : done);
-          const int64_t start = args_.reverse ? (n - 1) * width : 0;
-          transpose_elements(sizeof(T), in_ + at, size, count, n, x, width);
-          columns(x + start, y + start, args_.reverse ? -width : width, n, count, sums);
-          transpose_elements(sizeof(Out), y, width, n, count, out_ + at, size);
-        }
+      A sums[kMostTurned];
+      std::fill_n(sums, count, kIdentity);
+      for (int64_t done = 0; done < size; done += turned.piece) {
+        const int64_t n = std::min(turned.piece, size - done), width = turned.width;
+        const int64_t at = first * size + (args_.reverse ? size - done - n : done);
+        const int64_t start = args_.reverse ? (n - 1) * width : 0;
+        transpose_elements(sizeof(T), in_ + at, size, count, n, x, width);
+        columns(x + start, y + start, args_.reverse ? -width : width, n, count, sums);
+        transpose_elements(sizeof(Out), y, width, n, count, out_ + at, size);
       }
     });
   }
@@ -117,49 +133,105 @@ class Scan {
   Out* out_;
 };
 
+/// Down: what stands after an element. Up: what stands before it.
 template <class T>
-void prod_backward_typed(const ProdBackwardArgs& args) {
+class ProdBackward {
+ public:
+  explicit ProdBackward(const ProdBackwardArgs& args)
+      : args_(args),
+        in_(static_cast<const T*>(args.in)),
+        grad_out_(static_cast<const T*>(args.grad_out)),
+        grad_in_(static_cast<T*>(args.grad_in)) {}
+
+  void run() const {
+    const int64_t size = args_.size, inner = args_.inner;
+    if (inner == 1 && args_.outer >= kLeastTurned && size > 1) return turned_rows();
+    for_each_strip(args_.outer, size, inner, [&](int64_t start, int64_t width) {
+      A running[kStrip];
+      begin_down(running, start / (size * inner) * inner + start % inner, width);
+      down(in_ + start, args_.cumulative ? grad_out_ + start : nullptr, grad_in_ + start, inner, size, width,
+           running);
+      std::fill_n(running, width, A(1));
+      up(in_ + start, grad_in_ + start, inner, size, width, running);
+    });
+  }
+
+ private:
   using A = ScanAcc<T>;
-  using C = Compute<T>;
-  const int64_t size = args.size, inner = args.inner;
-  const T* in = static_cast<const T*>(args.in);
-  const T* grad_out = static_cast<const T*>(args.grad_out);
-  T* grad_in = static_cast<T*>(args.grad_in);
-  for_each_strip(args.outer, size, inner, [&](int64_t start, int64_t width) {
-    // Down: what stands after k. Up: what stands before it.
-    A after[kStrip];
-    std::array<A, kStrip> before;
-    before.fill(A(1));
-    if (args.cumulative)
-      std::fill_n(after, kStrip, A(0));
-    else
-      for (int64_t j = 0; j < width; ++j)
-        after[j] =
-            static_cast<A>(static_cast<C>(grad_out[start / (size * inner) * inner + start % inner + j]));
-    for (int64_t i = size - 1; i >= 0; --i) {
-      const int64_t row = start + i * inner;
-      for (int64_t j = 0; j < width; ++j) {
-        const A x = static_cast<A>(static_cast<C>(in[row + j]));
-        if (args.cumulative) {
-          const A sum = static_cast<A>(static_cast<C>(grad_out[row + j])) + after[j];
-          grad_in[row + j] = static_cast<T>(static_cast<C>(sum));
-          after[j] = sum * x;
-        } else {
-          grad_in[row + j] = static_cast<T>(static_cast<C>(after[j]));
-          after[j] *= x;
+  static A wide(T x) { return static_cast<A>(static_cast<Compute<T>>(x)); }
+  static T narrow(A x) { return static_cast<T>(static_cast<Compute<T>>(x)); }
+
+  /// What stands after the last element of `width` rows or columns, the first of which has number `first`.
+  void begin_down(A* after, int64_t first, int64_t width) const {
+    for (int64_t j = 0; j < width; ++j) after[j] = args_.cumulative ? A(0) : wide(grad_out_[first + j]);
+  }
+
+  void down(const T* in, const T* grad_out, T* grad_in, int64_t step, int64_t size, int64_t width,
+            A* after) const {
+    for (int64_t i = (size - 1) * step; i >= 0; i -= step)
+      if (args_.cumulative) {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width; ++j) {
+          const A sum = wide(grad_out[i + j]) + after[j];
+          grad_in[i + j] = narrow(sum);
+          after[j] = sum * wide(in[i + j]);
+        }
+      } else {
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width; ++j) {
+          grad_in[i + j] = narrow(after[j]);
+          after[j] *= wide(in[i + j]);
         }
       }
-    }
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t row = start + i * inner;
+  }
+  static void up(const T* in, T* grad_in, int64_t step, int64_t size, int64_t width, A* before) {
+    for (int64_t i = 0; i < size * step; i += step)
+#pragma GCC ivdep
       for (int64_t j = 0; j < width; ++j) {
-        const A sum = static_cast<A>(static_cast<C>(grad_in[row + j]));
-        grad_in[row + j] = static_cast<T>(static_cast<C>(sum * before[static_cast<size_t>(j)]));
-        before[static_cast<size_t>(j)] *= static_cast<A>(static_cast<C>(in[row + j]));
+        grad_in[i + j] = narrow(wide(grad_in[i + j]) * before[j]);
+        before[j] *= wide(in[i + j]);
       }
-    }
-  });
-}
+  }
+
+  void turned_rows() const {
+    const int64_t size = args_.size, rows = args_.outer;
+    const TurnedPieces turned(size);
+    turned.for_each(rows, [&](int64_t first, int64_t count) {
+      alignas(64) T in[kTurnedElements], grad_out[kTurnedElements], grad_in[kTurnedElements];
+      const auto turn = [&](const T* from, int64_t done, int64_t n, T* to) {
+        transpose_elements(sizeof(T), from + first * size + done, size, count, n, to, turned.width);
+      };
+      const auto turn_back = [&](int64_t done, int64_t n) {
+        transpose_elements(sizeof(T), grad_in, turned.width, n, count, grad_in_ + first * size + done, size);
+      };
+      A running[kMostTurned];
+      begin_down(running, first, count);
+      const int64_t last = (size - 1) / turned.piece * turned.piece;
+      for (int64_t done = last; done >= 0; done -= turned.piece) {
+        const int64_t n = std::min(turned.piece, size - done);
+        turn(in_, done, n, in);
+        if (args_.cumulative) turn(grad_out_, done, n, grad_out);
+        down(in, grad_out, grad_in, turned.width, n, count, running);
+        if (done > 0) turn_back(done, n);
+      }
+      std::fill_n(running, count, A(1));
+      for (int64_t done = 0; done < size; done += turned.piece) {
+        const int64_t n = std::min(turned.piece, size - done);
+        if (done > 0) {  // the first piece is still there
+          turn(in_, done, n, in);
+          turn(grad_in_, done, n, grad_in);
+        }
+        up(in, grad_in, turned.width, n, count, running);
+        turn_back(done, n);
+      }
+    });
+  }
+
+  const ProdBackwardArgs& args_;
+  const T* in_;
+  const T* grad_out_;
+  T* grad_in_;
+};
 
 }  // namespace
 
@@ -176,7 +248,7 @@ void scan(const LaunchContext&, const ScanArgs& args) {
 
 void prod_backward(const LaunchContext&, const ProdBackwardArgs& args) {
   if (args.outer * args.size * args.inner == 0) return;
-  visit_floating(args.dtype, [&]<class T>() { prod_backward_typed<T>(args); });
+  visit_floating(args.dtype, [&]<class T>() { ProdBackward<T>(args).run(); });
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT
