@@ -281,6 +281,10 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   return CUDNN_STATUS_SUCCESS;
 }
 cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
+  // Inner streams of the handle may be part of what is recorded.
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (handle->stream != nullptr) cudaStreamIsCapturing(handle->stream, &status);
+  if (status != cudaStreamCaptureStatusNone) return CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER;
   handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }

@@ -404,11 +404,55 @@ TEST_F(Gpu, LibrariesWorkInEveryThread) {
   EXPECT_TRUE(equal(second, first));
 }
 
+TEST_F(Gpu, ConvolutionsGoOnBesideARecordedStep) {
+  const Tensor x = randn({2, 64, 9, 9}, {.device = "cuda:0"}),
+               w = randn({64, 64, 3, 3}, {.device = "cuda:0"});
+  const Stream side = new_stream("cuda:0");
+  cuda::synchronize();
+  Tensor recorded, beside;
+  const auto convolve_beside = [&] {
+    const StreamGuard guard(side);
+    beside = nn::conv2d(x, w);
+  };
+  CapturedStep step = capture([&] {
+    recorded = nn::conv2d(x, w);
+    std::thread(convolve_beside).join();
+  });
+  recorded.zero_();
+  step.replay();
+  const Tensor expected = nn::conv2d(x, w);
+  EXPECT_TRUE(equal(recorded, expected));
+  side.synchronize();
+  EXPECT_TRUE(equal(beside, expected));
+}
+
 TEST_F(Gpu, SortsAndScans) {
   const Tensor x = randn({7, 3000});
   expect_same([](Inputs t) { return argsort(t[0], -1); }, {x}, 0, 0);
   expect_same([](Inputs t) { return cumsum(t[0], 1); }, {x}, 1e-5, 1e-4);
   expect_same([](Inputs t) { return softmax(t[0], 1); }, {x}, 1e-5, 1e-7);
+}
+
+TEST_F(Gpu, ManyElementsAreWrittenByIndexInPieces) {
+  // More addresses than are sorted at once, each element met twice: the second value counts.
+  const int64_t rows = 2, size = (int64_t{1} << 22) + 3;
+  const Tensor index = cat({arange(size), arange(size)}, 0).to("cuda:0").expand({rows, 2 * size});
+  const Tensor values = arange(2 * size, {.dtype = int32, .device = "cuda:0"}).expand({rows, 2 * size});
+  const Tensor last = arange(size, 2 * size, {.dtype = int32, .device = "cuda:0"});
+  Tensor set = zeros({rows, size}, {.dtype = int32, .device = "cuda:0"}), sums = clone(set);
+  scatter_(set, 1, index, values);
+  EXPECT_TRUE(equal(set, last.expand({rows, size})));
+  scatter_add_(sums, 1, index, values);
+  EXPECT_TRUE(equal(sums, (last * 2 - size).expand({rows, size})));
+}
+
+TEST_F(Gpu, MoreThan2To31ElementsAreWrittenByIndex) {
+  if (testing::is_emulated("cuda:0")) GTEST_SKIP() << "takes minutes on the emulator";
+  const int64_t size = (int64_t{1} << 31) + 10;
+  Tensor x = zeros({2, size}, {.dtype = uint8, .device = "cuda:0"});
+  index_fill_(x, 0, tensor({1}, {.dtype = int64, .device = "cuda:0"}), 3);
+  EXPECT_EQ(item(sum(x)).to_int(), 3 * size);
+  EXPECT_EQ(item(x[1][size - 1]).to_int(), 3);
 }
 
 TEST_F(Gpu, AWrongIndexIsAnErrorAndTheGpuGoesOn) {

@@ -107,7 +107,6 @@ class Plan {
     pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch_data);
     pack.finish();
     touches(context, handle, 1);  // what it keeps on the GPU is not known: no two plans side by side
-    check_cudnn(cudnn()->cudnnSetStream(handle, stream_of(context.stream).handle()), "cudnnSetStream");
     check_cudnn(cudnn()->cudnnBackendExecute(handle, engine.plan.get(), pack.get()), "cudnnBackendExecute");
   }
 
@@ -250,11 +249,20 @@ class Plan {
   std::vector<Engine> engines_;  ///< the first is used
 };
 
-/// The handles and plans of all GPUs. Never destroyed: CUDA may be gone before.
+/// The handles of all streams and the plans of all GPUs. Never destroyed: CUDA may be gone before.
 struct Plans {
   std::mutex mutex;
-  std::unordered_map<int64_t, cudnnHandle_t> handles;
+  std::unordered_map<cudaStream_t, cudnnHandle_t> handles;
   std::unordered_map<Problem, std::unique_ptr<Plan>, PlanHash<Problem>> plans;
+
+  /// Of the stream alone: a handle's inner streams take part in a recording of the one that it serves.
+  cudnnHandle_t handle(cudaStream_t stream) {
+    if (const auto made = handles.find(stream); made != handles.end()) return made->second;
+    cudnnHandle_t handle = nullptr;
+    check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
+    check_cudnn(cudnn()->cudnnSetStream(handle, stream), "cudnnSetStream");
+    return handles[stream] = handle;
+  }
 
   static Plans& all() {
     static auto* plans = new Plans;
@@ -267,12 +275,11 @@ bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape
   if (cudnn() == nullptr) return false;
   Plans& all = Plans::all();
   const std::lock_guard lock(all.mutex);
-  const int64_t gpu = stream_of(context.stream).gpu().number();
-  cudnnHandle_t& handle = all.handles[gpu];
-  if (handle == nullptr) check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
+  const CudaStream& stream = stream_of(context.stream);
+  const cudnnHandle_t handle = all.handle(stream.handle());
   const Problem problem{shape,
                         pass,
-                        gpu,
+                        stream.gpu().number(),
                         static_cast<int64_t>(dtype),
                         alignment(image, kMostAlignment),
                         alignment(weight, kMostAlignment),

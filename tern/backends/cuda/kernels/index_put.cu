@@ -120,33 +120,24 @@ bool is_fixed(const IndexGeometry& free, const IndexedDims& dims) {
   return true;
 }
 
+constexpr int64_t kFewAddresses = 16;
+/// Addresses that are sorted at once: for each of them there are 32 bytes of working memory.
+constexpr int64_t kMostSorted = int64_t{1} << 24;
+
+/// The elements of two pieces of the geometries.
 template <int N, class Mode>
-void run(const LaunchContext& context, const IndexPutArgs& args, const Mode& mode) {
-  if (args.free.numel == 0 || args.addressed.numel == 0) return;
-  if (args.free.numel > kMostElements || args.addressed.numel > kMostElements)
-    throw_not_on_gpus("index_put of more than 2^31 elements");
-  const Put<N> put{args.dtype,
-                   args.out,
-                   args.source,
-                   args.dims,
-                   static_cast<uint32_t>(args.free.numel),
-                   static_cast<uint32_t>(args.addressed.numel),
-                   Offsets<2 + N>(operands<N>(args.free)),
-                   Offsets<2 + N>(operands<N>(args.addressed)),
-                   stream_of(context.stream).fault()};
-  constexpr int64_t kFewAddresses = 16;
-  if (args.addressed.numel <= kFewAddresses)
-    return start(context, blocks(ceil_div(args.free.numel, kBlock)), kBlock, 0, put_walking<N, Mode>, put,
-                 mode);
-  // Index tensors that are the same for all free elements are sorted once for all of them.
-  const bool all = !is_fixed<N>(args.free, args.dims);
-  const int64_t count = args.addressed.numel * (all ? args.free.numel : 1);
+void put_piece(const LaunchContext& context, const Put<N>& put, const Geometry<2 + N>& free, bool all,
+               const Mode& mode) {
+  const int64_t addresses = put.addressed_count;
+  if (addresses <= kFewAddresses)
+    return start(context, blocks(ceil_div(free.numel, kBlock)), kBlock, 0, put_walking<N, Mode>, put, mode);
+  const int64_t count = addresses * (all ? free.numel : 1);
   uint64_t last = 1;
-  for (int j = 0; j < std::min(N, args.dims.count); ++j)
-    last += static_cast<uint64_t>((args.dims.size[j] - 1) * args.dims.stride[j]);
+  for (int j = 0; j < std::min(N, put.dims.count); ++j)
+    last += static_cast<uint64_t>((put.dims.size[j] - 1) * put.dims.stride[j]);
   if (all)
-    for (int d = 0; d < args.free.ndim; ++d)
-      last += static_cast<uint64_t>((args.free.sizes[d] - 1) * args.free.strides[0][d]);
+    for (int d = 0; d < free.ndim; ++d)
+      last += static_cast<uint64_t>((free.sizes[d] - 1) * free.strides[0][d]);
   const auto nbytes = static_cast<size_t>(count) * 8;
   const Storage a = workspace(context, nbytes), b = workspace(context, nbytes),
                 c = workspace(context, nbytes), d = workspace(context, nbytes);
@@ -155,9 +146,40 @@ void run(const LaunchContext& context, const IndexPutArgs& args, const Mode& mod
   start(context, blocks(ceil_div(count, kBlock)), kBlock, 0, make_addresses<N>, put, all, last, keys,
         elements, count);
   sort_pairs(context, keys, sorted_keys, elements, sorted, count, bits_below(static_cast<int64_t>(last) + 1));
-  start(context, blocks(ceil_div(all ? count : count * args.free.numel, kBlock)), kBlock, 0,
-        put_runs<N, Mode>, put, all, last, static_cast<const uint64_t*>(sorted_keys),
-        static_cast<const int64_t*>(sorted), count, mode);
+  start(context, blocks(ceil_div(all ? count : count * free.numel, kBlock)), kBlock, 0, put_runs<N, Mode>,
+        put, all, last, static_cast<const uint64_t*>(sorted_keys), static_cast<const int64_t*>(sorted), count,
+        mode);
+}
+
+template <int N, class Mode>
+void run(const LaunchContext& context, const IndexPutArgs& args, const Mode& mode) {
+  if (args.free.numel == 0 || args.addressed.numel == 0) return;
+  // Index tensors that are the same for all free elements are sorted once for all of them.
+  const bool all = !is_fixed<N>(args.free, args.dims);
+  const int64_t most_addresses = std::min(kMostSorted, args.addressed.numel);
+  // What comes later in `addressed` may meet the same element again; what is free never does.
+  for_pieces(
+      operands<N>(args.addressed),
+      [&](const Geometry<2 + N>& addressed, const int64_t(&by)[2 + N]) {
+        for_pieces(
+            operands<N>(args.free),
+            [&](const Geometry<2 + N>& free, const int64_t(&more)[2 + N]) {
+              Put<N> put{args.dtype,
+                         moved(args.out, by[0] + more[0], args.dtype),
+                         moved(args.source, by[1] + more[1], args.dtype),
+                         args.dims,
+                         static_cast<uint32_t>(free.numel),
+                         static_cast<uint32_t>(addressed.numel),
+                         Offsets<2 + N>(free),
+                         Offsets<2 + N>(addressed),
+                         stream_of(context.stream).fault()};
+              for (int j = 0; j < std::min(N, args.dims.count); ++j)
+                put.dims.index[j] += by[2 + j] + more[2 + j];
+              put_piece(context, put, free, all, mode);
+            },
+            all && most_addresses > kFewAddresses ? kMostSorted / most_addresses : kMostElements);
+      },
+      kMostSorted);
 }
 
 }  // namespace

@@ -40,11 +40,11 @@ void start(const LaunchContext& context, dim3 grid, dim3 block, size_t shared, v
 /// Elements that one kernel can number with 31 bits.
 inline constexpr int64_t kMostElements = 0x7fffffff;
 
-/// Calls `f(piece, offsets)` for pieces of at most kMostElements; `offsets` are what each operand's pointer
+/// Calls `f(piece, offsets)` for pieces of at most `most` elements; `offsets` are what each operand's pointer
 /// moves by, in elements. The first elements come first.
 template <int N, class F>
-void for_pieces(const Geometry<N>& g, const F& f, const int64_t (&offsets)[N]) {
-  if (g.numel <= kMostElements) return f(g, offsets);
+void for_pieces(const Geometry<N>& g, const F& f, int64_t most, const int64_t (&offsets)[N]) {
+  if (g.numel <= most) return f(g, offsets);
   int d = 0;
   while (g.sizes[d] == 1) ++d;
   int64_t begin = 0;
@@ -54,14 +54,14 @@ void for_pieces(const Geometry<N>& g, const F& f, const int64_t (&offsets)[N]) {
     piece.sizes[d] = size;
     int64_t moved[N];
     for (int i = 0; i < N; ++i) moved[i] = offsets[i] + begin * g.strides[i][d];
-    for_pieces(piece, f, moved);
+    for_pieces(piece, f, most, moved);
     begin += size;
   }
 }
 template <int N, class F>
-void for_pieces(const Geometry<N>& g, const F& f) {
+void for_pieces(const Geometry<N>& g, const F& f, int64_t most = kMostElements) {
   const int64_t none[N] = {};
-  if (g.numel > 0) for_pieces(g, f, none);
+  if (g.numel > 0) for_pieces(g, f, most, none);
 }
 
 /// Calls `f(begin, count, channels)` for pieces of [batch, channels, size] that are whole planes of at most
