@@ -79,6 +79,9 @@ def rows(small):
     found.append(Row("linear_bfloat16", f"layer [{size}, {size}] on {size} rows with all its gradients, bfloat16", {"eager": None},
                      work="flops", amount=3 * 2 * size**3, own="linear_bfloat16", own_side="separate",
                      own_is="the bias' gradient by a kernel of its own"))
+    found.append(Row("feed_forward_bfloat16", f"layers {size // 4} to {size} to {size // 4} with GELU (tanh) between them, on {size} rows with all "
+                     "gradients, bfloat16", {"eager": None}, work="flops", amount=3 * 2 * 2 * size * size * size // 4, own="feed_forward_bfloat16",
+                     own_side="separate", own_is="GELU and the gradients of the biases by kernels of their own"))
     found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once", {}, tern="logical", own="two_in_turn",
                      own_is="one after the other on one"))
     return found

@@ -86,18 +86,32 @@ peer::Step matmul_of(int64_t n, DType dtype, const char* precision, bool measure
   };
 }
 
-/// A layer of bfloat16 with all its gradients.
-peer::Step linear_step() {
+/// `forward` of bfloat16 tensors of these shapes, with all their gradients for one of the first's shape.
+peer::Step bfloat16_step(const std::vector<Shape>& shapes,
+                         const std::function<Tensor(const std::vector<Tensor>&)>& forward) {
   set_matmul_benchmark(false);
-  const int64_t n = small ? 128 : 4096;
-  const auto some = [](std::initializer_list<int64_t> shape) {
-    return randn(shape, {.device = kGpu}).to(bfloat16).requires_grad_();
-  };
-  Tensor x = some({n, n}), weight = some({n, n}), bias = some({n}), grad = some({n, n}).detach();
+  std::vector<Tensor> leaves;
+  for (const Shape& shape : shapes)
+    leaves.push_back(randn(shape, {.device = kGpu}).to(bfloat16).requires_grad_());
+  const Tensor grad = randn(shapes[0], {.device = kGpu}).to(bfloat16);
   return [=] {
-    for (const Tensor* each : {&x, &weight, &bias}) each->set_grad({});
-    linear(x, weight, bias).backward(grad);
+    for (const Tensor& each : leaves) each.set_grad({});
+    forward(leaves).backward(grad);
   };
+}
+
+peer::Step linear_step() {
+  const int64_t n = small ? 128 : 4096;
+  return bfloat16_step({{n, n}, {n, n}, {n}},
+                       [](const std::vector<Tensor>& t) { return linear(t[0], t[1], t[2]); });
+}
+
+/// What a transformer has after its attention.
+peer::Step feed_forward_step() {
+  const int64_t n = small ? 128 : 4096, width = n / 4;
+  return bfloat16_step({{n, width}, {n, width}, {n}, {width, n}, {width}}, [](const std::vector<Tensor>& t) {
+    return linear_gelu_linear(t[0], t[1], t[2], t[3], t[4]);
+  });
 }
 
 /// 1000 products of 100 x 100 and their norms: each read by the host, or kept on the device.
@@ -206,6 +220,7 @@ std::map<std::string, peer::Setup> cases() {
       {"amax_rows", [] { return on_large([](const Tensor& x) { amax(x, {1}); }); }},
       {"norm", [] { return on_large([](const Tensor& x) { norm(x); }); }},
       {"linear_bfloat16", [] { return linear_step(); }},
+      {"feed_forward_bfloat16", [] { return feed_forward_step(); }},
       {"products_each", [] { return products(/*read_each=*/true); }},
       {"products_kept", [] { return products(/*read_each=*/false); }},
       {"products_captured", [] { return products_captured(); }},

@@ -91,17 +91,27 @@ def matmul_of(n, dtype, precision):
     return lambda: a @ b
 
 
-def linear_step():
-    n = 4096 // 32 if options.small else 4096
-    x, weight, bias, grad = (torch.randn(*shape, device=device).bfloat16() for shape in ((n, n), (n, n), (n,), (n, n)))
-    leaves = [x.requires_grad_(), weight.requires_grad_(), bias.requires_grad_()]
+def bfloat16_step(shapes, forward):
+    leaves = [torch.randn(*shape, device=device).bfloat16().requires_grad_() for shape in shapes]
+    grad = torch.randn(*shapes[0], device=device).bfloat16()
 
     def step():
         for each in leaves:
             each.grad = None
-        F.linear(x, weight, bias).backward(grad)
+        forward(*leaves).backward(grad)
 
     return step
+
+
+def linear_step():
+    n = 4096 // 32 if options.small else 4096
+    return bfloat16_step(((n, n), (n, n), (n,)), F.linear)
+
+
+def feed_forward_step():
+    n = 4096 // 32 if options.small else 4096
+    return bfloat16_step(((n, n // 4), (n, n // 4), (n,), (n // 4, n), (n // 4,)),
+                         lambda x, v, b, w, c: F.linear(F.gelu(F.linear(x, v, b), approximate="tanh"), w, c))
 
 
 def products(read_each):
@@ -158,6 +168,7 @@ CASES = {
     "amax_rows": lambda: on_large(lambda x: torch.amax(x, 1)),
     "norm": lambda: on_large(torch.norm),
     "linear_bfloat16": linear_step,
+    "feed_forward_bfloat16": feed_forward_step,
     "products_each": lambda: products(True),
     "products_kept": lambda: products(False),
     "h2d_pinned": pinned_copy,

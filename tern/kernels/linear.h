@@ -28,6 +28,9 @@ struct LinearBackwardArgs {
   /// [rows, out_features], contiguous, what relu gave: where it is 0 or less, grad_output counts as 0; or
   /// null
   const void* relu_output = nullptr;
+  /// [rows, in_features], contiguous, where x is the gelu (by tanh) of this: grad_input is its gradient; or
+  /// null
+  void* gelu_input = nullptr;
 
   const void* input = nullptr;  ///< x: [rows, in_features], read for grad_weight
   std::int64_t input_row_stride = 0;
@@ -58,9 +61,15 @@ inline BinaryArgs relu_mask(const LinearBackwardArgs& args, void* masked) {
 }
 
 inline MatmulArgs input_product(const LinearBackwardArgs& args) {
-  return plain_product(args.dtype, {args.rows, args.in_features, args.out_features},
-                       {args.grad_output, args.grad_row_stride, args.grad_col_stride},
-                       {args.weight, args.weight_row_stride, args.weight_col_stride}, args.grad_input);
+  MatmulArgs product =
+      plain_product(args.dtype, {args.rows, args.in_features, args.out_features},
+                    {args.grad_output, args.grad_row_stride, args.grad_col_stride},
+                    {args.weight, args.weight_row_stride, args.weight_col_stride}, args.grad_input);
+  if (args.gelu_input != nullptr) {
+    product.epilogue = MatmulEpilogue::GeluGradient;
+    product.gelu_input = args.gelu_input;
+  }
+  return product;
 }
 
 inline MatmulArgs weight_product(const LinearBackwardArgs& args) {
@@ -82,6 +91,35 @@ inline ReduceArgs bias_sums(const LinearBackwardArgs& args) {
   set_flat(sums.reduced, args.rows);
   sums.reduced.strides[0][0] = args.grad_row_stride;
   return sums;
+}
+
+/// Of a product whose epilogue is Gelu or its gradient: what comes first, without it,
+inline MatmulArgs without_gelu(const MatmulArgs& args) {
+  MatmulArgs product = args;
+  product.epilogue = MatmulEpilogue::None;
+  if (args.epilogue == MatmulEpilogue::Gelu && args.gelu_input != nullptr) product.out = args.gelu_input;
+  return product;
+}
+/// then gelu,
+inline UnaryArgs gelu_of(const MatmulArgs& args) {
+  UnaryArgs gelu{};
+  gelu.op = UnaryOp::GeluTanh;
+  gelu.dtype = args.dtype;
+  gelu.out = args.out;
+  gelu.in = args.gelu_input != nullptr ? args.gelu_input : args.out;
+  set_flat(gelu.geometry, args.m * args.n);
+  return gelu;
+}
+/// or its gradient.
+inline BinaryArgs gelu_gradient_of(const MatmulArgs& args) {
+  BinaryArgs gradient{};
+  gradient.op = BinaryOp::GeluTanhBackward;
+  gradient.dtype = args.dtype;
+  gradient.out = args.out;
+  gradient.a = args.out;
+  gradient.b = args.gelu_input;
+  set_flat(gradient.geometry, args.m * args.n);
+  return gradient;
 }
 
 }  // namespace tern

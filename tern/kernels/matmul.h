@@ -9,18 +9,28 @@
 
 namespace tern {
 
-/// out = alpha * a @ b + beta * addend, or relu of that, for a batch of matrices.
+/// What becomes of each element v of a product before it is stored. Gelu and its gradient are the
+/// approximation by tanh, for one product of floats whose matrices of m x n are contiguous.
+enum class MatmulEpilogue : uint8_t {
+  None,
+  Relu,          ///< relu(v)
+  Gelu,          ///< gelu(v), and v itself to `gelu_input` unless that is null
+  GeluGradient,  ///< v times the slope of gelu at `gelu_input`
+};
+
+/// out = epilogue(alpha * a @ b + beta * addend) for a batch of matrices.
 ///
 /// All strides are in elements and may be anything, 0 included, for what is read: a transposed operand is one
 /// whose two strides are swapped. `out` has rows `out_row_stride` elements apart and adjacent columns; it
 /// must not overlap `a` or `b`, and may overlap `addend` only where it is the same matrix (`addend == out`,
 /// equal strides: accumulation). All operands have the type `dtype`. float16 and bfloat16 accumulate in
-/// float32 and round once; integers wrap. k == 0 gives beta * addend, or relu of that.
+/// float32 and round once, though gelu may see what was rounded before; integers wrap. k == 0 gives
+/// epilogue(beta * addend).
 struct MatmulArgs {
   static constexpr int kMaxBatchDims = 6;
 
   DType dtype{};
-  bool relu = false;
+  MatmulEpilogue epilogue = MatmulEpilogue::None;
   int batch_dims = 0;  ///< how many entries of the batch arrays count; 0: one product
 
   std::int64_t m = 0;  ///< rows of a and out
@@ -42,6 +52,8 @@ struct MatmulArgs {
 
   void* out = nullptr;  ///< [m, n]
   std::int64_t out_row_stride = 0;
+
+  void* gelu_input = nullptr;  ///< [m, n], written or read, or null; see MatmulEpilogue
 
   double alpha = 1.0;
   double beta = 1.0;  ///< not used when addend is null

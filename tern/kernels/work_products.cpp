@@ -42,7 +42,8 @@ void describe_pool_backward(const Args& args, Work& work) {
 
 void describe(const MatmulArgs& args, Work& work) {
   if (args.addend != nullptr) work.op = args.batch_dims == 0 ? "addmm" : "baddbmm";
-  if (args.relu) work.op = "linear_relu";
+  constexpr const char* kOps[] = {"", "linear_relu", "linear_gelu", "linear_gelu_backward"};
+  if (args.epilogue != MatmulEpilogue::None) work.op = kOps[static_cast<size_t>(args.epilogue)];
   if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
   const size_t item = itemsize(args.dtype);
   work.flops = args.flops();
@@ -55,6 +56,8 @@ void describe(const MatmulArgs& args, Work& work) {
   reads(work, args.addend, item,
         matrices(args, args.m, args.addend_row_stride, args.n, args.addend_col_stride,
                  args.addend_batch_strides));
+  if (args.epilogue == MatmulEpilogue::Gelu) writes(work, args.gelu_input, item, args.m * args.n);
+  if (args.epilogue == MatmulEpilogue::GeluGradient) reads(work, args.gelu_input, item, args.m * args.n);
 }
 
 void describe(const LinearBackwardArgs& args, Work& work) {
@@ -67,6 +70,7 @@ void describe(const LinearBackwardArgs& args, Work& work) {
   reads(work, args.grad_output, item,
         Span().walk(args.rows, args.grad_row_stride).walk(args.out_features, args.grad_col_stride));
   reads(work, args.relu_output, item, outputs);
+  if (args.grad_input != nullptr) reads(work, args.gelu_input, item, args.rows * args.in_features);
   if (args.grad_input != nullptr)
     reads(work, args.weight, item,
           Span()

@@ -5,7 +5,9 @@
 
 #include "tern/base/check.h"
 #include "tern/nn/activation.h"
+#include "tern/nn/linear.h"
 #include "tern/nn/text.h"
+#include "tern/ops/linear.h"
 
 namespace tern::nn {
 
@@ -50,14 +52,37 @@ std::string list_text(const Module& list) {
 
 }  // namespace detail
 
+namespace {
+
+/// Two layers with gelu by tanh between them, which fit each other, and no hook looks at what lies between.
+bool is_feed_forward(const AnyModule& first, const AnyModule& between, const AnyModule& second) {
+  if (!first.is<Linear>() || !between.is<GELU>() || !second.is<Linear>()) return false;
+  const auto &one = first.as<Linear>(), &two = second.as<Linear>();
+  return between.as<GELU>().approximate == "tanh" && !one.hooks() && !between->hooks() && !two.hooks() &&
+         one.out_features() == two.in_features() && one.weight.dtype() == two.weight.dtype() &&
+         one.weight.device() == two.weight.device();
+}
+
+Tensor feed_forward(const AnyModule& first, const AnyModule& second, const Tensor& x) {
+  const auto &one = first.as<Linear>(), &two = second.as<Linear>();
+  return detail::call_inside(
+      first.get(), [&] { return linear_gelu_linear(x, one.weight, one.bias, two.weight, two.bias); });
+}
+
+}  // namespace
+
 Tensor Sequential::forward(const Tensor& x) const {
   Tensor y = x;
   for (size_t i = 0; i < entries_.size(); ++i) {
     const AnyModule& module = entries_[i].second;
     const AnyModule* next = i + 1 < entries_.size() ? &entries_[i + 1].second : nullptr;
+    const AnyModule* second = i + 2 < entries_.size() ? &entries_[i + 2].second : nullptr;
     if (next != nullptr && module.has_relu() && next->is<ReLU>() && !(*next)->hooks()) {
       y = module.call_relu(y);
       ++i;
+    } else if (second != nullptr && is_feed_forward(module, *next, *second)) {
+      y = feed_forward(module, *second, y);
+      i += 2;
     } else {
       y = module(y);
     }

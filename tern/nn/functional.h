@@ -32,6 +32,7 @@ using tern::conv2d_relu;
 using tern::conv_transpose2d;
 using tern::embedding;
 using tern::linear;
+using tern::linear_gelu_linear;
 using tern::linear_relu;
 using tern::one_hot;
 

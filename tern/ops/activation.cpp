@@ -63,6 +63,12 @@ Tensor silu(const Tensor& x) {
   return y;
 }
 
+Tensor gelu_tanh_gradient(const Tensor& g, const Tensor& x) {
+  Tensor t = tanh(mul(add(x, mul(pow(x, 3), 0.044715)), 0.79788456080286535588));
+  Tensor dt = mul(rsub(square(t), 1), mul(add(mul(square(x), 3 * 0.044715), 1), 0.79788456080286535588));
+  return mul(mul(g, 0.5), add(add(t, 1), mul(x, dt)));
+}
+
 Tensor gelu(const Tensor& x, std::string_view approximate) {
   TERN_CHECK(approximate == "none" || approximate == "tanh", ValueError,
              "gelu: approximate argument must be either none or tanh, got '{}'", approximate);
@@ -77,10 +83,7 @@ Tensor gelu(const Tensor& x, std::string_view approximate) {
           Tensor pdf = mul(exp(mul(square(v), -0.5)), 0.39894228040143267794);
           return mul(g, add(cdf, mul(v, pdf)));
         }
-        Tensor t = tanh(mul(add(v, mul(pow(v, 3), 0.044715)), 0.79788456080286535588));
-        Tensor dt =
-            mul(rsub(square(t), 1), mul(add(mul(square(v), 3 * 0.044715), 1), 0.79788456080286535588));
-        return mul(mul(g, 0.5), add(add(t, 1), mul(v, dt)));
+        return gelu_tanh_gradient(g, v);
       });
     });
   return y;

@@ -55,6 +55,8 @@ struct Side {
 
 /// The gradient of relu from its result y, recorded: g but where y is 0 or less.
 Tensor relu_gradient(const Tensor& g, const Tensor& y);
+/// The gradient of gelu by tanh from its input x, recorded.
+Tensor gelu_tanh_gradient(const Tensor& g, const Tensor& x);
 
 /// The tensor as `dtype`, without history; itself when it has it.
 Tensor cast(const Tensor& x, DType dtype);

@@ -1,6 +1,7 @@
 // Fully connected layers with their gradients, one launch each way.
 #include "tern/ops/linear.h"
 
+#include "tern/ops/activation.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
@@ -41,9 +42,17 @@ Tensor with_rows(const Tensor& x, Rows& rows) {
   return dense;
 }
 
-/// All gradients as one launch, nothing recorded. `y`: what relu gave, or undefined.
-std::array<Tensor, 3> all_gradients(const GradContext& c, const Saved& x_, const Saved& weight_,
-                                    const Shape& x_shape, const Tensor& y, const Tensor& grad) {
+/// What the gradients of a layer are made of; tensors that no wanted one needs may be undefined.
+struct LayerGradients {
+  bool input, weight, bias;  ///< which are wanted
+  Tensor x;                  ///< the input: for the weight's
+  Tensor w;                  ///< the weight: for the input's
+  Tensor relu_output;        ///< what relu made of the output, or undefined
+  Tensor gelu_input;         ///< what gelu made the input of, whose gradient is wanted then; or undefined
+};
+
+/// All gradients as one launch, nothing recorded.
+std::array<Tensor, 3> all_gradients(const LayerGradients& layer, const Shape& x_shape, const Tensor& grad) {
   std::array<Tensor, 3> results;
   Rows g_rows, x_rows;
   const Tensor g = with_rows(grad, g_rows);
@@ -56,18 +65,18 @@ std::array<Tensor, 3> all_gradients(const GradContext& c, const Saved& x_, const
   args.grad_output = g.data_ptr();
   args.grad_row_stride = g_rows.row_stride;
   args.grad_col_stride = g_rows.col_stride;
-  if (y.defined()) args.relu_output = y.data_ptr();
-  Tensor x, weight;
-  if (c.needs(0)) {
-    weight = c[weight_];
-    args.weight = weight.data_ptr();
-    args.weight_row_stride = weight.strides()[0];
-    args.weight_col_stride = weight.strides()[1];
+  if (layer.relu_output.defined()) args.relu_output = layer.relu_output.data_ptr();
+  if (layer.gelu_input.defined()) args.gelu_input = layer.gelu_input.data_ptr();
+  Tensor x;
+  if (layer.input) {
+    args.weight = layer.w.data_ptr();
+    args.weight_row_stride = layer.w.strides()[0];
+    args.weight_col_stride = layer.w.strides()[1];
     results[0] = empty_contiguous(x_shape, args.rows * args.in_features, args.dtype, device);
     args.grad_input = results[0].data_ptr();
   }
-  if (c.needs(1)) {
-    x = with_rows(c[x_], x_rows);
+  if (layer.weight) {
+    x = with_rows(layer.x, x_rows);
     args.input = x.data_ptr();
     args.input_row_stride = x_rows.row_stride;
     args.input_col_stride = x_rows.col_stride;
@@ -75,7 +84,7 @@ std::array<Tensor, 3> all_gradients(const GradContext& c, const Saved& x_, const
                                   args.dtype, device);
     args.grad_weight = results[1].data_ptr();
   }
-  if (c.needs(2)) {
+  if (layer.bias) {
     results[2] = empty_contiguous({args.out_features}, args.out_features, args.dtype, device);
     args.grad_bias = results[2].data_ptr();
   }
@@ -105,44 +114,68 @@ Tensor as_matrix(const Tensor& x) { return x.dim() == 1 ? unsqueeze(x, 0) : flat
              name(weight.dtype()), name(bias.dtype()));
 }
 
-Tensor layer(const Tensor& x_given, const Tensor& weight, const Tensor& bias, bool relu) {
+bool fits(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const DType dtype = weight.dtype();
   const Device device = weight.device();
-  const bool has_bias = bias.defined();
-  const bool fits = x_given.dim() > 0 && weight.dim() == 2 && x_given.shape().back() == weight.shape()[1] &&
-                    x_given.dtype() == dtype && x_given.device() == device && is_computable(dtype) &&
-                    dtype != DType::Bool &&
-                    (!has_bias || (bias.dim() == 1 && bias.shape()[0] == weight.shape()[0] &&
-                                   bias.dtype() == dtype && bias.device() == device));
-  if (!fits) [[unlikely]]
+  return x.dim() > 0 && weight.dim() == 2 && x.shape().back() == weight.shape()[1] && x.dtype() == dtype &&
+         x.device() == device && is_computable(dtype) && dtype != DType::Bool &&
+         (!bias.defined() || (bias.dim() == 1 && bias.shape()[0] == weight.shape()[0] &&
+                              bias.dtype() == dtype && bias.device() == device));
+}
+
+/// The product of a layer, nothing recorded. `gelu_input`, if not null, becomes what goes into an epilogue
+/// Gelu.
+Tensor forward(const Tensor& x_given, const Tensor& weight, const Tensor& bias, MatmulEpilogue epilogue,
+               Tensor* gelu_input = nullptr) {
+  if (!fits(x_given, weight, bias)) [[unlikely]]
     throw_linear(x_given, weight, bias);
+  const DType dtype = weight.dtype();
+  const Device device = weight.device();
   Rows rows;
   const Tensor x = with_rows(x_given, rows);
   const int64_t out_features = weight.shape()[0];
   Shape shape = x.shape();
   shape.back() = out_features;
   const int64_t numel = checked_numel(shape);
+  if (gelu_input != nullptr) *gelu_input = empty_contiguous(shape, numel, dtype, device);
   Tensor y = empty_contiguous(std::move(shape), numel, dtype, device);
   MatmulArgs args = plain_product(
       dtype, {rows.count, out_features, weight.shape()[1]}, {x.data_ptr(), rows.row_stride, rows.col_stride},
       {weight.data_ptr(), weight.strides()[1], weight.strides()[0]}, y.data_ptr());
-  args.relu = relu;
-  if (has_bias) {
+  args.epilogue = epilogue;
+  if (gelu_input != nullptr) args.gelu_input = gelu_input->data_ptr();
+  if (bias.defined()) {
     args.addend = bias.data_ptr();
     args.addend_col_stride = bias.strides()[0];
   }
   if (numel != 0) launch(current_stream(device), kernels::matmul, args);
+  return y;
+}
+
+/// The gradients of a layer as operators. `x` and `weight` are read where the others' are wanted.
+std::array<Tensor, 3> recorded_gradients(const LayerGradients& layer, const Tensor& g) {
+  const Tensor rows_of_g = as_matrix(g);
+  return {layer.input ? matmul(g, layer.w) : Tensor(),
+          layer.weight ? matmul(t(rows_of_g), as_matrix(layer.x)) : Tensor(),
+          layer.bias ? sum(rows_of_g, 0) : Tensor()};
+}
+
+Tensor layer(const Tensor& x, const Tensor& weight, const Tensor& bias, bool relu) {
+  const Tensor y = forward(x, weight, bias, relu ? MatmulEpilogue::Relu : MatmulEpilogue::None);
   if (tracks_grad(x, weight, bias))
     record(relu ? "linear_relu" : "linear", y, {x, weight, bias},
            [x_ = save(x), weight_ = save(weight), y_ = relu ? save_output(y) : Saved(), x_shape = x.shape()](
-               GradContext& c, const Tensor& g_given) {
-             const Tensor relu_output = c[y_];
-             if (!is_grad_enabled()) return all_gradients(c, x_, weight_, x_shape, relu_output, g_given);
-             const Tensor g = relu_output.defined() ? relu_gradient(g_given, relu_output) : g_given;
-             const Tensor rows_of_g = as_matrix(g);
-             return std::array<Tensor, 3>{c.needs(0) ? matmul(g, c[weight_]) : Tensor(),
-                                          c.needs(1) ? matmul(t(rows_of_g), as_matrix(c[x_])) : Tensor(),
-                                          c.needs(2) ? sum(rows_of_g, 0) : Tensor()};
+               GradContext& c, const Tensor& g) {
+             const LayerGradients wanted{c.needs(0),
+                                         c.needs(1),
+                                         c.needs(2),
+                                         c.needs(1) ? c[x_] : Tensor(),
+                                         c.needs(0) ? c[weight_] : Tensor(),
+                                         c[y_],
+                                         {}};
+             if (!is_grad_enabled()) return all_gradients(wanted, x_shape, g);
+             return recorded_gradients(
+                 wanted, wanted.relu_output.defined() ? relu_gradient(g, wanted.relu_output) : g);
            });
   return y;
 }
@@ -160,6 +193,44 @@ Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(linear_relu, x, weight, bias);
   return layer(x, weight, bias, /*relu=*/true);
+}
+
+Tensor linear_gelu_linear(const Tensor& x, const Tensor& weight1, const Tensor& bias1, const Tensor& weight2,
+                          const Tensor& bias2) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(linear_gelu_linear, x, weight1, bias1, weight2, bias2);
+  if (!is_floating_point(weight1.dtype()))
+    return linear(gelu(linear(x, weight1, bias1), "tanh"), weight2, bias2);
+  const bool tracked = tracks_grad(x, weight1, bias1, weight2, bias2);
+  Tensor gelu_input;
+  const Tensor hidden = forward(x, weight1, bias1, MatmulEpilogue::Gelu, tracked ? &gelu_input : nullptr);
+  const Tensor y = forward(hidden, weight2, bias2, MatmulEpilogue::None);
+  if (!tracked) return y;
+  record("linear_gelu_linear", y, {x, weight1, bias1, weight2, bias2},
+         [x_ = save(x), weight1_ = save(weight1), bias1_ = save(bias1), weight2_ = save(weight2),
+          hidden_ = save(hidden), gelu_input_ = save(gelu_input),
+          x_shape = x.shape()](GradContext& c, const Tensor& g) {
+           const bool before = c.needs(0) || c.needs(1) || c.needs(2);
+           LayerGradients first{c.needs(0), c.needs(1), c.needs(2), {}, {}, {}, {}};
+           LayerGradients second{before, c.needs(3), c.needs(4), {}, {}, {}, {}};
+           if (first.weight) first.x = c[x_];
+           if (first.input) first.w = c[weight1_];
+           if (second.input) second.w = c[weight2_];
+           std::array<Tensor, 3> of_first, of_second;
+           if (!is_grad_enabled()) {
+             second.x = c[hidden_];
+             second.gelu_input = c[gelu_input_];
+             of_second = all_gradients(second, second.x.shape(), g);
+             if (before) of_first = all_gradients(first, x_shape, of_second[0]);
+           } else {  // what lies between is computed again, with its history
+             const Tensor input = linear(c[x_], c[weight1_], c[bias1_]);
+             second.x = gelu(input, "tanh");
+             of_second = recorded_gradients(second, g);
+             if (before) of_first = recorded_gradients(first, gelu_tanh_gradient(of_second[0], input));
+           }
+           return std::array<Tensor, 5>{of_first[0], of_first[1], of_first[2], of_second[1], of_second[2]};
+         });
+  return y;
 }
 
 }  // namespace tern

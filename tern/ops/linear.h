@@ -12,5 +12,10 @@ namespace tern {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// relu(linear(...)) as one launch, and its gradients as one.
 Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// linear(gelu(linear(x, weight1, bias1), "tanh"), weight2, bias2), as one launch for each layer, and as many
+/// for the gradients. weight1 [hidden, in], weight2 [out, hidden]; biases may be undefined. Errors as
+/// linear's.
+Tensor linear_gelu_linear(const Tensor& x, const Tensor& weight1, const Tensor& bias1, const Tensor& weight2,
+                          const Tensor& bias2);
 
 }  // namespace tern

@@ -5,8 +5,10 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 
 #include "tests/emulator/gpus.h"
 #include "tests/emulator/numbers.h"
@@ -24,10 +26,22 @@ struct Operation {
   int32_t transposed_a = CUBLAS_OP_N, transposed_b = CUBLAS_OP_N;
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   const void* bias = nullptr;
+  void* aux = nullptr;
+  int64_t aux_ld = 0;
 
-  bool adds_bias() const { return epilogue == CUBLASLT_EPILOGUE_BIAS; }
-  bool writes_bias_gradient() const { return epilogue == CUBLASLT_EPILOGUE_BGRADB; }
+  bool is(std::initializer_list<cublasLtEpilogue_t> any) const {
+    return std::find(any.begin(), any.end(), epilogue) != any.end();
+  }
+  bool adds_bias() const {
+    return is({CUBLASLT_EPILOGUE_BIAS, CUBLASLT_EPILOGUE_GELU_BIAS, CUBLASLT_EPILOGUE_GELU_AUX_BIAS});
+  }
+  bool writes_bias_gradient() const { return is({CUBLASLT_EPILOGUE_BGRADB}); }
   bool has_bias() const { return adds_bias() || writes_bias_gradient(); }
+  bool writes_aux() const { return is({CUBLASLT_EPILOGUE_GELU_AUX, CUBLASLT_EPILOGUE_GELU_AUX_BIAS}); }
+  bool is_gelu() const { return writes_aux() || is({CUBLASLT_EPILOGUE_GELU, CUBLASLT_EPILOGUE_GELU_BIAS}); }
+  bool is_gelu_gradient() const { return is({CUBLASLT_EPILOGUE_DGELU}); }
+  bool has_aux() const { return writes_aux() || is_gelu_gradient(); }
+  bool is_known() const { return has_bias() || is_gelu() || is_gelu_gradient(); }
 };
 
 /// Column-major, as is the default.
@@ -97,6 +111,13 @@ constexpr int32_t kTooManyMatrices = 65536;
 constexpr uint32_t kBiasAlignment = 16;
 constexpr uint32_t kWorkspaceAlignment = 256;
 
+/// By tanh, as the library's.
+double gelu(double x) { return x / 2 * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))); }
+double gelu_slope(double x) {
+  const double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+  return (1 + t) / 2 + x / 2 * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+}
+
 bool aligned(const void* data, uint32_t nbytes) { return reinterpret_cast<uintptr_t>(data) % nbytes == 0; }
 
 }  // namespace
@@ -132,6 +153,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasL
       return take(op.epilogue, value, nbytes);
     case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
       return take(op.bias, value, nbytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+      return take(op.aux, value, nbytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+      return take(op.aux_ld, value, nbytes);
     default:
       return CUBLAS_STATUS_NOT_SUPPORTED;
   }
@@ -196,9 +221,12 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (!fits(op, of<Layout>(a), of<Layout>(b), of<Layout>(c), of<Layout>(d)) || asked < 1)
     return CUBLAS_STATUS_INVALID_VALUE;
   const bool wide = of<Layout>(d).type == CUDA_R_64F;
-  // Float64 has no epilogues, and of the others the backend asks for two alone.
-  if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || !op.has_bias()))
+  // Float64 has no epilogues, and of the others the backend asks for some alone.
+  if (op.epilogue != CUBLASLT_EPILOGUE_DEFAULT && (wide || !op.is_known()))
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  // As documented, of 16-bit floats: rows of the other matrix are 16 bytes apart, or a multiple of that.
+  if (op.has_aux() && (op.aux_ld < of<Layout>(d).rows || op.aux_ld % 8 != 0))
+    return CUBLAS_STATUS_INVALID_VALUE;
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *count < std::min(asked, kWays); ++*count) {
@@ -229,7 +257,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       workspace == nullptr || !aligned(workspace, kWorkspaceAlignment) ||
       !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
       !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
-      (op.has_bias() && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))))
+      (op.has_bias() && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))) ||
+      (op.has_aux() && (op.aux == nullptr || !aligned(op.aux, kBiasAlignment))))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (algorithm.way == Way::Refusing) return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
@@ -255,6 +284,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
           sum *= factor;
           if (keep != 0) sum += keep * read_number(c.type, c_data, batch * c.stride + c.at(row, col));
           if (op.adds_bias()) sum += read_number(d.type, op.bias, row);
+          const int64_t at = row + col * op.aux_ld;
+          if (op.writes_aux()) write_number(d.type, op.aux, at, sum);
+          if (op.is_gelu()) sum = gelu(sum);
+          if (op.is_gelu_gradient()) sum *= gelu_slope(read_number(d.type, op.aux, at));
           write_number(d.type, d_data, batch * d.stride + d.at(row, col), sum);
         }
     for (int64_t col = 0; op.writes_bias_gradient() && col < d.cols; ++col) {

@@ -323,6 +323,8 @@ std::vector<ProofRow> network_rows() {
          back(baddbmm(leaf({3, 1, 5}, d), leaf({3, 9, 7}, d), leaf({3, 7, 5}, d)));
          back(linear(leaf({3, 9, 7}, d), leaf({5, 7}, d), leaf({5}, d)));
          back(linear_relu(leaf({3, 9, 7}, d), leaf({5, 7}, d), leaf({5}, d)));
+         back(linear_gelu_linear(leaf({3, 9, 7}, d), leaf({8, 7}, d), leaf({8}, d), leaf({5, 8}, d),
+                                 leaf({5}, d)));
          matmul(empty({3, 0}, {.dtype = d}), empty({0, 4}, {.dtype = d}));
          matmul(longs({4, 5}, 9), longs({5, 6}, 9));
        }},

@@ -11,6 +11,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
+#include "tests/support/expect_error.h"
 
 namespace tern::nn {
 namespace {
@@ -40,21 +41,22 @@ TEST(Sequential, CallsOneAfterTheOther) {
   EXPECT_TRUE(Sequential()(x).is_same(x));
 }
 
+std::vector<std::string> kernels_of(Sequential& net, const Tensor& x) {
+  Profiler profiler;
+  profiler.start();
+  net(x);
+  profiler.stop();
+  std::vector<std::string> names;
+  for (const ProfileEvent& event : profiler.events())
+    if (event.kind == Activity::Kind::Kernel) names.push_back(event.name);
+  return names;
+}
+
 TEST(Sequential, ReluAfterAConvolutionIsOneKernelUnlessAHookLooks) {
   Sequential net(Conv2d(1, 2, 3), ReLU());
   const Tensor x = randn({2, 1, 5, 5});
-  const auto kernels = [&] {
-    Profiler profiler;
-    profiler.start();
-    net(x);
-    profiler.stop();
-    std::vector<std::string> names;
-    for (const ProfileEvent& event : profiler.events())
-      if (event.kind == Activity::Kind::Kernel) names.push_back(event.name);
-    return names;
-  };
   const Tensor wanted = relu(net[0](x));
-  EXPECT_EQ(kernels(), std::vector<std::string>{"conv2d_relu"});
+  EXPECT_EQ(kernels_of(net, x), std::vector<std::string>{"conv2d_relu"});
   EXPECT_TRUE(allclose(net(x), wanted));
 
   Tensor seen;
@@ -62,9 +64,30 @@ TEST(Sequential, ReluAfterAConvolutionIsOneKernelUnlessAHookLooks) {
     seen = y;
     return Tensor();
   });
-  EXPECT_EQ(kernels(), (std::vector<std::string>{"conv2d", "relu"}));
+  EXPECT_EQ(kernels_of(net, x), (std::vector<std::string>{"conv2d", "relu"}));
   EXPECT_LT(seen.min().item<float>(), 0);
   EXPECT_TRUE(allclose(net(x), wanted));
+}
+
+TEST(Sequential, GeluBetweenLayersIsPartOfTheFirstUnlessAHookLooks) {
+  const std::vector<std::string> one_by_one = {"addmm", "gelu(tanh)", "addmm"};
+  const Tensor x = randn({3, 4});
+  Sequential net(Linear(4, 8), GELU("tanh"), Linear(8, 2));
+  const Tensor wanted = net[2](net[1](net[0](x)));
+  EXPECT_EQ(kernels_of(net, x), (std::vector<std::string>{"linear_gelu", "addmm"}));
+  EXPECT_TRUE(allclose(net(x), wanted));
+  for (size_t i = 0; i < net.size(); ++i) {
+    HookHandle hook =
+        net[i]->register_forward_hook([](const Module&, const Tensor&, const Tensor&) { return Tensor(); });
+    EXPECT_EQ(kernels_of(net, x), one_by_one) << i;
+    hook.remove();
+  }
+  Sequential exact(Linear(4, 8), GELU(), Linear(8, 2));
+  EXPECT_EQ(kernels_of(exact, x), (std::vector<std::string>{"addmm", "gelu", "addmm"}));
+  Sequential misfit(Linear(4, 8), GELU("tanh"), Linear(7, 2));
+  expect_error<ShapeError>(
+      [&] { misfit(x); },
+      "Sequential.2 (Linear): linear: inner sizes differ: input is [3, 8], weight is [2, 7] (8 vs 7)");
 }
 
 TEST(Sequential, NamedForm) {

@@ -27,7 +27,7 @@ FAMILIES = (pointwise, reduce, shape, index, network, method)
 LOWER = torch.bfloat16
 
 # PyTorch's lists for CUDA (aten/src/ATen/autocast_mode.h), as far as Tern has the operators.
-TO_LOWER = {"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "linear", "linear_relu", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv_transpose2d", "Tensor.matmul", "Tensor.mm"}
+TO_LOWER = {"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv_transpose2d", "Tensor.matmul", "Tensor.mm"}
 TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "logsumexp",
               "layer_norm", "group_norm", "rms_norm", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
               "binary_cross_entropy_with_logits", "kl_div", "Tensor.exp", "Tensor.log", "Tensor.square", "Tensor.pow"}

@@ -402,6 +402,9 @@ std::vector<GradientRow> network_rows() {
       {"linear_relu",
        {kMatrix, {{5, 4}}, {{5}}},
        [](const Tensors& x) { return linear_relu(x[0], x[1], x[2]); }},
+      {"linear_gelu_linear",
+       {kMatrix, {{5, 4}}, {{5}}, {{2, 5}}, {{2}}},
+       [](const Tensors& x) { return linear_gelu_linear(x[0], x[1], x[2], x[3], x[4]); }},
       {"einsum",
        {{{2, 3, 4}}, {{2, 4, 2}}},
        [](const Tensors& x) {

@@ -11,6 +11,7 @@
 #include "tern/autograd/engine.h"
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
+#include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -178,6 +179,49 @@ TEST(Linear, EverySize) {
           }
         }
     }
+}
+
+/// The result of two layers with gelu between them, and all gradients, at once or one after the other.
+In feed_forward_and_gradients(DType dtype, const In& given, const Tensor& grad, bool at_once) {
+  In leaves, results;
+  for (const Tensor& each : given) leaves.push_back(to(each, dtype).detach().requires_grad_());
+  const auto& [x, w, b, v, c] = std::tie(leaves[0], leaves[1], leaves[2], leaves[3], leaves[4]);
+  const Tensor y = at_once ? linear_gelu_linear(x, w, b, v, c) : linear(gelu(linear(x, w, b), "tanh"), v, c);
+  y.backward(to(grad, dtype));
+  results.push_back(y.detach());
+  for (const Tensor& each : leaves) results.push_back(each.grad());
+  return results;
+}
+
+TEST(Linear, TwoWithGeluBetweenThem) {
+  // Hidden features by which cuBLASLt takes gelu, and others.
+  for (const auto& [dtype, tolerance] : {std::pair{float32, 1e-5}, {bfloat16, 3e-2}, {float16, 4e-3}})
+    for (const auto& [rows, in, hidden, out] :
+         {std::array<int64_t, 4>{1, 3, 8, 2}, {5, 4, 7, 3}, {130, 40, 64, 72}, {3, 600, 2048, 16}}) {
+      const In given = {ragged({rows, in}), ragged({hidden, in}) * 0.1, ragged({hidden}),
+                        ragged({out, hidden}) * 0.1, ragged({out})};
+      const Tensor grad = ragged({rows, out});
+      const In wanted = feed_forward_and_gradients(float64, given, grad, /*at_once=*/false);
+      const In got = feed_forward_and_gradients(dtype, given, grad, /*at_once=*/true);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const double largest = wanted[i].abs().max().item<double>();
+        EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, tolerance * std::max(largest, 1.0)))
+            << "number " << i << " of " << rows << " x " << in << " to " << hidden << " to " << out << " in "
+            << name(dtype);
+      }
+    }
+}
+
+TEST(Linear, OneGradientOfTwoWithGeluBetweenThem) {
+  const In given = {ragged({5, 3}), ragged({8, 3}), ragged({8}), ragged({4, 8}), ragged({4})};
+  const In all = feed_forward_and_gradients(float32, given, ragged({5, 4}), /*at_once=*/true);
+  for (size_t i = 0; i < given.size(); ++i) {
+    In leaves;
+    for (const Tensor& each : given) leaves.push_back(each.detach());
+    leaves[i].requires_grad_();
+    linear_gelu_linear(leaves[0], leaves[1], leaves[2], leaves[3], leaves[4]).backward(ragged({5, 4}));
+    EXPECT_TRUE(allclose(leaves[i].grad(), all[i + 1], 1e-6, 1e-6)) << "of operand " << i;
+  }
 }
 
 // cuBLASLt's algorithms may read 16 bytes of a bias, or of a row, at a time.

@@ -368,6 +368,8 @@ const Table kNetwork = {
     {"baddbmm",
      [](A a) { return baddbmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
     {"linear", [](A a) { return linear(a.tensor(0), a.tensor(1), a.tensor(2)); }},
+    {"linear_gelu_linear",
+     [](A a) { return linear_gelu_linear(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3), a.tensor(4)); }},
     {"linear_relu", [](A a) { return linear_relu(a.tensor(0), a.tensor(1), a.tensor(2)); }},
     {"einsum", [](A a) { return einsum(a.text(0), a.tensors(1)); }},
     {"conv2d",

@@ -44,7 +44,7 @@ template <class T>
 void check(const Variant& variant, Random& random, const ProductCase& c) {
   MatmulArgs args;
   args.dtype = dtype_of<T>();
-  args.relu = c.relu;
+  args.epilogue = c.relu ? MatmulEpilogue::Relu : MatmulEpilogue::None;
   args.m = c.m, args.n = c.n, args.k = c.k;
   args.batch_dims = c.batch_dims;
   for (int d = 0; d < c.batch_dims; ++d) args.batch_sizes[d] = random.integer(1, 3);
@@ -197,7 +197,7 @@ TEST(CpuMatmul, NanAndInfinityPass) {
     std::vector<float> out(6);
     MatmulArgs args;
     args.dtype = DType::Float32;
-    args.relu = true;
+    args.epilogue = MatmulEpilogue::Relu;
     args.m = 3, args.n = 2, args.k = 2;
     args.a = a.data(), args.b = b.data(), args.out = out.data();
     args.a_row_stride = args.b_row_stride = args.out_row_stride = 2;

@@ -70,6 +70,16 @@ def linears():
     yield make((4, 3)), make((5, 3), torch.float64)
 
 
+def feed_forwards():
+    for dtype in FLOATS:
+        for x in ((3,), (4, 3), (2, 4, 3), (0, 3), (70, 3)):
+            yield make(x, dtype), make((8, 3), dtype, 1), make((8,), dtype, 2), make((5, 8), dtype, 3), make((5,), dtype, 4)
+        yield make((4, 3), dtype), make((7, 3), dtype, 1), None, make((5, 7), dtype, 3), None
+    yield make((4, 3)), make((8, 4)), make((8,)), make((5, 8)), make((5,))
+    yield make((4, 3)), make((8, 3)), make((8,)), make((5, 7)), make((5,))
+    yield make((4, 3)), make((8, 3)), make((8,)), make((5, 8), torch.float64), None
+
+
 def sums_of_products():
     for dtype in FLOATS:
         a, b, c = make((2, 3, 4), dtype), make((2, 4, 5), dtype, 1), make((3, 3), dtype, 2)
@@ -423,6 +433,7 @@ ROWS = [
     Row("baddbmm", lambda c, a, b, beta=1, alpha=1: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), adds(True), **SUM),
     Row("linear", F.linear, linears, **SUM),
     Row("linear_relu", lambda *given: torch.relu(F.linear(*given)), linears, **SUM),
+    Row("linear_gelu_linear", lambda x, v, b, w, c: F.linear(F.gelu(F.linear(x, v, b), approximate="tanh"), w, c), feed_forwards, **SUM),
     Row("einsum", lambda equation, tensors: torch.einsum(equation, *tensors), sums_of_products, **SUM),
     Row("conv2d", lambda x, w, b, s, p, d, g, word=False: F.conv2d(x, w, b, s, p, d, g), convolutions(2), **SUM),
     Row("conv2d_relu", lambda x, w, b, s, p, d, g, word=False: torch.relu(F.conv2d(x, w, b, s, p, d, g)), convolutions(2), **SUM),

@@ -10,6 +10,7 @@
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/widen.h"
 #include "tern/device/launch.h"
+#include "tern/kernels/linear.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -23,6 +24,8 @@ struct Matrices {
   T* out;
 };
 
+bool is_relu(const MatmulArgs& args) { return args.epilogue == MatmulEpilogue::Relu; }
+
 // ---- float and double
 // ------------------------------------------------------------------------------------------------
 
@@ -35,7 +38,7 @@ void multiply_vectors(const MatmulArgs& args, const Matrices<T>& x) {
     for (int64_t i = begin; i < end; ++i) {
       const T a = x.a[i * args.a_row_stride];
       T* out = x.out + i * args.out_row_stride;
-      if (args.relu) {
+      if (is_relu(args)) {
 #pragma GCC ivdep
         for (int64_t j = 0; j < n; ++j) {
           const T product = alpha * (a * x.b[j]);
@@ -65,7 +68,7 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
             .b_col_stride = args.b_col_stride,
             .c = x.out,
             .c_row_stride = args.out_row_stride,
-            .epilogue = {.alpha = static_cast<T>(args.alpha), .relu = args.relu}};
+            .epilogue = {.alpha = static_cast<T>(args.alpha), .relu = is_relu(args)}};
   int64_t addend_row_stride = args.addend_row_stride, addend_col_stride = args.addend_col_stride;
   if (g.n == 1 && g.m > 1 && g.c_row_stride == 1) {
     // A column is a row of the transposed product, whose kernels read wide.
@@ -239,7 +242,7 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
         for (int64_t j = 0; j < args.n; ++j)
           row[j] += beta * static_cast<float>(addend[j * args.addend_col_stride]);
       }
-      if (args.relu)
+      if (is_relu(args))
         for (int64_t j = 0; j < args.n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
       T* out = x.out + i * args.out_row_stride;
       narrow_row(out, row, args.n);
@@ -285,7 +288,7 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x) {
             sum += beta *
                    static_cast<Sum>(x.addend[i * args.addend_row_stride + (j0 + j) * args.addend_col_stride]);
           const T value = static_cast<T>(sum);
-          out[j0 + j] = args.relu && value < T(0) ? T(0) : value;
+          out[j0 + j] = is_relu(args) && value < T(0) ? T(0) : value;
         }
       }
     }
@@ -344,7 +347,15 @@ void matmul_of(const MatmulArgs& args) {
 
 }  // namespace
 
-void matmul(const LaunchContext&, const MatmulArgs& original) {
+void unary(const LaunchContext& context, const UnaryArgs& args);
+void binary(const LaunchContext& context, const BinaryArgs& args);
+
+void matmul(const LaunchContext& context, const MatmulArgs& original) {
+  if (original.epilogue >= MatmulEpilogue::Gelu) {
+    matmul(context, without_gelu(original));
+    if (original.epilogue == MatmulEpilogue::Gelu) return unary(context, gelu_of(original));
+    return binary(context, gelu_gradient_of(original));
+  }
   if (original.batch_dims == 0) {
     if (original.dtype == DType::Float32)
       return multiply(

@@ -8,7 +8,8 @@ namespace tern::cuda_backend {
 
 void linear_backward(const LaunchContext& context, const LinearBackwardArgs& given) {
   const int64_t rows = given.rows, in = given.in_features, out = given.out_features;
-  if (matmul_suits_small(given.dtype, rows, in, out) && matmul_suits_small(given.dtype, out, in, rows))
+  if (given.gelu_input == nullptr && matmul_suits_small(given.dtype, rows, in, out) &&
+      matmul_suits_small(given.dtype, out, in, rows))
     return linear_backward_small(context, given);
   LinearBackwardArgs args = given;
   Storage masked;

@@ -39,6 +39,13 @@ using BatchStrides = std::array<int64_t, kMaxBatch>;
 /// cuBLASLt's own limit is below 65536.
 constexpr int64_t kMostMatrices = 32768;
 constexpr int64_t kMostAlignment = 256;  // that cuBLASLt is told of
+/// Of operands of an epilogue, of which it may read so much at a time, whatever it was told of alignments.
+constexpr int64_t kEpilogueAlignment = 16;
+
+bool has_gelu_input(cublasLtEpilogue_t epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+         epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
 
 /// A matrix as cuBLASLt takes it, for a batch.
 struct Matrix {
@@ -168,7 +175,15 @@ class Plan {
     const cublasOperation_t right = p.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
     set(CUBLASLT_MATMUL_DESC_TRANSA, left);
     set(CUBLASLT_MATMUL_DESC_TRANSB, right);
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<cublasLtEpilogue_t>(p.epilogue));
+    const auto epilogue = static_cast<cublasLtEpilogue_t>(p.epilogue);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    // The heuristic sees addresses of the least alignment that operands will have.
+    const auto* some = reinterpret_cast<const void*>(kEpilogueAlignment);
+    if (epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, some);
+    if (has_gelu_input(epilogue)) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, some);
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
+    }
     left_ = layout(type, p.left_transposed ? p.k : p.n, p.left_transposed ? p.n : p.k, p.left_ld, p.batch,
                    p.left_stride);
     right_ = layout(type, p.right_transposed ? p.m : p.k, p.right_transposed ? p.k : p.m, p.right_ld, p.batch,
@@ -214,6 +229,7 @@ class Plan {
     const void *alpha, *left, *right, *beta, *c;
     void* out;
     const void* bias;  ///< of the epilogue, which reads it or writes its gradient; may be null
+    void* gelu_input;  ///< of the epilogue, see MatmulEpilogue; may be null
   };
 
   /// False when cuBLASLt has no algorithm.
@@ -240,6 +256,7 @@ class Plan {
   void execute(const Algorithm& algorithm, const LaunchContext& context, cublasLtHandle_t handle,
                const Operands& x) {
     if (x.bias != nullptr) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, x.bias);
+    if (x.gelu_input != nullptr) set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, x.gelu_input);
     Storage scratch;
     if (algorithm.workspace > 0) scratch = workspace(context, algorithm.workspace);
     TERN_LT_CALL(cublasLtMatmul(handle, operation_, x.alpha, x.left, left_, x.right, right_, x.beta, x.c, c_,
@@ -331,7 +348,7 @@ const char* moved(const void* data, int64_t elements, DType dtype) {
   return static_cast<const char*>(data) + elements * static_cast<int64_t>(itemsize(dtype));
 }
 
-/// out = relu(out). Not as an epilogue of cuBLASLt, which turns NaN into 0.
+/// out = relu(out).
 void apply_relu(const LaunchContext& context, const MatmulArgs& args) {
   UnaryArgs unary_args{};
   unary_args.op = UnaryOp::Relu;
@@ -367,8 +384,23 @@ void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
   copy_matrices(context, args, args.out, out_strides, args.addend, in_strides, shape);
 }
 
-/// With an addend that is a bias as an epilogue, if `epilogues`. `row_sums`, if not null, gets the sums of
-/// a's rows. False where cuBLASLt has no algorithm: nothing but `out` has changed.
+/// Whether what MatmulArgs::epilogue asks for can be a part of cuBLASLt's product. Its relu turns NaN into 0.
+bool fits_epilogue(const MatmulArgs& args) {
+  constexpr int64_t kGeluColumns = 8;  // by which rows of the other matrix must be apart
+  return args.epilogue >= MatmulEpilogue::Gelu && itemsize(args.dtype) == 2 && args.n % kGeluColumns == 0 &&
+         (args.gelu_input == nullptr || alignment(args.gelu_input, kMostAlignment) >= kEpilogueAlignment);
+}
+
+cublasLtEpilogue_t epilogue_of(const MatmulArgs& args, bool bias, bool row_sums) {
+  if (row_sums) return CUBLASLT_EPILOGUE_BGRADB;  // to cuBLASLt, a is on the right, and its rows are columns
+  if (args.epilogue == MatmulEpilogue::GeluGradient) return CUBLASLT_EPILOGUE_DGELU;
+  if (args.epilogue != MatmulEpilogue::Gelu) return bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  if (args.gelu_input != nullptr) return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+  return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
+}
+
+/// Where `epilogues`, with gelu and with an addend that is a bias as parts of the product. `row_sums`, if not
+/// null, gets the sums of a's rows. False where cuBLASLt has no algorithm: nothing but `out` has changed.
 bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogues,
               void* row_sums = nullptr) {
   const bool wide = args.dtype == DType::Float64;
@@ -381,10 +413,9 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
   // goes.
   const bool shared = std::all_of(args.addend_batch_strides, args.addend_batch_strides + args.batch_dims,
                                   [](int64_t stride) { return stride == 0; });
-  // Algorithms with a bias may read 16 bytes of it at a time, whatever the heuristic was told of alignments.
   const bool bias = epilogues && args.addend != nullptr && !wide && args.beta == 1 && shared &&
                     args.addend_row_stride == 0 && args.addend_col_stride == 1 &&
-                    alignment(args.addend, kMostAlignment) >= 16;
+                    alignment(args.addend, kMostAlignment) >= kEpilogueAlignment;
   const void* c = args.out;
   int64_t c_ld = out_ld;
   double beta = 0;
@@ -401,10 +432,7 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
       copy_addend(context, args);
     }
   }
-  // To cuBLASLt, which has `a` on the right, its rows are columns.
-  const cublasLtEpilogue_t epilogue = row_sums != nullptr ? CUBLASLT_EPILOGUE_BGRADB
-                                      : bias              ? CUBLASLT_EPILOGUE_BIAS
-                                                          : CUBLASLT_EPILOGUE_DEFAULT;
+  const cublasLtEpilogue_t epilogue = epilogue_of(args, bias, row_sums != nullptr);
 
   const auto walk = [&] {
     return Batch(args, {left.batch_strides, right.batch_strides, c_strides, out_strides});
@@ -479,8 +507,14 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
                           .out_align = alignment(out_data, kMostAlignment),
                           .compute = compute_type(args.dtype),
                           .fastest = measurable};
-    const Plan::Operands operands{
-        alpha_pointer, left_data, right_data, beta_pointer, c_data, out_data, bias ? args.addend : row_sums};
+    const Plan::Operands operands{alpha_pointer,
+                                  left_data,
+                                  right_data,
+                                  beta_pointer,
+                                  c_data,
+                                  out_data,
+                                  bias ? args.addend : row_sums,
+                                  has_gelu_input(epilogue) ? args.gelu_input : nullptr};
     Plan& plan = plan_of(all.plans, problem, context, handle, operands);
     if (!plan.usable()) return false;
     plan.run(context, handle, operands);
@@ -512,13 +546,21 @@ bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
 
 void matmul(const LaunchContext& context, const MatmulArgs& args) {
   if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
+  if (args.epilogue >= MatmulEpilogue::Gelu) {
+    if (fits_epilogue(args) && args.k > 0 && wanted_ways() != Ways::Separate &&
+        multiply(context, args, /*epilogues=*/true))
+      return;
+    matmul(context, without_gelu(args));
+    if (args.epilogue == MatmulEpilogue::Gelu) return unary(context, gelu_of(args));
+    return binary(context, gelu_gradient_of(args));
+  }
   if (args.k == 0 || !is_floating_point(args.dtype)) return matmul_plain(context, args);
   if (args.batch_dims == 0 && matmul_suits_small(args.dtype, args.m, args.n, args.k))
     return matmul_small(context, args);
   if (!multiply(context, args, /*epilogues=*/true) &&
       (args.addend == nullptr || !multiply(context, args, /*epilogues=*/false)))
     return matmul_plain(context, args);
-  if (args.relu) apply_relu(context, args);
+  if (args.epilogue == MatmulEpilogue::Relu) apply_relu(context, args);
 }
 
 }  // namespace tern::cuda_backend

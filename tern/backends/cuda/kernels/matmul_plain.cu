@@ -39,7 +39,7 @@ __global__ void multiply_plainly(MatmulArgs args) {
     value +=
         static_cast<C>(args.beta) *
         load<C>(args.dtype, args.addend, c_at + row * args.addend_row_stride + col * args.addend_col_stride);
-  if (args.relu) value = value < C(0) ? C(0) : value;
+  if (args.epilogue == MatmulEpilogue::Relu) value = value < C(0) ? C(0) : value;
   store<C>(args.dtype, args.out, out_at + row * args.out_row_stride + col, value);
 }
 

@@ -144,7 +144,7 @@ Product product_of(const MatmulArgs& args) {
           .out_row = args.out_row_stride,
           .alpha = static_cast<float>(args.alpha),
           .beta = static_cast<float>(args.beta),
-          .relu = args.relu,
+          .relu = args.epilogue == MatmulEpilogue::Relu,
           .m = static_cast<int>(args.m),
           .n = args.out != nullptr ? static_cast<int>(args.n) : 0,
           .k = static_cast<int>(args.k)};
