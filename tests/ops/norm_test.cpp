@@ -122,6 +122,51 @@ TEST(LayerNorm, EverySizeOfARow) {
     }
 }
 
+/// The result of layer norm (or RMS norm) of rows and the gradients of input, weight and, of layer norm,
+/// bias.
+In row_norm_and_gradients(const In& given, const Tensor& grad, bool rms, DType dtype) {
+  In leaves;
+  for (const Tensor& each : given) leaves.push_back(to(each, dtype).detach().requires_grad_());
+  const Shape row = {given[1].size(0)};
+  const Tensor y =
+      rms ? rms_norm(leaves[0], row, leaves[1], 1e-5) : layer_norm(leaves[0], row, leaves[1], leaves[2]);
+  y.backward(to(grad, dtype));
+  In results = {y.detach(), leaves[0].grad(), leaves[1].grad()};
+  if (!rms) results.push_back(leaves[2].grad());
+  return results;
+}
+
+TEST(LayerNorm, ManyRowsOfFewElements) {
+  // As rows of which few are worked on together, by the formula of longer ones, in float64.
+  for (int64_t size : {2, 5, 8, 16})
+    for (int64_t rows : {15, 16, 127, 128, 300}) {
+      const In given = {ragged({rows, size}), add(ragged({size}), 1), ragged({size})};
+      const Tensor grad = ragged({rows, size});
+      for (bool rms : {false, true})
+        for (const auto& [dtype, tolerance] : {std::pair{float32, 2e-5}, {bfloat16, 3e-2}}) {
+          In exact, parts;
+          for (const Tensor& each : given) exact.push_back(to(to(each, dtype), float64));
+          const Tensor exact_grad = to(to(grad, dtype), float64);
+          In wanted = row_norm_and_gradients({exact[0].narrow(0, 0, 15), exact[1], exact[2]},
+                                             exact_grad.narrow(0, 0, 15), rms, float64);
+          for (int64_t first = 15; first < rows; first += 15) {
+            const int64_t count = std::min<int64_t>(15, rows - first);
+            const In part = row_norm_and_gradients({exact[0].narrow(0, first, count), exact[1], exact[2]},
+                                                   exact_grad.narrow(0, first, count), rms, float64);
+            for (size_t i = 0; i < part.size(); ++i)
+              wanted[i] = i < 2 ? cat({wanted[i], part[i]}, 0) : wanted[i] + part[i];
+          }
+          const In got = row_norm_and_gradients(given, grad, rms, dtype);
+          for (size_t i = 0; i < wanted.size(); ++i) {
+            const double largest = wanted[i].abs().max().item<double>();
+            EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, tolerance * std::max(largest, 1.0)))
+                << "number " << i << " of " << rows << " x " << size << ", " << name(dtype) << ", rms "
+                << rms;
+          }
+        }
+    }
+}
+
 TEST(LayerNorm, LargeMeansKeepTheirDigits) {
   const Tensor x = add(ragged({4, 5000}), 1000);
   EXPECT_TRUE(allclose(to(layer_norm(x, {5000}), float64), plain(x, {1}, 1e-5), 1e-3, 1e-3));
@@ -129,8 +174,8 @@ TEST(LayerNorm, LargeMeansKeepTheirDigits) {
 
 TEST(LayerNorm, RowsOfOneNumberAreZero) {
   for (int64_t size : {3, 26, 768, 5000, 40000}) {
-    const Tensor x = full({2, size}, 3333.3);
-    EXPECT_EQ(layer_norm(x, {size}).abs().max().item<double>(), 0) << size;
+    for (int64_t rows : {2, 40})
+      EXPECT_EQ(layer_norm(full({rows, size}, 3333.3), {size}).abs().max().item<double>(), 0) << size;
   }
 }
 

@@ -1,4 +1,5 @@
-// Normalisation of rows: layer, group and RMS norm, forward and backward. Batch norm is in norm_batch.cpp.
+// Normalisation of rows: layer, group and RMS norm, forward and backward. Rows of few elements are in
+// norm_short.cpp, batch norm in norm_batch.cpp.
 #include "tern/backends/cpu/kernels/norm.h"
 
 #include <cmath>
@@ -125,6 +126,7 @@ void backward_params(const RowNormBackwardArgs& args) {
   const int64_t rows_per_chunk = std::max(kParamRows, args.groups);
   const int64_t chunks = std::max<int64_t>(1, (args.rows + rows_per_chunk - 1) / rows_per_chunk);
   std::vector<C> partial(static_cast<size_t>(2 * chunks * total));
+  const bool turns = norm_suits_turning(args.rows, size, args.groups, inner);
   parallel_for(chunks,
                std::max<int64_t>(1, kPointwiseGrain / 4 / std::max<int64_t>(1, rows_per_chunk * size)),
                [&](int64_t begin, int64_t end) {
@@ -132,6 +134,10 @@ void backward_params(const RowNormBackwardArgs& args) {
                    C* weight_sums = partial.data() + 2 * chunk * total;
                    C* bias_sums = weight_sums + total;
                    const int64_t last = std::min(args.rows, (chunk + 1) * rows_per_chunk);
+                   if (turns) {
+                     add_turned_params<T>(args, chunk * rows_per_chunk, last, weight_sums, bias_sums);
+                     continue;
+                   }
                    for (int64_t r = chunk * rows_per_chunk; r < last; ++r) {
                      const T* x = static_cast<const T*>(args.input) + r * size;
                      const T* g = static_cast<const T*>(args.grad_output) + r * size;
@@ -170,12 +176,14 @@ void backward_params(const RowNormBackwardArgs& args) {
 }  // namespace
 
 void row_norm(const LaunchContext&, const RowNormArgs& args) {
-  visit_floating(args.dtype, [&]<class T>() { forward<T>(args); });
+  const bool turns = norm_suits_turning(args.rows, args.size, args.groups, args.inner);
+  visit_floating(args.dtype, [&]<class T>() { turns ? normalise_turned<T>(args) : forward<T>(args); });
 }
 
 void row_norm_backward(const LaunchContext&, const RowNormBackwardArgs& args) {
+  const bool turns = norm_suits_turning(args.rows, args.size, args.groups, args.inner);
   visit_floating(args.dtype, [&]<class T>() {
-    if (args.grad_input) backward_input<T>(args);
+    if (args.grad_input) turns ? normalise_turned_backward<T>(args) : backward_input<T>(args);
     if (args.grad_weight || args.grad_bias) backward_params<T>(args);
   });
 }

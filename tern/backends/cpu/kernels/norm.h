@@ -6,6 +6,7 @@
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/moments.h"
+#include "tern/kernels/norm.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
@@ -72,5 +73,17 @@ GradSums grad_sums(const T* g, const T* x, int64_t n, Compute<T> mean) {
   }
   return total;
 }
+
+/// Whether rows are so short, and so many, that they are worked on together (norm_short.cpp).
+bool norm_suits_turning(int64_t rows, int64_t size, int64_t groups, int64_t inner);
+template <class T>
+void normalise_turned(const RowNormArgs& args);
+/// The gradient of the input.
+template <class T>
+void normalise_turned_backward(const RowNormBackwardArgs& args);
+/// Adds what the rows [begin, end) give to the gradients of weight and bias.
+template <class T>
+void add_turned_params(const RowNormBackwardArgs& args, int64_t begin, int64_t end, Compute<T>* weight_sums,
+                       Compute<T>* bias_sums);
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

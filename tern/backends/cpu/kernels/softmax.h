@@ -3,7 +3,7 @@
 
 #include "tern/backends/cpu/kernels/reduce_ops.h"
 #include "tern/backends/cpu/kernels/short_rows.h"
-#include "tern/backends/cpu/kernels/transpose.h"
+#include "tern/backends/cpu/kernels/turned_rows.h"
 #include "tern/kernels/math.h"
 #include "tern/kernels/softmax.h"
 
@@ -16,8 +16,7 @@ inline constexpr int64_t kLongRow = 32768;
 inline constexpr int64_t kPiece = 16384;
 /// Elements of the short rows that are worked on together, and of the longest such row.
 inline constexpr int64_t kTogether = 2048, kShortest = wide::kShortRow, kLongest = kTogether / kShortest;
-/// Rows of few elements that are turned and worked on as columns together, and the elements of such rows.
-inline constexpr int64_t kTurnedRows = 128, kTurned = kTurnedRows * kShortest;
+static_assert(kShortest <= kMostTurned);
 /// Columns worked on together: few where their rows then stay in the second cache, else so many that memory
 /// is read in long runs.
 inline constexpr int64_t kMinTile = 64;
@@ -40,25 +39,6 @@ void for_row_pieces(int64_t rows, int64_t size, int64_t at_once, const Body& bod
     for (int64_t first = begin * at_once; first < std::min(rows, end * at_once); first += at_once)
       body(first, std::min(at_once, rows - first));
   });
-}
-
-/// to[j * kTurnedRows + i] = from[i * size + j] for rows of `size` elements.
-template <class T>
-void turn_rows(const T* from, int64_t rows, int64_t size, Compute<T>* to) {
-  Compute<T> buffer[kTurned];
-  transpose_elements(sizeof(Compute<T>), to_compute(from, rows * size, buffer), size, rows, size, to,
-                     kTurnedRows);
-}
-/// The other way.
-template <class T>
-void turn_back(const Compute<T>* from, int64_t rows, int64_t size, T* to) {
-  if constexpr (kWidened<T>) {
-    Compute<T> buffer[kTurned];
-    transpose_elements(sizeof(Compute<T>), from, kTurnedRows, size, rows, buffer, size);
-    from_compute(to, buffer, rows * size);
-  } else {
-    transpose_elements(sizeof(T), from, kTurnedRows, size, rows, to, size);
-  }
 }
 
 /// results[r] = the row r of `rows` dense ones combined.
