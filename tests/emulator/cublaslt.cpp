@@ -68,7 +68,7 @@ constexpr int kWays = 3;
 struct Algorithm {
   uint64_t magic;
   Way way;
-  uint32_t align_a, align_b, align_c, align_d;
+  uint32_t align_a, align_b, align_c, align_d, align_bias, align_aux;
   uint64_t workspace;
 };
 constexpr uint64_t kMagic = 0x7465726e6c74;
@@ -118,6 +118,12 @@ double gelu_slope(double x) {
   return (1 + t) / 2 + x / 2 * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
 }
 
+/// What the heuristic takes from an address that it does not read.
+uint32_t alignment(const void* data) {
+  constexpr uintptr_t kMost = 256;
+  const auto address = reinterpret_cast<uintptr_t>(data) | kMost;
+  return static_cast<uint32_t>(address & (~address + 1));
+}
 bool aligned(const void* data, uint32_t nbytes) { return reinterpret_cast<uintptr_t>(data) % nbytes == 0; }
 
 }  // namespace
@@ -230,8 +236,10 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *count < std::min(asked, kWays); ++*count) {
-    const Algorithm algorithm{kMagic,         static_cast<Way>(*count), wanted.align_a,  wanted.align_b,
-                              wanted.align_c, wanted.align_d,           /*workspace=*/72};
+    const Algorithm algorithm{
+        kMagic,          static_cast<Way>(*count), wanted.align_a,     wanted.align_b,
+        wanted.align_c,  wanted.align_d,           alignment(op.bias), alignment(op.aux),
+        /*workspace=*/72};
     cublasLtMatmulHeuristicResult_t& result = results[*count];
     result = {};
     std::memcpy(&result.algo, &algorithm, sizeof algorithm);
@@ -257,8 +265,10 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       workspace == nullptr || !aligned(workspace, kWorkspaceAlignment) ||
       !aligned(a_data, algorithm.align_a) || !aligned(b_data, algorithm.align_b) ||
       !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
-      (op.has_bias() && (op.bias == nullptr || !aligned(op.bias, kBiasAlignment))) ||
-      (op.has_aux() && (op.aux == nullptr || !aligned(op.aux, kBiasAlignment))))
+      (op.has_bias() &&
+       (op.bias == nullptr || !aligned(op.bias, std::max(kBiasAlignment, algorithm.align_bias)))) ||
+      (op.has_aux() &&
+       (op.aux == nullptr || !aligned(op.aux, std::max(kBiasAlignment, algorithm.align_aux)))))
     return CUBLAS_STATUS_INVALID_VALUE;
   if (algorithm.way == Way::Refusing) return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
