@@ -212,6 +212,32 @@ TEST(Index, SumsDoNotDependOnThreads) {
   set_num_threads(before);
 }
 
+// Sums of 16-bit floats that were rounded after each addition would stop at 256 and 2048.
+TEST(Index, LongSumsOf16BitFloatsAreRoundedOnce) {
+  const int64_t count = 3000;
+  const Tensor ones_at = ones({count}, {.dtype = int64});
+  for (DType dtype : {bfloat16, float16}) {
+    const double sum = to(tensor(static_cast<double>(count)), dtype).item<double>();
+    const TensorOptions options{.dtype = dtype};
+    Tensor x = zeros({2}, options).requires_grad_();
+    gather(x, 0, ones_at).backward(ones({count}, options));
+    EXPECT_EQ(x.grad()[1].item<double>(), sum) << "gather of " << name(dtype);
+    // Single elements and rows, of few and of many, one of which is met once.
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{3, 1}, {3, 5}, {100'000, 5}}) {
+      const Tensor index = cat({ones_at, full({1}, 2, {.dtype = int64})}, 0);
+      const Tensor y =
+          index_add(full({rows, columns}, 0.5, options), 0, index, ones({count + 1, columns}, options));
+      const Tensor wanted = cat({full({1, columns}, 0.5, options), full({1, columns}, count + 0.5, options),
+                                 full({1, columns}, 1.5, options)},
+                                0);
+      EXPECT_TRUE(equal(narrow(y, 0, 0, 3), wanted)) << name(dtype) << ", " << rows << " x " << columns;
+    }
+    Tensor weight = zeros({50, 4}, options).requires_grad_();
+    embedding(ones_at, weight).backward(ones({count, 4}, options));
+    EXPECT_EQ(weight.grad()[1].min().item<double>(), sum) << "embedding of " << name(dtype);
+  }
+}
+
 TEST(Index, LargeTensorsInEveryLayout) {
   const Tensor x = reshape(arange(300 * 200), {300, 200});
   const Tensor i = remainder(mul(arange(70000), 7), 300), j = remainder(mul(arange(70000), 13), 200);

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "tern/backends/cpu/kernels/bits.h"
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/kernels/functors.h"
 #include "tern/kernels/list.h"
 
@@ -182,17 +184,18 @@ struct SetElement {
     return value;
   }
 };
+/// Out: T, or what sums of T are taken in.
 struct AddElement {
-  template <class T>
-  [[gnu::always_inline]] static T apply(T old, T value) {
+  template <class Out, class T>
+  [[gnu::always_inline]] static Out apply(Out old, T value) {
     using C = Compute<T>;
-    return static_cast<T>(functors::wrap_add(static_cast<C>(old), static_cast<C>(value)));
+    return static_cast<Out>(functors::wrap_add(static_cast<C>(old), static_cast<C>(value)));
   }
 };
 
 /// out[i] = source[i], or +=.
-template <class Mode, class T>
-void put_row(T* out, int64_t out_step, const T* source, int64_t source_step, int64_t n) {
+template <class Mode, class Out, class T>
+void put_row(Out* out, int64_t out_step, const T* source, int64_t source_step, int64_t n) {
   if (out_step == 1 && source_step == 1) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = Mode::apply(out[i], source[i]);
@@ -203,8 +206,8 @@ void put_row(T* out, int64_t out_step, const T* source, int64_t source_step, int
 }
 
 /// The same with an address for each element.
-template <class Mode, int N, class T>
-void put_points(const IndexedDims& dims, T* out, int64_t out_step, const T* source, int64_t source_step,
+template <class Mode, int N, class Out, class T>
+void put_points(const IndexedDims& dims, Out* out, int64_t out_step, const T* source, int64_t source_step,
                 const int64_t* start, const int64_t* steps, int64_t n) {
   if constexpr (N == 1) {
     Checker at(dims);
@@ -217,7 +220,7 @@ void put_points(const IndexedDims& dims, T* out, int64_t out_step, const T* sour
         for (int64_t i = 0; i < count; ++i) out[index[i]] = Mode::apply(out[index[i]], source[i]);
       else
         for (int64_t i = 0; i < count; ++i) {
-          T& o = out[i * out_step + at(index[i * index_step])];
+          Out& o = out[i * out_step + at(index[i * index_step])];
           o = Mode::apply(o, source[i * source_step]);
         }
       out += count * out_step;
@@ -228,7 +231,7 @@ void put_points(const IndexedDims& dims, T* out, int64_t out_step, const T* sour
     int64_t at[N];
     std::copy_n(start, N, at);
     for (int64_t i = 0; i < n; ++i) {
-      T& o = out[i * out_step + address<N>(dims, at)];
+      Out& o = out[i * out_step + address<N>(dims, at)];
       o = Mode::apply(o, source[i * source_step]);
       for (int j = 0; j < dims.count; ++j) at[j] += steps[j];
     }
@@ -239,13 +242,23 @@ void put_points(const IndexedDims& dims, T* out, int64_t out_step, const T* sour
 /// go from core to core.
 constexpr int64_t kNarrowRow = 16384;
 
-/// Whole rows of n elements, one index each. Every thread walks all indices in order, for the rows of `out`
-/// that are its own.
-template <class Mode, class T>
-void put_narrow_rows(const IndexedDims& dims, T* out, const T* source, int64_t source_row,
-                     int64_t source_step, int64_t index_step, int64_t rows, int64_t n) {
-  const int64_t size = dims.size[0], all = size * std::max<int64_t>(1, kIndexGrain / n);
-  parallel_for(size, std::max<int64_t>(1, all / rows), [&](int64_t begin, int64_t end) {
+/// Whole rows of n elements, one index each.
+template <class T>
+struct NarrowRows {
+  const IndexedDims& dims;
+  const T* source;
+  int64_t source_row, source_step, index_step, rows, n;
+
+  /// Calls `f(begin, end)` for parts of the rows of `out`. Every thread walks all indices in order, for the
+  /// rows that are its own.
+  template <class F>
+  void for_parts(const F& f) const {
+    const int64_t size = dims.size[0], all = size * std::max<int64_t>(1, kIndexGrain / n);
+    parallel_for(size, std::max<int64_t>(1, all / rows), f);
+  }
+  /// Calls `f(row, from)` for the rows of `out` in [begin, end) and what they get, in order.
+  template <class F>
+  void walk(int64_t begin, int64_t end, const F& f) const {
     Checker at(dims);
     const T* from = source;
     for (int64_t first = 0; first < rows; first += kCheckedTile) {
@@ -254,14 +267,48 @@ void put_narrow_rows(const IndexedDims& dims, T* out, const T* source, int64_t s
       at.check(index, index_step, count);
       for (int64_t i = 0; i < count; ++i, from += source_row) {
         const int64_t row = at.wrapped(index[i * index_step]);
-        if (row >= begin && row < end) put_row<Mode>(out + at(row), 1, from, source_step, n);
+        if (row >= begin && row < end) f(row, from);
       }
     }
-  });
-}
+  }
 
-template <class Mode, class T, int N>
-void put(const IndexPutArgs& args) {
+  template <class Mode, class Out>
+  void put(Out* out) const {
+    for_parts([&](int64_t begin, int64_t end) {
+      walk(begin, end, [&](int64_t row, const T* from) {
+        put_row<Mode>(out + row * dims.stride[0], 1, from, source_step, n);
+      });
+    });
+  }
+  /// Adds 16-bit floats: rows that are met more than once are summed in float and rounded once.
+  void add(T* out) const {
+    for_parts([&](int64_t begin, int64_t end) {
+      constexpr int32_t kOnce = -1;
+      std::vector<int32_t> sum_of(static_cast<size_t>(end - begin), 0);  // first how often, then which sum
+      walk(begin, end, [&](int64_t row, const T*) { ++sum_of[static_cast<size_t>(row - begin)]; });
+      int32_t count = 0;
+      for (int32_t& each : sum_of) each = each > 1 ? count++ : kOnce;
+      const Scratch<float> sums(count * n);
+      const auto for_sums = [&](const auto& f) {
+        for (int64_t row = begin; row < end; ++row)
+          if (const int32_t which = sum_of[static_cast<size_t>(row - begin)]; which != kOnce)
+            f(sums.get() + which * n, out + row * dims.stride[0]);
+      };
+      for_sums([&](float* sum, const T* row) { widen_row(sum, row, n); });
+      walk(begin, end, [&](int64_t row, const T* from) {
+        const int32_t which = sum_of[static_cast<size_t>(row - begin)];
+        if (which == kOnce)
+          put_row<AddElement>(out + row * dims.stride[0], 1, from, source_step, n);
+        else
+          put_row<AddElement>(sums.get() + which * n, 1, from, source_step, n);
+      });
+      for_sums([&](const float* sum, T* row) { narrow_row(row, sum, n); });
+    });
+  }
+};
+
+template <class Mode, class T, int N, class Out>
+void put(const IndexPutArgs& args, Out* out) {
   const IndexedDims& dims = args.dims;
   Geometry<2 + N> free = operands<N>(args.free), addressed = operands<N>(args.addressed);
   const uint64_t bits = args.source ? 0 : bits_of(args.dtype, args.value);
@@ -273,15 +320,19 @@ void put(const IndexPutArgs& args) {
     std::fill_n(free.strides[1], kMaxDims, 0);
     std::fill_n(addressed.strides[1], kMaxDims, 0);
   }
-  T* out = static_cast<T*>(args.out);
   const int fi = free.ndim - 1, ai = addressed.ndim - 1;
   const int64_t so = free.strides[0][fi], ss = free.strides[1][fi], step = addressed.strides[1][ai];
   const bool fixed = fixed_address<N>(dims, free);
   if constexpr (N == 1) {
     const int64_t n = free.numel;
     if (fixed && free.ndim == 1 && addressed.ndim == 1 && so == 1 && n > 1 && dims.size[0] > 0 &&
-        addressed.numel > 0 && n * static_cast<int64_t>(sizeof(T)) < kNarrowRow)
-      return put_narrow_rows<Mode>(dims, out, source, step, ss, addressed.strides[2][ai], addressed.numel, n);
+        addressed.numel > 0 && n * static_cast<int64_t>(sizeof(T)) < kNarrowRow) {
+      const NarrowRows<T> rows{dims, source, step, ss, addressed.strides[2][ai], addressed.numel, n};
+      if constexpr (kWidened<T> && std::is_same_v<Out, T> && std::is_same_v<Mode, AddElement>)
+        return rows.add(out);
+      else
+        return rows.template put<Mode>(out);
+    }
   }
   // One address for a row of elements, or one element for a row of addresses: whichever walks memory in
   // order.
@@ -323,6 +374,45 @@ void put(const IndexPutArgs& args) {
   });
 }
 
+/// The elements of the target where they lie without gaps, and are not so many that there is less than one
+/// addition for eight of them; else 0.
+int64_t few_elements(const IndexPutArgs& args) {
+  constexpr int64_t kElementsOfAnAddition = 8;
+  int64_t last = 0, count = 1;
+  for (int d = 0; d < args.free.ndim; ++d) {
+    last += (args.free.sizes[d] - 1) * args.free.strides[0][d];
+    count *= args.free.sizes[d];
+  }
+  const int64_t free_count = count;
+  for (int j = 0; j < args.dims.count; ++j) {
+    last += (args.dims.size[j] - 1) * args.dims.stride[j];
+    count *= args.dims.size[j];
+  }
+  const bool few = count / kElementsOfAnAddition / std::max<int64_t>(1, free_count) <= args.addressed.numel;
+  return count > 0 && last + 1 == count && few ? count : 0;
+}
+
+/// Sums of 16-bit floats are taken in float and rounded once, but where one addition meets many elements that
+/// are no rows.
+template <class T, int N>
+void add(const IndexPutArgs& args) {
+  T* out = static_cast<T*>(args.out);
+  if constexpr (kWidened<T>) {
+    if (const int64_t count = few_elements(args); count > 0) {
+      const Scratch<float> sums(count);
+      parallel_for(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+        widen_row(sums.get() + begin, out + begin, end - begin);
+      });
+      put<AddElement, T, N>(args, sums.get());
+      parallel_for(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
+        narrow_row(out + begin, sums.get() + begin, end - begin);
+      });
+      return;
+    }
+  }
+  put<AddElement, T, N>(args, out);
+}
+
 /// The order of torch.sort: NaN above everything.
 template <class C>
 bool below(C a, C b) {
@@ -341,9 +431,9 @@ void index_get(const LaunchContext&, const IndexGetArgs& args) {
 void index_put(const LaunchContext&, const IndexPutArgs& args) {
   visit_count(args.dims, [&]<int N>() {
     if (args.mode == IndexPutMode::Add)
-      visit_dtype(args.dtype, [&]<class T>() { put<AddElement, T, N>(args); });
+      visit_dtype(args.dtype, [&]<class T>() { add<T, N>(args); });
     else
-      visit_bits(args.dtype, [&]<class T>() { put<SetElement, T, N>(args); });
+      visit_bits(args.dtype, [&]<class T>() { put<SetElement, T, N>(args, static_cast<T*>(args.out)); });
   });
 }
 
