@@ -95,6 +95,17 @@ const ReductionRow kReductionRows[] = {
      0},
 };
 
+TEST(Reduce, VarianceOfAnInfiniteElementIsNan) {
+  for (DType dtype : {float32, float64, bfloat16})
+    for (size_t place = 0; place < 3; ++place) {
+      std::vector<double> values = {1, 2, 3};
+      values[place] = kInf;
+      const auto [variance, mean] = var_mean(numbers(values, dtype));
+      EXPECT_TRUE(std::isnan(variance.item<double>())) << name(dtype) << ", " << place;
+      EXPECT_TRUE(std::isnan(mean.item<double>())) << name(dtype) << ", " << place;
+    }
+}
+
 TEST(Reduce, EveryLayoutAndDimListGivesWhatPlainLoopsGive) {
   for (DType dtype : {float32, float64, bfloat16, float16})
     for (const Layout& layout : layouts(dtype))

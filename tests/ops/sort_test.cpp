@@ -270,6 +270,25 @@ TEST(SortAndScanGradient, ProductsOfRowsAndColumnsAgree) {
     }
 }
 
+TEST(SortAndScanGradient, ProductsOfPartsMayBeTooLargeForTheDtype) {
+  struct Case {
+    DType dtype;
+    std::vector<double> values;
+    double wanted;  ///< gradient of the second element
+  };
+  for (const auto& [dtype, values, wanted] : {Case{float16, {1e-3, 1, 300, 300}, 90},
+                                              {float32, {1e-30, 1, 1e30, 1e30}, 1e30},
+                                              {float32, {1e30, 1, 1e-30, 1e-30}, 1e-30}})
+    for (int64_t rows : {1, 20})
+      for (bool cumulative : {false, true}) {
+        Tensor x = expand(numbers(values).to(dtype), {rows, 4}).contiguous().requires_grad_();
+        const Tensor y = cumulative ? select(cumprod(x, 1), 1, 3) : prod(x, 1);
+        y.backward(ones({rows}, as(dtype)));
+        EXPECT_NEAR(x.grad()[rows - 1][1].item<double>() / wanted, 1, 2e-2)
+            << name(dtype) << ", " << rows << " rows" << (cumulative ? ", cumulative" : "");
+      }
+}
+
 TEST(SortAndScanGradient, WholeMedianIsSharedByEquals) {
   for (const auto& [values, grad] : std::vector<std::pair<std::vector<double>, const char*>>{
            {{1, 3, 3}, "tensor([0.0000, 0.5000, 0.5000])"}, {{1, kNan, 0}, "tensor([0., 1., 0.])"}}) {

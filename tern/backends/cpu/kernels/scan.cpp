@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/device/backend.h"
 #include "tern/kernels/scan.h"
@@ -133,7 +134,7 @@ class Scan {
   Out* out_;
 };
 
-/// Down: what stands after an element. Up: what stands before it.
+/// Down: what stands after an element, which is kept as wide as it is computed. Up: what stands before it.
 template <class T>
 class ProdBackward {
  public:
@@ -147,12 +148,13 @@ class ProdBackward {
     const int64_t size = args_.size, inner = args_.inner;
     if (inner == 1 && args_.outer >= kLeastTurned && size > 1) return turned_rows();
     for_each_strip(args_.outer, size, inner, [&](int64_t start, int64_t width) {
+      const Scratch<A> afters(size * width);
       A running[kStrip];
       begin_down(running, start / (size * inner) * inner + start % inner, width);
-      down(in_ + start, args_.cumulative ? grad_out_ + start : nullptr, grad_in_ + start, inner, size, width,
-           running);
+      const T* grad_out = args_.cumulative ? grad_out_ + start : nullptr;
+      down(in_ + start, grad_out, inner, size, width, running, afters.get(), width);
       std::fill_n(running, width, A(1));
-      up(in_ + start, grad_in_ + start, inner, size, width, running);
+      up(in_ + start, grad_in_ + start, inner, size, width, running, afters.get(), width);
     });
   }
 
@@ -162,67 +164,66 @@ class ProdBackward {
   static T narrow(A x) { return static_cast<T>(static_cast<Compute<T>>(x)); }
 
   /// What stands after the last element of `width` rows or columns, the first of which has number `first`.
-  void begin_down(A* after, int64_t first, int64_t width) const {
-    for (int64_t j = 0; j < width; ++j) after[j] = args_.cumulative ? A(0) : wide(grad_out_[first + j]);
+  void begin_down(A* running, int64_t first, int64_t width) const {
+    for (int64_t j = 0; j < width; ++j) running[j] = args_.cumulative ? A(0) : wide(grad_out_[first + j]);
   }
 
-  void down(const T* in, const T* grad_out, T* grad_in, int64_t step, int64_t size, int64_t width,
-            A* after) const {
-    for (int64_t i = (size - 1) * step; i >= 0; i -= step)
+  /// `size` rows of `width` columns, `step` apart; those of `afters` are `after_step` apart.
+  void down(const T* in, const T* grad_out, int64_t step, int64_t size, int64_t width, A* running, A* afters,
+            int64_t after_step) const {
+    for (int64_t i = size - 1; i >= 0; --i) {
+      const T* x = in + i * step;
+      A* after = afters + i * after_step;
       if (args_.cumulative) {
+        const T* g = grad_out + i * step;
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) {
-          const A sum = wide(grad_out[i + j]) + after[j];
-          grad_in[i + j] = narrow(sum);
-          after[j] = sum * wide(in[i + j]);
+          after[j] = wide(g[j]) + running[j];
+          running[j] = after[j] * wide(x[j]);
         }
       } else {
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) {
-          grad_in[i + j] = narrow(after[j]);
-          after[j] *= wide(in[i + j]);
+          after[j] = running[j];
+          running[j] *= wide(x[j]);
         }
       }
+    }
   }
-  static void up(const T* in, T* grad_in, int64_t step, int64_t size, int64_t width, A* before) {
-    for (int64_t i = 0; i < size * step; i += step)
+  static void up(const T* in, T* grad_in, int64_t step, int64_t size, int64_t width, A* running,
+                 const A* afters, int64_t after_step) {
+    for (int64_t i = 0; i < size; ++i, in += step, grad_in += step, afters += after_step)
 #pragma GCC ivdep
       for (int64_t j = 0; j < width; ++j) {
-        grad_in[i + j] = narrow(wide(grad_in[i + j]) * before[j]);
-        before[j] *= wide(in[i + j]);
+        grad_in[j] = narrow(afters[j] * running[j]);
+        running[j] *= wide(in[j]);
       }
   }
 
   void turned_rows() const {
-    const int64_t size = args_.size, rows = args_.outer;
+    const int64_t size = args_.size;
     const TurnedPieces turned(size);
-    turned.for_each(rows, [&](int64_t first, int64_t count) {
-      alignas(64) T in[kTurnedElements], grad_out[kTurnedElements], grad_in[kTurnedElements];
+    turned.for_each(args_.outer, [&](int64_t first, int64_t count) {
+      alignas(64) T in[kTurnedElements], grad[kTurnedElements];
+      const Scratch<A> afters(size * turned.width);
+      A running[kMostTurned];
       const auto turn = [&](const T* from, int64_t done, int64_t n, T* to) {
         transpose_elements(sizeof(T), from + first * size + done, size, count, n, to, turned.width);
       };
-      const auto turn_back = [&](int64_t done, int64_t n) {
-        transpose_elements(sizeof(T), grad_in, turned.width, n, count, grad_in_ + first * size + done, size);
-      };
-      A running[kMostTurned];
       begin_down(running, first, count);
       const int64_t last = (size - 1) / turned.piece * turned.piece;
       for (int64_t done = last; done >= 0; done -= turned.piece) {
         const int64_t n = std::min(turned.piece, size - done);
         turn(in_, done, n, in);
-        if (args_.cumulative) turn(grad_out_, done, n, grad_out);
-        down(in, grad_out, grad_in, turned.width, n, count, running);
-        if (done > 0) turn_back(done, n);
+        if (args_.cumulative) turn(grad_out_, done, n, grad);
+        down(in, grad, turned.width, n, count, running, afters.get() + done * turned.width, turned.width);
       }
       std::fill_n(running, count, A(1));
       for (int64_t done = 0; done < size; done += turned.piece) {
         const int64_t n = std::min(turned.piece, size - done);
-        if (done > 0) {  // the first piece is still there
-          turn(in_, done, n, in);
-          turn(grad_in_, done, n, grad_in);
-        }
-        up(in, grad_in, turned.width, n, count, running);
-        turn_back(done, n);
+        if (done > 0) turn(in_, done, n, in);  // the first piece is still there
+        up(in, grad, turned.width, n, count, running, afters.get() + done * turned.width, turned.width);
+        transpose_elements(sizeof(T), grad, turned.width, n, count, grad_in_ + first * size + done, size);
       }
     });
   }

@@ -64,7 +64,10 @@ struct RunningMean {
     return {a.mean + delta * share,
             a.squares + b.squares + delta * delta * share * static_cast<double>(a.count), count};
   }
-  __device__ void store(int64_t k, const Acc& a) const { to.write(k, a.mean, a.squares, a.count); }
+  __device__ void store(int64_t k, const Acc& a) const {
+    const double rest = a.mean - a.mean;  // NaN where an element is infinite, wherever it lies
+    to.write(k, a.mean + rest, a.squares + rest, a.count);
+  }
 };
 
 }  // namespace

@@ -149,8 +149,9 @@ void run_scan(const LaunchContext& context, const ScanArgs& args) {
   start(context, grid, kBlock, 0, scan_tiles<T>, args, nullptr, static_cast<const A*>(totals), blocks(tiles));
 }
 
+/// `afters`: an element of working memory for each element, as wide as is computed; may be grad_in.
 template <class T>
-__global__ void prod_gradients(ProdBackwardArgs args) {
+__global__ void prod_gradients(ProdBackwardArgs args, Acc<T>* afters) {
   using A = Acc<T>;
   const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (column >= args.outer * args.inner) return;
@@ -161,13 +162,13 @@ __global__ void prod_gradients(ProdBackwardArgs args) {
     const int64_t at = start + i * args.inner;
     const A x = take<T>(args.dtype, args.in, at);
     const A sum = args.cumulative ? take<T>(args.dtype, args.grad_out, at) + after : after;
-    put<T>(args.grad_in, at, sum);
+    afters[at] = sum;
     after = sum * x;
   }
   A before = A(1);
   for (int64_t i = 0; i < args.size; ++i) {
     const int64_t at = start + i * args.inner;
-    put<T>(args.grad_in, at, take<T>(args.dtype, args.grad_in, at) * before);
+    put<T>(args.grad_in, at, afters[at] * before);
     before *= take<T>(args.dtype, args.in, at);
   }
 }
@@ -184,7 +185,12 @@ void scan(const LaunchContext& context, const ScanArgs& args) {
 void prod_backward(const LaunchContext& context, const ProdBackwardArgs& args) {
   if (args.outer == 0 || args.size == 0 || args.inner == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
-    start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, prod_gradients<T>, args);
+    using A = Acc<T>;
+    const bool fits = sizeof(A) == sizeof(T);
+    const auto nbytes = static_cast<size_t>(args.outer * args.size * args.inner) * sizeof(A);
+    const Storage scratch = fits ? Storage() : workspace(context, nbytes);
+    start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, prod_gradients<T>, args,
+          static_cast<A*>(fits ? args.grad_in : scratch->data()));
   });
 }
 
