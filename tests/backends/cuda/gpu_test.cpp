@@ -446,6 +446,30 @@ TEST_F(Gpu, ManyElementsAreWrittenByIndexInPieces) {
   EXPECT_TRUE(equal(sums, (last * 2 - size).expand({rows, size})));
 }
 
+TEST_F(Gpu, LongSumsOfOneThreadAreMadeOfThoseOfRows) {
+  // One after the other, a float stops at 2^24.
+  const TensorOptions on_gpu{.device = "cuda:0"};
+  const Tensor image = expand(ones({1, 1, 1, 1}, on_gpu), {1, 1, 4100, 4100}).contiguous();
+  EXPECT_EQ(nn::adaptive_avg_pool2d(image, 1).item<float>(), 1);
+  Tensor bias = zeros({1}, on_gpu).requires_grad_();
+  const Tensor rows = expand(ones({1, 1, 1, 1}, on_gpu), {17, 1, 1024, 1024});
+  nn::group_norm(rows, 1, ones({1}, on_gpu), bias).backward(rows);
+  EXPECT_EQ(bias.grad().item<float>(), 17 << 20);
+}
+
+TEST_F(Gpu, ManyRowsAreSortedInPieces) {
+  // Of more than 2^24 elements; with ties, whose order stays.
+  const int64_t rows = (1 << 24) / 1000 + 5;
+  const Tensor x = remainder(arange(rows * 1000, {.dtype = int32, .device = "cuda:0"}) * 7919, 500);
+  const Tensor there = x.view({rows, 1000});
+  const auto [values, indices] = sort(there, 1);
+  EXPECT_TRUE(equal(values, take_along_dim(there, indices, 1)));
+  const Tensor steps = values.narrow(1, 1, 999) - values.narrow(1, 0, 999);
+  EXPECT_EQ(steps.min().item<int>(), 0);
+  const Tensor later = gt(indices.narrow(1, 1, 999), indices.narrow(1, 0, 999));
+  EXPECT_TRUE(all(logical_or(later, gt(steps, 0))).item<bool>());
+}
+
 TEST_F(Gpu, MoreThan2To31ElementsAreWrittenByIndex) {
   if (testing::is_emulated("cuda:0")) GTEST_SKIP() << "takes minutes on the emulator";
   const int64_t size = (int64_t{1} << 31) + 10;

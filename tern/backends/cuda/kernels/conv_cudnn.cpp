@@ -215,11 +215,19 @@ class Plan {
       if (cudnn()->cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
                                             CUDNN_TYPE_INT64, 1, &one, &nbytes) != CUDNN_STATUS_SUCCESS)
         continue;
-      constexpr int64_t kMostWorkspace = int64_t{1} << 30;
-      if (nbytes > kMostWorkspace) continue;
+      if (nbytes > most_workspace(problem)) continue;
       engines_.push_back({std::move(plan), nbytes});
     }
     return usable();
+  }
+
+  /// In bytes. Engines for tensor cores turn whole images to channels last and back.
+  static int64_t most_workspace(const Problem& problem) {
+    const Conv2dShape& s = problem.shape;
+    const int64_t image = s.batch * s.in_channels * s.in_h * s.in_w,
+                  out = s.batch * s.out_channels * s.out_h * s.out_w;
+    const auto item = static_cast<int64_t>(itemsize(static_cast<DType>(problem.dtype)));
+    return std::max(int64_t{1} << 30, (image + out) * item + (int64_t{256} << 20));
   }
 
   /// Whether an engine gives the same result every time and computes in the precision that was asked for.

@@ -121,8 +121,6 @@ bool is_fixed(const IndexGeometry& free, const IndexedDims& dims) {
 }
 
 constexpr int64_t kFewAddresses = 16;
-/// Addresses that are sorted at once: for each of them there are 32 bytes of working memory.
-constexpr int64_t kMostSorted = int64_t{1} << 24;
 
 /// The elements of two pieces of the geometries.
 template <int N, class Mode>

@@ -64,11 +64,16 @@ void for_pieces(const Geometry<N>& g, const F& f, int64_t most = kMostElements) 
   if (g.numel > 0) for_pieces(g, f, most, none);
 }
 
+/// Throws for channels that for_planes does not take.
+inline void check_planes(int64_t channels, int64_t size) {
+  if (size > kMostElements || channels > kMostElements / 2) throw_not_on_gpus("channels of 2^31 elements");
+}
+
 /// Calls `f(begin, count, channels)` for pieces of [batch, channels, size] that are whole planes of at most
 /// kMostElements together; `channels` tells a piece's element its channel.
 template <class F>
 void for_planes(int64_t batch, int64_t channels, int64_t size, const F& f) {
-  if (size > kMostElements || channels > kMostElements / 2) throw_not_on_gpus("channels of 2^31 elements");
+  check_planes(channels, size);
   const int64_t planes = batch * channels;
   if (planes * size == 0) return;
   const int64_t at_once = std::min(kMostElements / size, kMostElements / 2);

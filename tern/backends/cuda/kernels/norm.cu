@@ -215,9 +215,16 @@ __global__ void param_partials(RowNormBackwardArgs args, int64_t rows, Compute<T
     read_ahead<4>(
         first, end, args.groups, [&](int64_t r) { return read(r, 0); }, add);
   } else {
-    for (int64_t r = first; r < end; r += args.groups)
+    C weight_total = C(0), bias_total = C(0);
+    for (int64_t r = first; r < end; r += args.groups) {  // long sums are made of those of rows
+      weight_sum = bias_sum = C(0);
       read_ahead<4>(
           int64_t{0}, args.inner, 1, [&](int64_t i) { return read(r, i); }, add);
+      weight_total += weight_sum;
+      bias_total += bias_sum;
+    }
+    weight_sum = weight_total;
+    bias_sum = bias_total;
   }
   partial[2 * chunk * total + p] = weight_sum;
   partial[(2 * chunk + 1) * total + p] = bias_sum;

@@ -208,6 +208,7 @@ struct Cut {
 }  // namespace
 
 void batch_norm(const LaunchContext& context, const BatchNormArgs& args) {
+  check_planes(args.channels, args.inner);
   visit_floating(args.dtype, [&]<class T>() {
     using C = Compute<T>;
     const Cut cut(args.channels, args.batch * args.inner);

@@ -52,7 +52,7 @@ struct InChannel {
   }
 };
 
-/// Of at most 2^31 - 1 elements, row-major.
+/// Of at most 2^31 - 1 elements, row-major. May be made for more, and then not asked.
 template <int N>
 struct Offsets {
   int ndim;
@@ -61,7 +61,7 @@ struct Offsets {
 
   explicit Offsets(const Geometry<N>& g) : ndim(g.ndim) {
     for (int d = 0; d < g.ndim; ++d) {
-      sizes[d] = Divider(g.sizes[d] > 0 ? g.sizes[d] : 1);
+      sizes[d] = Divider(std::clamp<int64_t>(g.sizes[d], 1, 0x7fffffff));
       for (int i = 0; i < N; ++i) strides[i][d] = g.strides[i][d];
     }
   }

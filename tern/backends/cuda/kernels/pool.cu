@@ -209,8 +209,11 @@ __global__ void mean_windows(Pool pool, const T* in, T* out) {
   const MeanWindow window = pool.window(at.y, at.x);
   const T* plane = in + at.plane * s.in_h * s.in_w;
   C sum = C(0);
-  for (int64_t y = window.h.first; y < window.h.last; ++y)
-    for (int64_t x = window.w.first; x < window.w.last; ++x) sum += widen(plane[y * s.in_w + x]);
+  for (int64_t y = window.h.first; y < window.h.last; ++y) {
+    C row = C(0);
+    for (int64_t x = window.w.first; x < window.w.last; ++x) row += widen(plane[y * s.in_w + x]);
+    sum += row;
+  }
   const bool empty = window.h.first >= window.h.last || window.w.first >= window.w.last;
   out[i] = narrow<T>(empty ? C(0) : sum / static_cast<C>(window.divisor));
 }

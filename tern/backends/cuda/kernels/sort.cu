@@ -85,10 +85,8 @@ __global__ void write_sorted(SortArgs args, const int64_t* sorted) {
   args.indices[i] = at;
 }
 
-}  // namespace
-
-void sort(const LaunchContext& context, const SortArgs& args) {
-  if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
+/// All rows at once.
+void sort_rows(const LaunchContext& context, const SortArgs& args) {
   const int64_t rows = args.outer * args.inner, numel = rows * args.size;
   if (numel == 0 || args.count == 0) return;
   // Numbers of rows beyond 32 bits do not fit above a key.
@@ -121,6 +119,22 @@ void sort(const LaunchContext& context, const SortArgs& args) {
       return write.template operator()<uint32_t>();
     default:
       return write.template operator()<uint64_t>();
+  }
+}
+
+}  // namespace
+
+void sort(const LaunchContext& context, const SortArgs& args) {
+  if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
+  const int64_t read = args.size * args.inner, written = (args.only_last ? 1 : args.count) * args.inner;
+  const int64_t at_once = std::max<int64_t>(1, kMostSorted / std::max<int64_t>(read, 1));
+  for (int64_t o = 0; o < args.outer; o += at_once) {
+    SortArgs piece = args;
+    piece.outer = std::min(at_once, args.outer - o);
+    piece.in = moved(args.in, o * read, args.dtype);
+    piece.values = moved(args.values, o * written, args.dtype);
+    piece.indices = moved(args.indices, o * written);
+    sort_rows(context, piece);
   }
 }
 
