@@ -67,6 +67,16 @@ void for_each_block(Out* out, int64_t n, Block&& block) {
   });
 }
 
+/// Calls `body(first, count)` for pieces of `at_once` of the rows (the last may have fewer); in parallel, at
+/// least `grain` pieces a thread.
+template <class Body>
+void for_row_pieces(int64_t rows, int64_t at_once, int64_t grain, const Body& body) {
+  parallel_for((rows + at_once - 1) / at_once, std::max<int64_t>(1, grain), [&](int64_t begin, int64_t end) {
+    for (int64_t first = begin * at_once; first < std::min(rows, end * at_once); first += at_once)
+      body(first, std::min(at_once, rows - first));
+  });
+}
+
 /// out[i] = fast(i) in the tiles all of whose elements are inside, slow(i) in the others.
 template <class Out, class Inside, class Fast, class Slow>
 [[gnu::always_inline]] inline void fast_where_inside(Out* out, int64_t n, Inside inside, Fast fast,

@@ -120,13 +120,12 @@ void backward_input(const RowNormBackwardArgs& args) {
 constexpr int64_t kParamRows = 256;
 
 template <class T>
-void backward_params(const RowNormBackwardArgs& args) {
+void backward_params(const RowNormBackwardArgs& args, bool turns) {
   using C = Compute<T>;
   const int64_t size = args.size, inner = args.inner, params = size / inner, total = args.groups * params;
   const int64_t rows_per_chunk = std::max(kParamRows, args.groups);
   const int64_t chunks = std::max<int64_t>(1, (args.rows + rows_per_chunk - 1) / rows_per_chunk);
   std::vector<C> partial(static_cast<size_t>(2 * chunks * total));
-  const bool turns = norm_suits_turning(args.rows, size, args.groups, inner);
   parallel_for(chunks,
                std::max<int64_t>(1, kPointwiseGrain / 4 / std::max<int64_t>(1, rows_per_chunk * size)),
                [&](int64_t begin, int64_t end) {
@@ -176,15 +175,15 @@ void backward_params(const RowNormBackwardArgs& args) {
 }  // namespace
 
 void row_norm(const LaunchContext&, const RowNormArgs& args) {
-  const bool turns = norm_suits_turning(args.rows, args.size, args.groups, args.inner);
+  const bool turns = suits_turning(args);
   visit_floating(args.dtype, [&]<class T>() { turns ? normalise_turned<T>(args) : forward<T>(args); });
 }
 
 void row_norm_backward(const LaunchContext&, const RowNormBackwardArgs& args) {
-  const bool turns = norm_suits_turning(args.rows, args.size, args.groups, args.inner);
+  const bool turns = suits_turning(args);
   visit_floating(args.dtype, [&]<class T>() {
     if (args.grad_input) turns ? normalise_turned_backward<T>(args) : backward_input<T>(args);
-    if (args.grad_weight || args.grad_bias) backward_params<T>(args);
+    if (args.grad_weight || args.grad_bias) backward_params<T>(args, turns);
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/moments.h"
+#include "tern/backends/cpu/kernels/turned_rows.h"
 #include "tern/kernels/norm.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -75,7 +76,11 @@ GradSums grad_sums(const T* g, const T* x, int64_t n, Compute<T> mean) {
 }
 
 /// Whether rows are so short, and so many, that they are worked on together (norm_short.cpp).
-bool norm_suits_turning(int64_t rows, int64_t size, int64_t groups, int64_t inner);
+template <class Args>
+bool suits_turning(const Args& args) {
+  return args.groups == 1 && args.inner == 1 && args.size > 0 && args.size <= kMostTurned &&
+         args.rows >= kTurnedRows / 8;
+}
 template <class T>
 void normalise_turned(const RowNormArgs& args);
 /// The gradient of the input.

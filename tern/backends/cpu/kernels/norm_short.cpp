@@ -1,21 +1,12 @@
 // Normalisation of rows of few elements, forward and backward: many rows at once, each loop across them.
 // Longer rows, and the formulas, are in norm.cpp.
 #include "tern/backends/cpu/kernels/norm.h"
-#include "tern/backends/cpu/kernels/turned_rows.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-/// Calls `body(first, count)` for rows that are turned together; in parallel.
-template <class Body>
-void for_tiles(int64_t rows, int64_t size, const Body& body) {
-  const int64_t tiles = (rows + kTurnedRows - 1) / kTurnedRows;
-  const int64_t grain = std::max<int64_t>(1, kPointwiseGrain / 4 / (kTurnedRows * size));
-  parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t tile = begin; tile < end; ++tile)
-      body(tile * kTurnedRows, std::min(kTurnedRows, rows - tile * kTurnedRows));
-  });
-}
+/// Pieces of rows that are worth a thread.
+int64_t grain(int64_t size) { return kPointwiseGrain / 4 / (kTurnedRows * size); }
 
 /// mean[j] and invstd[j] of each row j of a turned tile. Rows that are not there give whatever they give.
 template <class C>
@@ -53,17 +44,28 @@ void root_mean_square(const C* x, int64_t size, double eps, C* invstd) {
         static_cast<C>(1 / std::sqrt(static_cast<double>(squares[j]) / static_cast<double>(size) + eps));
 }
 
-}  // namespace
+/// What the gradients take of up to kTurnedRows rows; the rows that are not there are zeros.
+template <class T>
+struct BackwardTile {
+  using C = Compute<T>;
+  alignas(64) C x[kTurned] = {}, g[kTurned] = {}, mean[kTurnedRows] = {}, invstd[kTurnedRows] = {};
 
-bool norm_suits_turning(int64_t rows, int64_t size, int64_t groups, int64_t inner) {
-  return groups == 1 && inner == 1 && size > 0 && size <= kMostTurned && rows >= kTurnedRows / 8;
-}
+  BackwardTile(const RowNormBackwardArgs& args, int64_t first, int64_t count) {
+    const int64_t size = args.size;
+    turn_rows(static_cast<const T*>(args.input) + first * size, count, size, x);
+    turn_rows(static_cast<const T*>(args.grad_output) + first * size, count, size, g);
+    if (!args.rms) std::copy_n(static_cast<const C*>(args.mean) + first, count, mean);
+    std::copy_n(static_cast<const C*>(args.invstd) + first, count, invstd);
+  }
+};
+
+}  // namespace
 
 template <class T>
 void normalise_turned(const RowNormArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.size;
-  for_tiles(args.rows, size, [&](int64_t first, int64_t count) {
+  for_row_pieces(args.rows, kTurnedRows, grain(size), [&](int64_t first, int64_t count) {
     alignas(64) C x[kTurned] = {}, mean[kTurnedRows] = {}, invstd[kTurnedRows];
     turn_rows(static_cast<const T*>(args.input) + first * size, count, size, x);
     if (args.rms) {
@@ -88,13 +90,10 @@ template <class T>
 void normalise_turned_backward(const RowNormBackwardArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.size;
-  for_tiles(args.rows, size, [&](int64_t first, int64_t count) {
-    alignas(64) C x[kTurned] = {}, g[kTurned] = {}, mean[kTurnedRows] = {}, invstd[kTurnedRows] = {};
+  for_row_pieces(args.rows, kTurnedRows, grain(size), [&](int64_t first, int64_t count) {
+    BackwardTile<T> tile(args, first, count);
+    auto& [x, g, mean, invstd] = tile;
     alignas(64) C grad[kTurnedRows] = {}, grad_x[kTurnedRows] = {};
-    turn_rows(static_cast<const T*>(args.input) + first * size, count, size, x);
-    turn_rows(static_cast<const T*>(args.grad_output) + first * size, count, size, g);
-    if (!args.rms) std::copy_n(static_cast<const C*>(args.mean) + first, count, mean);
-    std::copy_n(static_cast<const C*>(args.invstd) + first, count, invstd);
     for (int64_t i = 0; i < size; ++i) {
       const C weight = args.weight ? static_cast<const C*>(args.weight)[i] : C(1);
       C *of_x = x + i * kTurnedRows, *of_g = g + i * kTurnedRows;
@@ -126,12 +125,8 @@ void add_turned_params(const RowNormBackwardArgs& args, int64_t begin, int64_t e
   using C = Compute<T>;
   const int64_t size = args.size;
   for (int64_t first = begin; first < end; first += kTurnedRows) {
-    const int64_t count = std::min(kTurnedRows, end - first);
-    alignas(64) C x[kTurned] = {}, g[kTurned] = {}, mean[kTurnedRows] = {}, invstd[kTurnedRows] = {};
-    turn_rows(static_cast<const T*>(args.input) + first * size, count, size, x);
-    turn_rows(static_cast<const T*>(args.grad_output) + first * size, count, size, g);
-    if (!args.rms) std::copy_n(static_cast<const C*>(args.mean) + first, count, mean);
-    std::copy_n(static_cast<const C*>(args.invstd) + first, count, invstd);
+    const BackwardTile<T> tile(args, first, std::min(kTurnedRows, end - first));
+    const auto& [x, g, mean, invstd] = tile;
     for (int64_t i = 0; i < size; ++i) {
       const C *of_x = x + i * kTurnedRows, *of_g = g + i * kTurnedRows;
       C weight_sum = 0, bias_sum = 0;

@@ -1,13 +1,11 @@
 // Running sums and products, and the gradients of products. A task works on a strip of neighbouring columns,
 // so that rows are read as they lie. Rows whose elements are neighbours are turned in pieces, so that they
 // are columns; few rows are walked one by one.
-#include <array>
-
+#include "tern/kernels/scan.h"
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/device/backend.h"
-#include "tern/kernels/scan.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -49,10 +47,7 @@ struct TurnedPieces {
   /// Calls `f(first, count)` for rows that are turned together.
   template <class F>
   void for_each(int64_t rows, const F& f) const {
-    const int64_t tiles = (rows + width - 1) / width;
-    parallel_for(tiles, std::max<int64_t>(1, kScanGrain / (size * width)), [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile) f(tile * width, std::min(width, rows - tile * width));
-    });
+    for_row_pieces(rows, width, kScanGrain / (size * width), f);
   }
 };
 
@@ -134,6 +129,18 @@ class Scan {
   Out* out_;
 };
 
+/// Elements of which few are on the stack.
+template <class T>
+class Elements {
+ public:
+  explicit Elements(int64_t count) : many_(count > kTurnedElements ? count : 0) {}
+  T* get() { return many_.get() != nullptr ? many_.get() : few_; }
+
+ private:
+  alignas(64) T few_[kTurnedElements];
+  Scratch<T> many_;
+};
+
 /// Down: what stands after an element, which is kept as wide as it is computed. Up: what stands before it.
 template <class T>
 class ProdBackward {
@@ -148,7 +155,7 @@ class ProdBackward {
     const int64_t size = args_.size, inner = args_.inner;
     if (inner == 1 && args_.outer >= kLeastTurned && size > 1) return turned_rows();
     for_each_strip(args_.outer, size, inner, [&](int64_t start, int64_t width) {
-      const Scratch<A> afters(size * width);
+      Elements<A> afters(size * width);
       A running[kStrip];
       begin_down(running, start / (size * inner) * inner + start % inner, width);
       const T* grad_out = args_.cumulative ? grad_out_ + start : nullptr;
@@ -205,7 +212,7 @@ class ProdBackward {
     const TurnedPieces turned(size);
     turned.for_each(args_.outer, [&](int64_t first, int64_t count) {
       alignas(64) T in[kTurnedElements], grad[kTurnedElements];
-      const Scratch<A> afters(size * turned.width);
+      Elements<A> afters(size * turned.width);
       A running[kMostTurned];
       const auto turn = [&](const T* from, int64_t done, int64_t n, T* to) {
         transpose_elements(sizeof(T), from + first * size + done, size, count, n, to, turned.width);

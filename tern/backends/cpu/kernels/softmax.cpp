@@ -134,7 +134,7 @@ void short_rows(const SoftmaxArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.shape.size;
   const bool stream = args.op != SoftmaxOp::LogSumExp && streams<T>(args.shape);
-  for_row_pieces(args.shape.outer, size, kTogether / size, [&](int64_t first, int64_t rows) {
+  for_row_pieces(args.shape.outer, kTogether / size, grain(kTogether), [&](int64_t first, int64_t rows) {
     alignas(64) C values[kTogether], maxima[kTogether], exps[kTogether];
     C max[kTogether / kShortest], sum[kTogether / kShortest];
     const int64_t n = rows * size;
@@ -174,7 +174,7 @@ void short_rows(const SoftmaxArgs& args) {
 template <class T>
 void rows_of_few(const SoftmaxArgs& args) {
   const int64_t size = args.shape.size;
-  for_row_pieces(args.shape.outer, size, kTurnedRows, [&](int64_t first, int64_t rows) {
+  for_row_pieces(args.shape.outer, kTurnedRows, grain(kTurnedRows * size), [&](int64_t first, int64_t rows) {
     alignas(64) Compute<T> turned[kTurned], results[kTurned];
     turn_rows(static_cast<const T*>(args.in) + first * size, rows, size, turned);
     Columns<Compute<T>>(turned, size, kTurnedRows, rows).run(args.op, results, false);

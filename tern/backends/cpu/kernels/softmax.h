@@ -31,16 +31,6 @@ inline int64_t grain(int64_t elements) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, elements));
 }
 
-/// Calls body(first, count) for pieces of up to `at_once` of the rows of `size` elements; in parallel.
-template <class Body>
-void for_row_pieces(int64_t rows, int64_t size, int64_t at_once, const Body& body) {
-  const int64_t pieces = (rows + at_once - 1) / at_once;
-  parallel_for(pieces, grain(size * at_once), [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin * at_once; first < std::min(rows, end * at_once); first += at_once)
-      body(first, std::min(at_once, rows - first));
-  });
-}
-
 /// results[r] = the row r of `rows` dense ones combined.
 template <template <class> class Op, class C>
 void reduce_short_rows(const C* x, int64_t rows, int64_t size, C* results) {

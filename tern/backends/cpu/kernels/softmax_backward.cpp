@@ -101,7 +101,7 @@ void short_row_gradients(const SoftmaxBackwardArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.shape.size;
   const bool log = args.op == SoftmaxOp::LogSoftmax, stream = streams<T>(args.shape);
-  for_row_pieces(args.shape.outer, size, kTogether / size, [&](int64_t first, int64_t rows) {
+  for_row_pieces(args.shape.outer, kTogether / size, grain(kTogether), [&](int64_t first, int64_t rows) {
     const Piece<T> piece = piece_at<T>(args, first * size);
     alignas(64) C one[kTogether], two[kTogether], sums[kTogether];
     C sum[kTogether / kShortest];
@@ -129,7 +129,7 @@ template <class T>
 void few_gradients(const SoftmaxBackwardArgs& args) {
   using C = Compute<T>;
   const int64_t size = args.shape.size;
-  for_row_pieces(args.shape.outer, size, kTurnedRows, [&](int64_t first, int64_t rows) {
+  for_row_pieces(args.shape.outer, kTurnedRows, grain(kTurnedRows * size), [&](int64_t first, int64_t rows) {
     const Piece<T> piece = piece_at<T>(args, first * size);
     alignas(64) C grad[kTurned], out[kTurned], results[kTurned];
     turn_rows(piece.grad, rows, size, grad);
