@@ -374,26 +374,23 @@ void put(const IndexPutArgs& args, Out* out) {
   });
 }
 
-/// The elements of the target where they lie without gaps, and are not so many that there is less than one
-/// addition for eight of them; else 0.
+/// The elements of the target where they lie without gaps, more than one addition may meet each, and there is
+/// an addition for eight of them at least; else 0.
 int64_t few_elements(const IndexPutArgs& args) {
   constexpr int64_t kElementsOfAnAddition = 8;
-  int64_t last = 0, count = 1;
-  for (int d = 0; d < args.free.ndim; ++d) {
-    last += (args.free.sizes[d] - 1) * args.free.strides[0][d];
-    count *= args.free.sizes[d];
-  }
-  const int64_t free_count = count;
+  int64_t last = 0, addresses = 1;
   for (int j = 0; j < args.dims.count; ++j) {
     last += (args.dims.size[j] - 1) * args.dims.stride[j];
-    count *= args.dims.size[j];
+    addresses *= args.dims.size[j];
   }
-  const bool few = count / kElementsOfAnAddition / std::max<int64_t>(1, free_count) <= args.addressed.numel;
-  return count > 0 && last + 1 == count && few ? count : 0;
+  for (int d = 0; d < args.free.ndim; ++d) last += (args.free.sizes[d] - 1) * args.free.strides[0][d];
+  const int64_t count = args.free.numel * addresses, additions = args.addressed.numel;
+  const bool few = additions > 1 && addresses / kElementsOfAnAddition <= additions;
+  return few && last + 1 == count ? count : 0;
 }
 
-/// Sums of 16-bit floats are taken in float and rounded once, but where one addition meets many elements that
-/// are no rows.
+/// Sums of 16-bit floats are taken in float and rounded once, but where there are many elements for each
+/// addition and they are no rows.
 template <class T, int N>
 void add(const IndexPutArgs& args) {
   T* out = static_cast<T*>(args.out);
