@@ -70,12 +70,13 @@ void describe(const LinearBackwardArgs& args, Work& work) {
   reads(work, args.grad_output, item,
         Span().walk(args.rows, args.grad_row_stride).walk(args.out_features, args.grad_col_stride));
   reads(work, args.relu_output, item, outputs);
-  if (args.grad_input != nullptr) reads(work, args.gelu_input, item, args.rows * args.in_features);
-  if (args.grad_input != nullptr)
+  if (args.grad_input != nullptr) {
+    reads(work, args.gelu_input, item, args.rows * args.in_features);
     reads(work, args.weight, item,
           Span()
               .walk(args.out_features, args.weight_row_stride)
               .walk(args.in_features, args.weight_col_stride));
+  }
   if (args.grad_weight != nullptr)
     reads(work, args.input, item,
           Span().walk(args.rows, args.input_row_stride).walk(args.in_features, args.input_col_stride));

@@ -154,30 +154,26 @@ void run(const LaunchContext& context, const IndexPutArgs& args, const Mode& mod
   if (args.free.numel == 0 || args.addressed.numel == 0) return;
   // Index tensors that are the same for all free elements are sorted once for all of them.
   const bool all = !is_fixed<N>(args.free, args.dims);
-  const int64_t most_addresses = std::min(kMostSorted, args.addressed.numel);
+  const int64_t most_addressed = std::min(kMostSorted, args.addressed.numel);
+  const int64_t most_free =
+      all && most_addressed > kFewAddresses ? kMostSorted / most_addressed : kMostElements;
+  using Offset = const int64_t(&)[2 + N];
   // What comes later in `addressed` may meet the same element again; what is free never does.
-  for_pieces(
-      operands<N>(args.addressed),
-      [&](const Geometry<2 + N>& addressed, const int64_t(&by)[2 + N]) {
-        for_pieces(
-            operands<N>(args.free),
-            [&](const Geometry<2 + N>& free, const int64_t(&more)[2 + N]) {
-              Put<N> put{args.dtype,
-                         moved(args.out, by[0] + more[0], args.dtype),
-                         moved(args.source, by[1] + more[1], args.dtype),
-                         args.dims,
-                         static_cast<uint32_t>(free.numel),
-                         static_cast<uint32_t>(addressed.numel),
-                         Offsets<2 + N>(free),
-                         Offsets<2 + N>(addressed),
-                         stream_of(context.stream).fault()};
-              for (int j = 0; j < std::min(N, args.dims.count); ++j)
-                put.dims.index[j] += by[2 + j] + more[2 + j];
-              put_piece(context, put, free, all, mode);
-            },
-            all && most_addresses > kFewAddresses ? kMostSorted / most_addresses : kMostElements);
-      },
-      kMostSorted);
+  for_pieces(operands<N>(args.addressed), most_addressed, [&](const Geometry<2 + N>& addressed, Offset by) {
+    for_pieces(operands<N>(args.free), most_free, [&](const Geometry<2 + N>& free, Offset more) {
+      Put<N> put{args.dtype,
+                 moved(args.out, by[0] + more[0], args.dtype),
+                 moved(args.source, by[1] + more[1], args.dtype),
+                 args.dims,
+                 static_cast<uint32_t>(free.numel),
+                 static_cast<uint32_t>(addressed.numel),
+                 Offsets<2 + N>(free),
+                 Offsets<2 + N>(addressed),
+                 stream_of(context.stream).fault()};
+      for (int j = 0; j < std::min(N, args.dims.count); ++j) put.dims.index[j] += by[2 + j] + more[2 + j];
+      put_piece(context, put, free, all, mode);
+    });
+  });
 }
 
 }  // namespace

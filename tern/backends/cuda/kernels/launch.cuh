@@ -43,7 +43,7 @@ inline constexpr int64_t kMostElements = 0x7fffffff;
 /// Calls `f(piece, offsets)` for pieces of at most `most` elements; `offsets` are what each operand's pointer
 /// moves by, in elements. The first elements come first.
 template <int N, class F>
-void for_pieces(const Geometry<N>& g, const F& f, int64_t most, const int64_t (&offsets)[N]) {
+void for_pieces(const Geometry<N>& g, int64_t most, const int64_t (&offsets)[N], const F& f) {
   if (g.numel <= most) return f(g, offsets);
   int d = 0;
   while (g.sizes[d] == 1) ++d;
@@ -54,14 +54,18 @@ void for_pieces(const Geometry<N>& g, const F& f, int64_t most, const int64_t (&
     piece.sizes[d] = size;
     int64_t moved[N];
     for (int i = 0; i < N; ++i) moved[i] = offsets[i] + begin * g.strides[i][d];
-    for_pieces(piece, f, most, moved);
+    for_pieces(piece, most, moved, f);
     begin += size;
   }
 }
 template <int N, class F>
-void for_pieces(const Geometry<N>& g, const F& f, int64_t most = kMostElements) {
+void for_pieces(const Geometry<N>& g, int64_t most, const F& f) {
   const int64_t none[N] = {};
-  if (g.numel > 0) for_pieces(g, f, most, none);
+  if (g.numel > 0) for_pieces(g, most, none, f);
+}
+template <int N, class F>
+void for_pieces(const Geometry<N>& g, const F& f) {
+  for_pieces(g, kMostElements, f);
 }
 
 /// Throws for channels that for_planes does not take.
