@@ -66,6 +66,15 @@ TERN_FN C wrap_neg(C a) {
     explicit Name(const Param*) {}                                         \
     TERN_FN C operator()(C x) const { return static_cast<C>(expression); } \
   }
+/// `kManySteps`: loops over 16-bit floats do better to widen and round many elements at a time, since few
+/// chains of so many steps fit a processor's window.
+#define TERN_FUNCTION(Name, expression)                                    \
+  template <class C>                                                       \
+  struct Name {                                                            \
+    static constexpr bool kManySteps = true;                               \
+    explicit Name(const Param*) {}                                         \
+    TERN_FN C operator()(C x) const { return static_cast<C>(expression); } \
+  }
 
 TERN_UNARY(Neg, wrap_neg(x));
 TERN_UNARY(Abs, x < C(0) ? wrap_neg(x) : (x == C(0) ? C(0) : x));
@@ -73,23 +82,23 @@ TERN_UNARY(Sign, is_nan(x) ? C(0) : C((x > C(0)) - (x < C(0))));
 TERN_UNARY(Square, wrap_mul(x, x));
 TERN_UNARY(Relu, x < C(0) ? C(0) : x);
 TERN_UNARY(BitwiseNot, ~x);
-TERN_UNARY(Exp, math::exp(x));
-TERN_UNARY(Expm1, math::expm1(x));
-TERN_UNARY(Log, math::log(x));
-TERN_UNARY(Log1p, math::log1p(x));
-TERN_UNARY(Log2, math::log2(x));
-TERN_UNARY(Log10, math::log10(x));
+TERN_FUNCTION(Exp, math::exp(x));
+TERN_FUNCTION(Expm1, math::expm1(x));
+TERN_FUNCTION(Log, math::log(x));
+TERN_FUNCTION(Log1p, math::log1p(x));
+TERN_FUNCTION(Log2, math::log2(x));
+TERN_FUNCTION(Log10, math::log10(x));
 TERN_UNARY(Sqrt, std::sqrt(x));
 TERN_UNARY(Rsqrt, C(1) / std::sqrt(x));
 TERN_UNARY(Reciprocal, C(1) / x);
-TERN_UNARY(Tanh, math::tanh(x));
-TERN_UNARY(Erf, math::erf(x));
-TERN_UNARY(Sigmoid, math::sigmoid(x));
-TERN_UNARY(Silu, x / (C(1) + math::exp(-x)));
-TERN_UNARY(Gelu, x* math::normal(x).cdf);
-TERN_UNARY(GeluTanh,
-           C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
-TERN_UNARY(LogSigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(x < C(0) ? x : -x)));
+TERN_FUNCTION(Tanh, math::tanh(x));
+TERN_FUNCTION(Erf, math::erf(x));
+TERN_FUNCTION(Sigmoid, math::sigmoid(x));
+TERN_FUNCTION(Silu, x / (C(1) + math::exp(-x)));
+TERN_FUNCTION(Gelu, x* math::normal(x).cdf);
+TERN_FUNCTION(GeluTanh,
+              C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
+TERN_FUNCTION(LogSigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(x < C(0) ? x : -x)));
 
 #define TERN_ROUNDING(Name, function)            \
   template <class C>                             \
@@ -127,6 +136,7 @@ TERN_TRIGONOMETRIC(Tan, tan);
 /// params: beta, threshold.
 template <class C>
 struct Softplus {
+  static constexpr bool kManySteps = true;
   C beta, threshold;
   explicit Softplus(const Param* p) : beta(from_param<C>(p[0])), threshold(from_param<C>(p[1])) {}
   TERN_FN C operator()(C x) const {
@@ -136,6 +146,7 @@ struct Softplus {
 /// params: alpha.
 template <class C>
 struct Elu {
+  static constexpr bool kManySteps = true;
   C alpha;
   explicit Elu(const Param* p) : alpha(from_param<C>(p[0])) {}
   TERN_FN C operator()(C x) const { return x > C(0) ? x : alpha * math::expm1(x); }
@@ -162,6 +173,7 @@ struct Clamp {
 };
 
 #undef TERN_UNARY
+#undef TERN_FUNCTION
 #define TERN_PREDICATE(Name, expression)                      \
   template <class C>                                          \
   struct Name {                                               \
@@ -345,6 +357,7 @@ TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);   // b: the result
 TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));      // b: the result
 template <class C>
 struct SiluBackward {  // b: the input
+  static constexpr bool kManySteps = true;
   explicit SiluBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
     C s = math::sigmoid(b);
@@ -353,6 +366,7 @@ struct SiluBackward {  // b: the input
 };
 template <class C>
 struct GeluBackward {  // b: the input
+  static constexpr bool kManySteps = true;
   explicit GeluBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
     auto [cdf, pdf] = math::normal(b);
@@ -361,6 +375,7 @@ struct GeluBackward {  // b: the input
 };
 template <class C>
 struct GeluTanhBackward {  // b: the input
+  static constexpr bool kManySteps = true;
   explicit GeluTanhBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
     C t = math::tanh(C(0.79788456080286535588) * (b + C(0.044715) * b * b * b));
@@ -370,12 +385,14 @@ struct GeluTanhBackward {  // b: the input
 };
 template <class C>
 struct SoftplusBackward {  // b: beta * input; beyond 20, PyTorch's default threshold, the slope is 1
+  static constexpr bool kManySteps = true;
   C threshold;
   explicit SoftplusBackward(const Param& p) : threshold(from_param<C>(p)) {}
   TERN_FN C operator()(C a, C b) const { return b > threshold ? a : a * math::sigmoid(b); }
 };
 template <class C>
 struct EluBackward {  // b: the input; param: alpha
+  static constexpr bool kManySteps = true;
   C alpha;
   explicit EluBackward(const Param& p) : alpha(from_param<C>(p)) {}
   TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : a * alpha * math::exp(b); }

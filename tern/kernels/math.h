@@ -3,6 +3,7 @@
 // math_double.h, angles in trigonometry.h.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -38,9 +39,9 @@ TERN_FN float exp(float x) {
 #if defined(__CUDA_ARCH__)
   return ::expf(x);
 #else
-  float clipped = x < -104.0f ? -104.0f : x;
-  clipped = clipped > 89.0f ? 89.0f : clipped;
-  ExpParts parts = exp_parts(clipped);
+  // To 89 as signed numbers, then to -104 as unsigned ones: compilers make two instructions of that.
+  int32_t most = std::min(static_cast<int32_t>(as_bits(x)), static_cast<int32_t>(as_bits(89.0f)));
+  ExpParts parts = exp_parts(as_float(std::min(static_cast<uint32_t>(most), as_bits(-104.0f))));
   // 2^k in two factors, so that results below the normal range come out right.
   int32_t half = parts.exponent >> 1;
   float result = parts.significand * power_of_two(half) * power_of_two(parts.exponent - half);

@@ -94,6 +94,9 @@ template <class Out, class Inside, class Fast, class Slow>
   }
 }
 
+template <class F>
+concept ManySteps = F::kManySteps;
+
 template <class Out, class In, class F>
 void row1(Out* out, const In* in, int64_t n, const F& functor);
 
@@ -102,7 +105,7 @@ template <class Out, class In, class F>
 [[gnu::always_inline]] inline void row1_inline(Out* out, const In* in, int64_t n, const F& f) {
   constexpr bool widened = kWidened<In> || kWidened<Out>;
   constexpr bool has_fast = requires(Compute<In> v) { f.fast(v); };
-  if constexpr (widened && has_fast) {
+  if constexpr (widened && (has_fast || ManySteps<F>)) {
     Compute<In> x[kWideTile];
     Compute<Out> y[kWideTile];
     for (int64_t i = 0; i < n; i += kWideTile) {
@@ -111,12 +114,18 @@ template <class Out, class In, class F>
       from_compute(out + i, y, count);
     }
   } else if constexpr (widened) {
-    for (int64_t i = 0; i < n; i += kWideLanes) {
+    int64_t i = 0;
+    for (; i + kWideLanes <= n; i += kWideLanes) {
       Compute<In> x[kWideLanes];
       Compute<Out> y[kWideLanes];
-      widen_lanes(x, in + i, n - i);
+      widen_lanes(x, in + i);
       for (int64_t j = 0; j < kWideLanes; ++j) y[j] = static_cast<Compute<Out>>(f(x[j]));
-      narrow_lanes(out + i, y, n - i);
+      narrow_lanes(out + i, y);
+    }
+    if (i < n) {
+      Out last[kWideLanes];
+      row1(last, PaddedLanes<In>(in + i, n - i).data, kWideLanes, f);
+      std::memcpy(static_cast<void*>(out + i), last, static_cast<size_t>(n - i) * sizeof(Out));
     }
   } else if constexpr (has_fast) {
     fast_where_inside(
@@ -130,7 +139,7 @@ template <class Out, class In, class F>
 
 /// out[i] = f(in[i]) for contiguous rows. `f` takes and returns the compute types. Never inlined: one
 /// vectorised copy of each loop serves every way of walking (builds stay short). The 16-bit floats are
-/// widened in registers, or for functors with a `fast` form go through the loop of float.
+/// widened in registers, or for functors of many steps or with a `fast` form go through the loop of float.
 template <class Out, class In, class F>
 [[gnu::noinline]] void row1(Out* out, const In* in, int64_t n, const F& functor) {
   const F f = functor;
@@ -151,7 +160,7 @@ template <class Out, class A, class B, class F>
   constexpr bool widened = kWidened<A> || kWidened<B> || kWidened<Out>;
   constexpr bool has_fast = requires(Compute<A> v, Compute<B> w) { f.fast(v, w); };
   for (int64_t k = 0; k < by.rows; ++k, out += by.out, a += by.a, b += by.b) {
-    if constexpr (widened && has_fast) {
+    if constexpr (widened && (has_fast || ManySteps<F>)) {
       Compute<A> x[kWideTile];
       Compute<B> y[kWideTile];
       Compute<Out> z[kWideTile];
@@ -161,14 +170,20 @@ template <class Out, class A, class B, class F>
         from_compute(out + i, z, count);
       }
     } else if constexpr (widened) {
-      for (int64_t i = 0; i < n; i += kWideLanes) {
+      int64_t i = 0;
+      for (; i + kWideLanes <= n; i += kWideLanes) {
         Compute<A> x[kWideLanes];
         Compute<B> y[kWideLanes];
         Compute<Out> z[kWideLanes];
-        widen_lanes(x, a + i, n - i);
-        widen_lanes(y, b + i, n - i);
+        widen_lanes(x, a + i);
+        widen_lanes(y, b + i);
         for (int64_t j = 0; j < kWideLanes; ++j) z[j] = static_cast<Compute<Out>>(f(x[j], y[j]));
-        narrow_lanes(out + i, z, n - i);
+        narrow_lanes(out + i, z);
+      }
+      if (i < n) {
+        Out last[kWideLanes];
+        rows2(last, PaddedLanes<A>(a + i, n - i).data, PaddedLanes<B>(b + i, n - i).data, kWideLanes, {}, f);
+        std::memcpy(static_cast<void*>(out + i), last, static_cast<size_t>(n - i) * sizeof(Out));
       }
     } else if constexpr (has_fast) {
       fast_where_inside(

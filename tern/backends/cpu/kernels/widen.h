@@ -42,20 +42,27 @@ inline constexpr int64_t kWideLanes = 8;
 #if defined(__AVX512F__)
 // The forms with a mask: of the others GCC 12 says that they use what is not initialized.
 [[gnu::always_inline]] inline __m512 widen_half(__m256i bits) { return _mm512_maskz_cvtph_ps(0xffff, bits); }
+/// Bits go to the upper halves of the numbers by one permutation, and back by another.
 [[gnu::always_inline]] inline __m512 widen_bfloat16(__m256i bits) {
-  return _mm512_castsi512_ps(_mm512_maskz_slli_epi32(0xffff, _mm512_maskz_cvtepu16_epi32(0xffff, bits), 16));
+  const __m512i from = _mm512_maskz_slli_epi32(
+      0xffff, _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), 16);
+  const __m512i wide = _mm512_maskz_inserti64x4(0xff, _mm512_setzero_si512(), bits, 0);
+  return _mm512_castsi512_ps(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, from, wide));
 }
 [[gnu::always_inline]] inline __m256i narrow_half(__m512 x) {
   return _mm512_maskz_cvtps_ph(0xffff, x, _MM_FROUND_TO_NEAREST_INT);
 }
 /// As detail::float_to_bfloat16_bits.
 [[gnu::always_inline]] inline __m256i narrow_bfloat16(__m512 x) {
-  const __m512i bits = _mm512_castps_si512(x), upper = _mm512_maskz_srli_epi32(0xffff, bits, 16);
-  const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
-  const __m512i up = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-  const __mmask16 number = _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q);
-  return _mm512_maskz_cvtepi32_epi16(0xffff,
-                                     _mm512_mask_srli_epi32(_mm512_set1_epi32(0x7fc0), number, up, 16));
+  const __m512i bits = _mm512_castps_si512(x),
+                upper = _mm512_set_epi16(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1, 31, 29,
+                                         27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+  const __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
+  const __m512i half = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
+  const __m512i up = _mm512_mask_add_epi32(half, odd, half, _mm512_set1_epi32(1));
+  const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+  const __m512i rounded = _mm512_mask_mov_epi32(up, nan, _mm512_set1_epi32(0x7fc00000));
+  return _mm512_maskz_extracti64x4_epi64(0xff, _mm512_maskz_permutexvar_epi16(0xffffffff, upper, rounded), 0);
 }
 #elif defined(__AVX2__)
 [[gnu::always_inline]] inline __m256 widen_half(__m128i bits) { return _mm256_cvtph_ps(bits); }
@@ -113,25 +120,14 @@ template <class T>
   for (int64_t i = 0; i < kWideLanes; ++i) to[i] = static_cast<T>(from[i]);
 }
 
-/// The same for the first `count` of them: the others are widened as 0, and not written.
+/// kWideLanes elements, of which `count` are those at `from` and the others 0.
 template <class T>
-[[gnu::always_inline]] inline void widen_lanes(Compute<T>* to, const T* from, int64_t count) {
-  T copy[kWideLanes];
-  if (count < kWideLanes) [[unlikely]] {
-    std::memset(static_cast<void*>(copy), 0, sizeof copy);
-    std::memcpy(copy, from, static_cast<size_t>(count) * sizeof(T));
-    from = copy;
+struct PaddedLanes {
+  T data[kWideLanes] = {};
+  PaddedLanes(const T* from, int64_t count) {
+    std::memcpy(static_cast<void*>(data), from, static_cast<size_t>(count) * sizeof(T));
   }
-  widen_lanes(to, from);
-}
-template <class T>
-[[gnu::always_inline]] inline void narrow_lanes(T* to, const Compute<T>* from, int64_t count) {
-  T copy[kWideLanes];
-  const bool whole = count >= kWideLanes;
-  narrow_lanes(whole ? to : copy, from);
-  if (!whole) [[unlikely]]
-    std::memcpy(to, copy, static_cast<size_t>(count) * sizeof(T));
-}
+};
 
 template <class T>
 [[gnu::noinline]] void widen_row(float* to, const T* from, int64_t n) {
