@@ -92,7 +92,8 @@ void normalise_turned_backward(const RowNormBackwardArgs& args) {
   const int64_t size = args.size;
   for_row_pieces(args.rows, kTurnedRows, grain(size), [&](int64_t first, int64_t count) {
     BackwardTile<T> tile(args, first, count);
-    auto& [x, g, mean, invstd] = tile;
+    C *x = tile.x, *g = tile.g;
+    const C *mean = tile.mean, *invstd = tile.invstd;
     alignas(64) C grad[kTurnedRows] = {}, grad_x[kTurnedRows] = {};
     for (int64_t i = 0; i < size; ++i) {
       const C weight = args.weight ? static_cast<const C*>(args.weight)[i] : C(1);
@@ -126,7 +127,7 @@ void add_turned_params(const RowNormBackwardArgs& args, int64_t begin, int64_t e
   const int64_t size = args.size;
   for (int64_t first = begin; first < end; first += kTurnedRows) {
     const BackwardTile<T> tile(args, first, std::min(kTurnedRows, end - first));
-    const auto& [x, g, mean, invstd] = tile;
+    const C *x = tile.x, *g = tile.g, *mean = tile.mean, *invstd = tile.invstd;
     for (int64_t i = 0; i < size; ++i) {
       const C *of_x = x + i * kTurnedRows, *of_g = g + i * kTurnedRows;
       C weight_sum = 0, bias_sum = 0;
