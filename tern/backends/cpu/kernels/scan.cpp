@@ -2,6 +2,7 @@
 // so that rows are read as they lie. Rows whose elements are neighbours are turned in pieces, so that they
 // are columns; few rows are walked one by one.
 #include "tern/kernels/scan.h"
+
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/transpose.h"
