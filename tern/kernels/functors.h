@@ -60,21 +60,20 @@ TERN_FN C wrap_neg(C a) {
 // ---- unary: constructed from the two parameters of UnaryArgs
 // ------------------------------------------------------
 
-#define TERN_UNARY(Name, expression)                                       \
+/// Of functors with which loops over 16-bit floats do better to widen and round many elements at a time,
+/// since few chains of so many steps fit a processor's window.
+struct ManySteps {
+  static constexpr bool kManySteps = true;
+};
+
+#define TERN_UNARY_OF(Base, Name, expression)                              \
   template <class C>                                                       \
-  struct Name {                                                            \
+  struct Name Base {                                                       \
     explicit Name(const Param*) {}                                         \
     TERN_FN C operator()(C x) const { return static_cast<C>(expression); } \
   }
-/// `kManySteps`: loops over 16-bit floats do better to widen and round many elements at a time, since few
-/// chains of so many steps fit a processor's window.
-#define TERN_FUNCTION(Name, expression)                                    \
-  template <class C>                                                       \
-  struct Name {                                                            \
-    static constexpr bool kManySteps = true;                               \
-    explicit Name(const Param*) {}                                         \
-    TERN_FN C operator()(C x) const { return static_cast<C>(expression); } \
-  }
+#define TERN_UNARY(Name, expression) TERN_UNARY_OF(, Name, expression)
+#define TERN_FUNCTION(Name, expression) TERN_UNARY_OF( : ManySteps, Name, expression)
 
 TERN_UNARY(Neg, wrap_neg(x));
 TERN_UNARY(Abs, x < C(0) ? wrap_neg(x) : (x == C(0) ? C(0) : x));
@@ -135,8 +134,7 @@ TERN_TRIGONOMETRIC(Tan, tan);
 
 /// params: beta, threshold.
 template <class C>
-struct Softplus {
-  static constexpr bool kManySteps = true;
+struct Softplus : ManySteps {
   C beta, threshold;
   explicit Softplus(const Param* p) : beta(from_param<C>(p[0])), threshold(from_param<C>(p[1])) {}
   TERN_FN C operator()(C x) const {
@@ -145,8 +143,7 @@ struct Softplus {
 };
 /// params: alpha.
 template <class C>
-struct Elu {
-  static constexpr bool kManySteps = true;
+struct Elu : ManySteps {
   C alpha;
   explicit Elu(const Param* p) : alpha(from_param<C>(p[0])) {}
   TERN_FN C operator()(C x) const { return x > C(0) ? x : alpha * math::expm1(x); }
@@ -174,6 +171,7 @@ struct Clamp {
 
 #undef TERN_UNARY
 #undef TERN_FUNCTION
+#undef TERN_UNARY_OF
 #define TERN_PREDICATE(Name, expression)                      \
   template <class C>                                          \
   struct Name {                                               \
@@ -356,8 +354,7 @@ TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);  // b: the result
 TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);   // b: the result
 TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));      // b: the result
 template <class C>
-struct SiluBackward {  // b: the input
-  static constexpr bool kManySteps = true;
+struct SiluBackward : ManySteps {  // b: the input
   explicit SiluBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
     C s = math::sigmoid(b);
@@ -365,8 +362,7 @@ struct SiluBackward {  // b: the input
   }
 };
 template <class C>
-struct GeluBackward {  // b: the input
-  static constexpr bool kManySteps = true;
+struct GeluBackward : ManySteps {  // b: the input
   explicit GeluBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
     auto [cdf, pdf] = math::normal(b);
@@ -374,8 +370,7 @@ struct GeluBackward {  // b: the input
   }
 };
 template <class C>
-struct GeluTanhBackward {  // b: the input
-  static constexpr bool kManySteps = true;
+struct GeluTanhBackward : ManySteps {  // b: the input
   explicit GeluTanhBackward(const Param&) {}
   TERN_FN C operator()(C a, C b) const {
     C t = math::tanh(C(0.79788456080286535588) * (b + C(0.044715) * b * b * b));
@@ -384,15 +379,14 @@ struct GeluTanhBackward {  // b: the input
   }
 };
 template <class C>
-struct SoftplusBackward {  // b: beta * input; beyond 20, PyTorch's default threshold, the slope is 1
-  static constexpr bool kManySteps = true;
+struct SoftplusBackward
+    : ManySteps {  // b: beta * input; beyond 20, PyTorch's default threshold, the slope is 1
   C threshold;
   explicit SoftplusBackward(const Param& p) : threshold(from_param<C>(p)) {}
   TERN_FN C operator()(C a, C b) const { return b > threshold ? a : a * math::sigmoid(b); }
 };
 template <class C>
-struct EluBackward {  // b: the input; param: alpha
-  static constexpr bool kManySteps = true;
+struct EluBackward : ManySteps {  // b: the input; param: alpha
   C alpha;
   explicit EluBackward(const Param& p) : alpha(from_param<C>(p)) {}
   TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : a * alpha * math::exp(b); }

@@ -1,5 +1,7 @@
 // Convolution of groups that have one input channel: registers hold neighbouring pixels of a phase, and each
 // tap reads them at its own distance (conv_phases.h).
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "tern/backends/cpu/kernels/conv_phases.h"
@@ -10,27 +12,120 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
 constexpr int64_t L = kLanes<float>;
-/// Registers of pixels that one weight is multiplied with, and taps whose sums are kept in registers.
-constexpr int kPixels = 4, kTaps = 9;
+/// Taps of a column whose weights are in registers at once, and taps whose sums are.
+constexpr int kColumn = 5, kTaps = 9;
 /// Elements behind a plane that may be read.
-constexpr int64_t kSlack = kPixels * L;
+constexpr int64_t kSlack = L;
 /// Outputs of a group beyond which a matrix product has enough to do.
 constexpr int64_t kMaxOutputs = 4;
 
-/// to[m] = (add ? to[m] : start) + sum over t of weight[t] * from[m + offset[t]] for m < n, rounded up to
-/// registers.
-void sum_taps(const std::vector<int64_t>& offset, const float* weight, const float* from, float start,
-              bool add, int64_t n, float* to) {
-  for (int64_t m = 0; m < n; m += kPixels * L) {
-    Vec<float> sum[kPixels];
-    TERN_UNROLL for (int i = 0; i < kPixels; ++i) sum[i] = add ? load(to + m + i * L) : splat(start);
-    for (size_t t = 0; t < offset.size(); ++t) {
-      const Vec<float> w = splat(weight[t]);
-      const float* p = from + m + offset[t];
-      TERN_UNROLL for (int i = 0; i < kPixels; ++i) sum[i] += w * load(p + i * L);
+/// Taps by columns: those of one read a plane at the same place of successive rows, so that a register of
+/// pixels serves as many rows of outputs.
+struct TapColumns {
+  struct Column {
+    int64_t first;  ///< from an output's place to what its first tap reads
+    int64_t count;
+  };
+  int64_t pitch;
+  std::vector<Column> columns;
+  std::vector<int64_t> order;  ///< the taps of the first column, of the second one, ...
+
+  /// Of the taps at these distances from an output's place.
+  TapColumns(std::map<int64_t, int64_t> tap_at, int64_t row_pitch) : pitch(row_pitch) {
+    while (!tap_at.empty()) {
+      int64_t at = tap_at.begin()->first;
+      columns.push_back({at, 0});
+      for (auto tap = tap_at.begin(); tap != tap_at.end() && columns.back().count < kColumn;
+           tap = tap_at.find(at += pitch)) {
+        order.push_back(tap->second);
+        tap_at.erase(tap);
+        ++columns.back().count;
+      }
     }
-    TERN_UNROLL for (int i = 0; i < kPixels; ++i) store(to + m + i * L, sum[i]);
   }
+};
+
+/// What sum_rows writes: max(0, ...) with `relu`.
+struct Plane {
+  float* to;
+  int64_t h, w, pitch;
+  float start;
+  bool relu;
+};
+
+/// sum[r] += sum over k < taps of weight[k] * from[(r + k) * pitch].
+template <int rows, int taps>
+[[gnu::always_inline]] inline void add_column(Vec<float> (&sum)[rows], const float* weight, const float* from,
+                                              int64_t pitch) {
+  Vec<float> w[taps];
+  TERN_UNROLL for (int k = 0; k < taps; ++k) w[k] = splat(weight[k]);
+  TERN_UNROLL for (int r = 0; r < rows + taps - 1; ++r) {
+    const Vec<float> v = load(from + r * pitch);
+    TERN_UNROLL for (int k = 0; k < taps; ++k) {
+      if (r >= k && r - k < rows) sum[r - k] += w[k] * v;
+    }
+  }
+}
+
+/// Outputs [y, y + rows) of the plane; weights in the order of the taps.
+template <int rows>
+void sum_rows(const TapColumns& taps, const float* weights, const float* from, int64_t y,
+              const Plane& plane) {
+  for (int64_t x = 0; x < plane.w; x += L) {
+    Vec<float> sum[rows];
+    TERN_UNROLL for (int r = 0; r < rows; ++r) sum[r] = splat(plane.start);
+    const float* weight = weights;
+    for (const TapColumns::Column& column : taps.columns) {
+      const float* p = from + y * taps.pitch + x + column.first;
+      switch (column.count) {
+        case 1:
+          add_column<rows, 1>(sum, weight, p, taps.pitch);
+          break;
+        case 2:
+          add_column<rows, 2>(sum, weight, p, taps.pitch);
+          break;
+        case 3:
+          add_column<rows, 3>(sum, weight, p, taps.pitch);
+          break;
+        case 4:
+          add_column<rows, 4>(sum, weight, p, taps.pitch);
+          break;
+        default:
+          add_column<rows, kColumn>(sum, weight, p, taps.pitch);
+      }
+      weight += column.count;
+    }
+    if (plane.relu) {
+      TERN_UNROLL for (int r = 0; r < rows; ++r) sum[r] = relu<float>(sum[r]);
+    }
+    float* to = plane.to + y * plane.pitch + x;
+    if (plane.w - x >= L) {
+      TERN_UNROLL for (int r = 0; r < rows; ++r) store(to + r * plane.pitch, sum[r]);
+    } else {
+      const Tail<float> tail(plane.w - x);
+      TERN_UNROLL for (int r = 0; r < rows; ++r) tail.store(to + r * plane.pitch, sum[r]);
+    }
+  }
+}
+
+/// Blocks of rows, the last one of which may overlap the one before.
+template <int rows>
+void sum_blocks(const TapColumns& taps, const float* weights, const float* from, const Plane& plane) {
+  for (int64_t y = 0; y < plane.h; y += rows)
+    sum_rows<rows>(taps, weights, from, std::min(y, plane.h - rows), plane);
+}
+
+/// to[y, x] = start + sum over the taps of weight * from[y * pitch + x + distance].
+void sum_taps(const TapColumns& taps, const float* weights, const float* from, const Plane& plane) {
+  const auto rows_computed = [&](int64_t at_once) { return (plane.h + at_once - 1) / at_once * at_once; };
+  if (plane.h >= 7 && rows_computed(7) < rows_computed(8))
+    sum_blocks<7>(taps, weights, from, plane);
+  else if (plane.h >= 8)
+    sum_blocks<8>(taps, weights, from, plane);
+  else if (plane.h >= 4)
+    sum_blocks<4>(taps, weights, from, plane);
+  else
+    sum_blocks<1>(taps, weights, from, plane);
 }
 
 /// sums[t] += sum over m < n of x[m] * from[m + offset[t]]; x is 0 from n up to whole registers.
@@ -63,20 +158,24 @@ class Depthwise {
   }
 
   void forward(const ForwardOperands<float>& x) const {
+    std::map<int64_t, int64_t> tap_at;
+    for (int64_t t = 0; t < c_.taps(); ++t) tap_at[offsets_[static_cast<size_t>(t)]] = t;
+    const TapColumns taps(std::move(tap_at), phases_.w);
     for_planes([&](int64_t begin, int64_t end) {
-      const Scratch<float> image(phases_.channel_size() + kSlack), sums(phases_.columns() + kSlack);
+      const Scratch<float> image(phases_.channel_size() + kSlack);
       std::fill_n(image.get() + phases_.channel_size(), kSlack, 0.0f);
+      std::vector<float> weights;
       for (int64_t item = begin; item < end; ++item) {
         phases_.copy_channel(x.input + item * c_.in_size(), image.get());
         for (int64_t o = 0; o < c_.out_c; ++o) {
           const int64_t channel = item % c_.groups * c_.out_c + o;
-          sum_taps(offsets_, x.weight + channel * c_.taps(), image.get(), x.bias ? x.bias[channel] : 0.0f,
-                   false, phases_.columns(), sums.get());
-          float* out = x.output + (item * c_.out_c + o) * c_.out_size();
-          for (int64_t y = 0; y < c_.out_h; ++y, out += c_.out_w) {
-            const float* row = sums.get() + y * phases_.w;
-            for (int64_t i = 0; i < c_.out_w; ++i) out[i] = x.relu && row[i] < 0.0f ? 0.0f : row[i];
-          }
+          sum_taps(taps, in_order(taps, x.weight + channel * c_.taps(), weights), image.get(),
+                   {.to = x.output + (item * c_.out_c + o) * c_.out_size(),
+                    .h = c_.out_h,
+                    .w = c_.out_w,
+                    .pitch = c_.out_w,
+                    .start = x.bias ? x.bias[channel] : 0.0f,
+                    .relu = x.relu});
         }
       }
     });
@@ -106,20 +205,27 @@ class Depthwise {
 
   void backward_input(const float* grad_output, const float* weight, float* grad_input) const {
     const int64_t front = phases_.distance(c_.kernel_h - 1, c_.kernel_w - 1);
+    const int64_t plane = front + phases_.size() + kSlack;
+    std::vector<TapColumns> taps;
+    for (int64_t phase = 0; phase < phases_.count(); ++phase) taps.push_back(taps_into(phase, plane));
     for_planes([&](int64_t begin, int64_t end) {
-      const Scratch<float> gradient(front + phases_.size() + kSlack), image(phases_.channel_size());
-      std::fill_n(gradient.get(), front, 0.0f);
-      std::vector<int64_t> distances;
+      const Scratch<float> gradients(c_.out_c * plane), image(phases_.channel_size());
+      std::fill_n(gradients.get(), c_.out_c * plane, 0.0f);
       std::vector<float> weights;
       for (int64_t item = begin; item < end; ++item) {
-        for (int64_t o = 0; o < c_.out_c; ++o) {
-          spread(grad_output + (item * c_.out_c + o) * c_.out_size(), gradient.get() + front,
+        for (int64_t o = 0; o < c_.out_c; ++o)
+          spread(grad_output + (item * c_.out_c + o) * c_.out_size(), gradients.get() + o * plane + front,
                  phases_.size() + kSlack);
-          const float* w = weight + (item % c_.groups * c_.out_c + o) * c_.taps();
-          for (int64_t phase = 0; phase < phases_.count(); ++phase) {
-            taps_of(phase, w, distances, weights);
-            sum_into(distances, weights, gradient.get() + front, o > 0, image.get() + phase * phases_.size());
-          }
+        for (int64_t phase = 0; phase < phases_.count(); ++phase) {
+          const TapColumns& to_phase = taps[static_cast<size_t>(phase)];
+          const float* w = weight + item % c_.groups * c_.out_c * c_.taps();
+          sum_taps(to_phase, in_order(to_phase, w, weights), gradients.get() + front,
+                   {.to = image.get() + phase * phases_.size(),
+                    .h = phases_.h,
+                    .w = phases_.w,
+                    .pitch = phases_.w,
+                    .start = 0.0f,
+                    .relu = false});
         }
         collect(image.get(), grad_input + item * c_.in_size());
       }
@@ -150,28 +256,22 @@ class Depthwise {
                     phases_.columns(), sums + t);
   }
 
-  void taps_of(int64_t phase, const float* weight, std::vector<int64_t>& distances,
-               std::vector<float>& weights) const {
-    distances.clear();
-    weights.clear();
-    for (int64_t ky = 0; ky < c_.kernel_h; ++ky)
-      for (int64_t kx = 0; kx < c_.kernel_w; ++kx)
-        if (phases_.phase_of(ky, kx) == phase) {
-          distances.push_back(-phases_.distance(ky, kx));
-          weights.push_back(weight[ky * c_.kernel_w + kx]);
-        }
+  /// The taps of all outputs of a group that read a phase, from its pixels to the gradients, which lie
+  /// `plane` apart.
+  TapColumns taps_into(int64_t phase, int64_t plane) const {
+    std::map<int64_t, int64_t> tap_at;
+    for (int64_t o = 0; o < c_.out_c; ++o)
+      for (int64_t ky = 0; ky < c_.kernel_h; ++ky)
+        for (int64_t kx = 0; kx < c_.kernel_w; ++kx)
+          if (phases_.phase_of(ky, kx) == phase)
+            tap_at[o * plane - phases_.distance(ky, kx)] = (o * c_.kernel_h + ky) * c_.kernel_w + kx;
+    return TapColumns(std::move(tap_at), phases_.w);
   }
 
-  /// One phase of the image's gradient, without touching the one behind it.
-  void sum_into(const std::vector<int64_t>& distances, const std::vector<float>& weights,
-                const float* gradient, bool add, float* to) const {
-    const int64_t whole = phases_.size() / kSlack * kSlack, rest = phases_.size() - whole;
-    sum_taps(distances, weights.data(), gradient, 0.0f, add, whole, to);
-    if (rest == 0) return;
-    float last[kSlack] = {};
-    std::copy_n(to + whole, add ? rest : 0, last);
-    sum_taps(distances, weights.data(), gradient + whole, 0.0f, add, rest, last);
-    std::copy_n(last, rest, to + whole);
+  static const float* in_order(const TapColumns& taps, const float* weight, std::vector<float>& to) {
+    to.clear();
+    for (const int64_t tap : taps.order) to.push_back(weight[tap]);
+    return to.data();
   }
 
   /// The phases of a plane back to its rows; pixels that no tap reads become 0.

@@ -45,6 +45,7 @@ void map1(const Geometry<2>& g, Out* out, const In* in, const F& f) {
 /// A binary functor one operand of which is a number.
 template <class F, class C, bool second>
 struct Fixed {
+  static constexpr bool kManySteps = ManySteps<F>;
   C number;
   F f;
   [[gnu::always_inline]] auto operator()(C v) const { return second ? f(v, number) : f(number, v); }
