@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tern/backends/cpu/kernels/vector_bytes.h"
 #include "tern/core/dtype.h"
 #include "tern/kernels/pointwise.h"
 
@@ -45,14 +46,22 @@ void visit_bits(DType dtype, F&& f) {
 /// The bits of a number of some dtype, in the lowest bytes.
 uint64_t bits_of(DType dtype, const Param& number);
 
-/// `n` to 2 * n bytes, by two moves that may meet.
+/// `n` to 2 * n bytes, by moves that may meet.
 template <int n>
-inline void copy_ends(char* to, const char* from, int64_t nbytes) {
-  typedef uint8_t Line __attribute__((vector_size(n), aligned(1), may_alias));
-  const Line first = *reinterpret_cast<const Line*>(from),
-             last = *reinterpret_cast<const Line*>(from + nbytes - n);
-  *reinterpret_cast<Line*>(to) = first;
-  *reinterpret_cast<Line*>(to + nbytes - n) = last;
+[[gnu::always_inline]] inline void copy_ends(char* to, const char* from, int64_t nbytes) {
+  constexpr int kLine = n < kVectorBytes ? n : kVectorBytes, kLines = n / kLine;
+  typedef uint8_t Line __attribute__((vector_size(kLine), aligned(1), may_alias));
+  Line first[kLines], last[kLines];
+#pragma GCC unroll 4
+  for (int i = 0; i < kLines; ++i) {
+    first[i] = *reinterpret_cast<const Line*>(from + i * kLine);
+    last[i] = *reinterpret_cast<const Line*>(from + nbytes - n + i * kLine);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kLines; ++i) {
+    *reinterpret_cast<Line*>(to + i * kLine) = first[i];
+    *reinterpret_cast<Line*>(to + nbytes - n + i * kLine) = last[i];
+  }
 }
 
 /// Calls `body` with the n for which copy_ends<n> copies `nbytes`; with 0 when that are fewer than 4 or more

@@ -7,6 +7,8 @@
 #include <immintrin.h>
 #endif
 
+#include "tern/backends/cpu/kernels/vector_bytes.h"
+
 #if defined(__clang__)
 #define TERN_UNROLL _Pragma("unroll")
 #else
@@ -14,14 +16,6 @@
 #endif
 
 namespace tern::cpu::TERN_CPU_VARIANT {
-
-#if defined(__AVX512F__)
-inline constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr int kVectorBytes = 32;
-#else
-inline constexpr int kVectorBytes = 16;
-#endif
 
 template <class T>
 struct VecOf {

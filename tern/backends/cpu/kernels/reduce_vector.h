@@ -6,33 +6,28 @@
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/vector_bytes.h"
 #include "tern/core/dtype.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT::wide {
 
 inline constexpr int kBlockBytes = 64;
-#if defined(__AVX512F__)
-inline constexpr int kRegisterBytes = 64;
-#elif defined(__AVX2__)
-inline constexpr int kRegisterBytes = 32;
-#else
-inline constexpr int kRegisterBytes = 16;
-#endif
-inline constexpr int kParts = kBlockBytes / kRegisterBytes;
+inline constexpr int kParts = kBlockBytes / kVectorBytes;
 
 template <class C, int bytes>
 struct RegisterOf {
   typedef C type __attribute__((vector_size(bytes)));
 };
 template <class C>
-using Register = typename RegisterOf<C, kRegisterBytes>::type;
+using Register = typename RegisterOf<C, kVectorBytes>::type;
 
 /// Elements of a block, and of one register.
 template <class C>
 inline constexpr int kLanes = kBlockBytes / static_cast<int>(sizeof(C));
 template <class C>
-inline constexpr int kRegisterLanes = kRegisterBytes / static_cast<int>(sizeof(C));
+inline constexpr int kRegisterLanes = kVectorBytes / static_cast<int>(sizeof(C));
 
 template <class C>
 struct Block {

@@ -21,18 +21,19 @@ void copy_columns(T* to, int64_t to_row, int64_t to_step, const T* from, int64_t
 /// to[i * to_row + j] = from[i * from_row], for rows of more than 4 elements; n is that of visit_ends.
 template <int n, class T>
 void fill_rows_of(T* to, int64_t to_row, const T* from, int64_t from_row, int64_t rows, int64_t columns) {
-  constexpr int kLine = n > 0 ? n : 64;
+  constexpr int kLine = n > 0 && n < kVectorBytes ? n : kVectorBytes;
   if constexpr (kLine > static_cast<int>(sizeof(T)) && sizeof(T) <= 8) {
     typedef T Line __attribute__((vector_size(kLine), aligned(alignof(T)), may_alias));
     constexpr int64_t kLanes = kLine / static_cast<int64_t>(sizeof(T));
     for (int64_t i = 0; i < rows; ++i, to += to_row, from += from_row) {
       const Line line = Line{} + *from;
-      *reinterpret_cast<Line*>(to) = line;
-      if constexpr (n == 0)
-        for (int64_t j = kLanes; j < columns; j += kLanes)
-          *reinterpret_cast<Line*>(to + std::min(j, columns - kLanes)) = line;
-      else
+      if constexpr (n == kLine) {
+        *reinterpret_cast<Line*>(to) = line;
         *reinterpret_cast<Line*>(to + columns - kLanes) = line;
+      } else {
+        for (int64_t j = 0; j < columns; j += kLanes)
+          *reinterpret_cast<Line*>(to + std::min(j, columns - kLanes)) = line;
+      }
     }
   } else {
     for (int64_t i = 0; i < rows; ++i) std::fill_n(to + i * to_row, columns, from[i * from_row]);
