@@ -118,6 +118,27 @@ TEST(CpuConv2d, RandomCases) {
   });
 }
 
+/// One input channel in each group: blocks of 1, 4, 7 and 8 rows, columns of up to 9 taps.
+TEST(CpuConv2d, RandomDepthwiseCases) {
+  for_each_variant([](const Variant& variant) {
+    Random random(3);
+    for (int i = 0; i < 150; ++i) {
+      Conv2dShape s;
+      s.groups = s.in_channels = random.integer(2, 4);
+      s.batch = random.integer(0, 3);
+      s.out_channels = s.groups * random.integer(1, 5);
+      s.in_h = random.integer(1, 30), s.in_w = random.integer(1, 45);
+      s.kernel_h = random.integer(1, 9), s.kernel_w = random.integer(1, 7);
+      s.stride_h = random.integer(1, 3), s.stride_w = random.integer(1, 3);
+      s.padding_h = random.integer(0, 4), s.padding_w = random.integer(0, 4);
+      s.dilation_h = random.coin() ? 1 : random.integer(1, 3);
+      s.dilation_w = random.coin() ? 1 : random.integer(1, 3);
+      if (!infer_output(s)) continue;
+      check<float>(variant, random, {s, random.coin(), random.coin()});
+    }
+  });
+}
+
 TEST(CpuConv2d, LayersOfKnownNetworks) {
   for_each_variant([](const Variant& variant) {
     Random random(2);
