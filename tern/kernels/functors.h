@@ -378,9 +378,9 @@ struct GeluTanhBackward : ManySteps {  // b: the input
     return a * C(0.5) * (C(1) + t + b * dt);
   }
 };
+/// b: beta * input; beyond 20, PyTorch's default threshold, the slope is 1
 template <class C>
-struct SoftplusBackward
-    : ManySteps {  // b: beta * input; beyond 20, PyTorch's default threshold, the slope is 1
+struct SoftplusBackward : ManySteps {
   C threshold;
   explicit SoftplusBackward(const Param& p) : threshold(from_param<C>(p)) {}
   TERN_FN C operator()(C a, C b) const { return b > threshold ? a : a * math::sigmoid(b); }

@@ -1,6 +1,7 @@
 // The type in which an element is computed with, and rows of the 16-bit floats as rows of float and back.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -8,6 +9,7 @@
 #include <immintrin.h>
 #endif
 
+#include "tern/backends/cpu/kernels/vector_bytes.h"
 #include "tern/core/dtype.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -32,12 +34,8 @@ inline constexpr bool kWidened = !std::is_same_v<Compute<T>, T>;
 /// Elements that loops over 16-bit floats widen at a time.
 inline constexpr int64_t kWideTile = 512;
 
-/// Elements that fit one vector register as numbers of 32 bits.
-#if defined(__AVX512F__)
-inline constexpr int64_t kWideLanes = 16;
-#else
-inline constexpr int64_t kWideLanes = 8;
-#endif
+/// Elements that fit one vector register as numbers of 32 bits, or two of the narrowest.
+inline constexpr int64_t kWideLanes = std::max(8, kVectorBytes / 4);
 
 #if defined(__AVX512F__)
 // The forms with a mask: of the others GCC 12 says that they use what is not initialized.
