@@ -22,7 +22,10 @@ bool suits_direct(const Correlation& c) {
 
 /// With strides every input needs taps of its own, and channels to fill a register.
 bool suits_direct_backward_input(const Conv2dShape& s) {
-  if (s.stride_h == 1 && s.stride_w == 1) return suits_direct(backward_correlation(s));
+  if (s.stride_h == 1 && s.stride_w == 1) {
+    const Correlation turned = backward_correlation(s);
+    return !conv_suits_lanes(turned) && suits_direct(turned);
+  }
   const Correlation c = correlation(s);
   return c.in_c >= 8 && c.kernel_h >= c.stride_h && c.kernel_w >= c.stride_w &&
          c.out_c * (c.in_h + c.reach_h()) * (c.in_w + c.reach_w()) <= INT32_MAX;

@@ -138,13 +138,14 @@ class DirectConv {
         x_(x),
         blocks_((d_.out_c + W - 1) / W),
         padded_c_((blocks_ - 1) * W + block_width(blocks_ - 1)),
-        image_size_(round_to_line<float>(d_.in_c * d_.h * d_.w)) {
+        plane_(plane_step<float>(d_.h * d_.w)),
+        image_size_(round_to_line<float>(d_.in_c * plane_)) {
     for (Pass& pass : d_.passes) {
       pass.packed = packed_size_;
       packed_size_ += d_.groups * padded_c_ * depth(pass);
       for (int64_t channel = 0; channel < d_.in_c; ++channel)
         for (const int64_t read : pass.reads)
-          pass.offsets.push_back(static_cast<int32_t>(channel * d_.h * d_.w + read));
+          pass.offsets.push_back(static_cast<int32_t>(channel * plane_ + read));
     }
   }
 
@@ -272,7 +273,7 @@ class DirectConv {
       const int64_t image = i / d_.in_c, channel = i % d_.in_c;
       const int64_t plane = ((item.first_image + image) * d_.groups + item.group) * d_.in_c + channel;
       copy_padded(x_.input + plane * d_.in_h * d_.in_w, d_.in_h, d_.in_w, d_.top, d_.left, d_.h, d_.w,
-                  images + image * image_size_ + channel * d_.h * d_.w);
+                  images + image * image_size_ + channel * plane_);
     }
   }
 
@@ -353,6 +354,7 @@ class DirectConv {
   const ForwardOperands<float>& x_;
   int64_t blocks_;  ///< tiles of output channels
   int64_t padded_c_;
+  int64_t plane_;  ///< from one padded channel to the next
   int64_t image_size_;
   int64_t packed_size_ = 0;
 };
@@ -360,7 +362,7 @@ class DirectConv {
 }  // namespace
 
 double conv_direct_cost(const Correlation& c) {
-  const int64_t image = c.in_c * c.reach_h() * c.reach_w();
+  const int64_t image = c.in_c * plane_step<float>(c.reach_h() * c.reach_w());
   if (c.depth() == 0 || image > INT32_MAX) return std::numeric_limits<double>::infinity();
   const int64_t vectors = (c.out_c + L - 1) / L, tile_vectors = std::min<int64_t>(vectors, kTileVectors);
   const int64_t rows = 2 * c.out_w <= kMaxRows ? 2 : 1, parts = (rows * c.out_w + kMaxRows - 1) / kMaxRows;

@@ -24,7 +24,7 @@ class DirectWeightGrad {
         grad_output_(grad_output),
         h_(c.reach_h()),
         w_(c.reach_w()),
-        plane_(odd_lines(h_ * w_)),
+        plane_(plane_step<float>(h_ * w_)),
         blocks_((c.out_c + W - 1) / W),
         tiles_((c.in_c + kMaxRows - 1) / kMaxRows) {}
 
@@ -69,12 +69,6 @@ class DirectWeightGrad {
   }
 
  private:
-  /// At least `count` elements, so many that the same pixel of many channels falls into different cache sets.
-  static int64_t odd_lines(int64_t count) {
-    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(float));
-    return round_to_line<float>(count) / kLine % 2 == 1 ? round_to_line<float>(count)
-                                                        : round_to_line<float>(count) + kLine;
-  }
   int64_t lanes_of(int64_t block) const { return std::min(W, c_.out_c - block * W); }
   int64_t block_width(int64_t block) const { return (lanes_of(block) + L - 1) / L * L; }
 

@@ -105,8 +105,10 @@ Cut choose_cut(int64_t channels, int64_t width) {
 
 /// Bytes of sums that are collected before they are turned back into images.
 constexpr int64_t kSumBytes = 96 * 1024;
-/// Bytes of a block of padded images, and of a block's sums of weight gradients, up to which lanes pay.
-constexpr int64_t kLaneBytes = 16 * 1024 * 1024;
+/// Bytes of a block of padded images, and of a block's sums of weight gradients, up to which lanes pay. Tiles
+/// of few registers use a pixel so seldom that it should come from a near cache, if direct convolution has
+/// enough channels to do well.
+constexpr int64_t kLaneBytes = 16 * 1024 * 1024, kNearBytes = 1024 * 1024, kVeryFewChannels = 8;
 constexpr int64_t kLaneSumBytes = 1536 * 1024;
 
 }  // namespace
@@ -150,9 +152,11 @@ bool conv_suits_lanes(const Correlation& c) {
   const int64_t bytes = c.in_c * padded.channel_stride() * static_cast<int64_t>(sizeof(float));
   // Direct convolution reaches two thirds of a full block of lanes while channels are few, nine tenths with
   // many, and shares more than rows over the cores.
-  const bool few_channels = std::min(c.in_c, c.out_c) <= 16;
+  const int64_t channels = std::min(c.in_c, c.out_c);
+  const bool few_channels = channels <= 16;
+  const int64_t limit = kVectorRegisters < 32 && channels > kVeryFewChannels ? kNearBytes : kLaneBytes;
   const int64_t rows = (c.batch + L - 1) / L * c.groups * c.out_h;
-  return filled_lanes(c) >= (few_channels ? 0.6 : 0.85) && (few_channels || rows >= 8) && bytes <= kLaneBytes;
+  return filled_lanes(c) >= (few_channels ? 0.6 : 0.85) && (few_channels || rows >= 8) && bytes <= limit;
 }
 
 bool conv_suits_lanes_backward_weight(const Correlation& c) {

@@ -118,6 +118,8 @@ constexpr int64_t kSumBytes = 96 * 1024;
 }  // namespace
 
 bool conv_suits_lanes_backward_input(const Correlation& c) {
+  // A tile's sums reach over more pixels than those of the turned forward pass: too many for few registers.
+  if (kVectorRegisters < 32 && c.in_c >= 4) return false;
   return c.stride_h == 1 && c.stride_w == 1 && c.dilation_w == 1 && c.kernel_w >= kMinColumns &&
          c.kernel_w <= kMaxColumns && conv_suits_lanes(c);
 }

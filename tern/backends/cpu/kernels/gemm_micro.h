@@ -78,7 +78,7 @@ template <Elements elements, class V>
 
 template <class T, int Rows, int Vectors, bool Partial, Indirect indirect, Elements elements>
 [[gnu::noinline]] void micro_kernel(const Tile<T>& tile, const Epilogue<T>& epilogue) {
-  constexpr int L = kLanes<T>;
+  constexpr int L = kLanes<T>, kLineVectors = 64 / kVectorBytes;
   // Rows are addressed in fours: base + {0, 1, 2, 3} * stride. The fours of an indirect a start anew at its
   // half.
   constexpr int kHalf = indirect == Indirect::A ? (Rows + 1) / 2 : Rows, kFours = (kHalf + 3) / 4;
@@ -92,7 +92,8 @@ template <class T, int Rows, int Vectors, bool Partial, Indirect indirect, Eleme
 
   // The results' cache lines come in while the sums run.
   for (int i = 0; i < Rows; ++i)
-    for (int j = 0; j < Vectors; ++j) __builtin_prefetch(tile.c + i * tile.c_row_stride + j * L, 1);
+    for (int j = 0; j < Vectors; j += kLineVectors)
+      __builtin_prefetch(tile.c + i * tile.c_row_stride + j * L, 1);
 
   Vec<T> acc[Rows][Vectors];
   TERN_UNROLL for (int i = 0; i < Rows; ++i) {
@@ -104,7 +105,8 @@ template <class T, int Rows, int Vectors, bool Partial, Indirect indirect, Eleme
     // Packed operands come from the second-level cache, 16 steps ahead.
     if constexpr (indirect != Indirect::A) __builtin_prefetch(a[0] + 16 * cs);
     if constexpr (indirect != Indirect::B) {
-      TERN_UNROLL for (int j = 0; j < Vectors; ++j) __builtin_prefetch(row + 16 * tile.b_row_stride + j * L);
+      TERN_UNROLL for (int j = 0; j < Vectors; j += kLineVectors)
+          __builtin_prefetch(row + 16 * tile.b_row_stride + j * L);
     }
     Vec<T> bv[Vectors];
     TERN_UNROLL for (int j = 0; j < Vectors; ++j) {

@@ -63,8 +63,8 @@ template <class T>
   return v < Vec<T>{} ? Vec<T>{} : v;
 }
 
-/// The first `count` lanes of a register, without the first `skip` ones, 0 <= skip <= count <= kLanes. What
-/// the other lanes would read is not touched.
+/// The first `count` lanes of a register, 0 <= count <= kLanes; load() leaves out the first `skip` ones of
+/// them. What the other lanes would read or write is not touched.
 template <class T>
 class Tail {
  public:
@@ -87,7 +87,7 @@ class Tail {
  private:
   uint32_t mask_;
 #elif defined(__AVX2__)
-  [[gnu::always_inline]] explicit Tail(int64_t count, int64_t skip = 0) {
+  [[gnu::always_inline]] explicit Tail(int64_t count, int64_t skip = 0) : count_(count) {
     if constexpr (sizeof(T) == 4) {
       const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
       mask_ = _mm256_andnot_si256(_mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(skip)), lane),
@@ -104,14 +104,35 @@ class Tail {
     else
       return (Vec<T>)_mm256_maskload_pd(p, mask_);
   }
+  /// In pieces, since some processors take tens of steps for a masked store.
   [[gnu::always_inline]] void store(T* p, Vec<T> v) const {
-    if constexpr (sizeof(T) == 4)
-      _mm256_maskstore_ps(p, mask_, (__m256)v);
-    else
-      _mm256_maskstore_pd(p, mask_, (__m256d)v);
+    if (count_ == kLanes<T>) return TERN_CPU_VARIANT::store(p, v);
+    if constexpr (sizeof(T) == 4) {
+      __m128 piece = _mm256_castps256_ps128((__m256)v);
+      if (count_ & 4) {
+        _mm_storeu_ps(p, piece);
+        piece = _mm256_extractf128_ps((__m256)v, 1);
+        p += 4;
+      }
+      if (count_ & 2) {
+        _mm_storel_pd(reinterpret_cast<double*>(p), (__m128d)piece);
+        piece = _mm_movehl_ps(piece, piece);
+        p += 2;
+      }
+      if (count_ & 1) _mm_store_ss(p, piece);
+    } else {
+      __m128d piece = _mm256_castpd256_pd128((__m256d)v);
+      if (count_ & 2) {
+        _mm_storeu_pd(p, piece);
+        piece = _mm256_extractf128_pd((__m256d)v, 1);
+        p += 2;
+      }
+      if (count_ & 1) _mm_store_sd(p, piece);
+    }
   }
 
  private:
+  int64_t count_;
   __m256i mask_;
 #else
   explicit Tail(int64_t count, int64_t skip = 0) : count_(count), skip_(skip) {}
@@ -121,7 +142,7 @@ class Tail {
     return v;
   }
   void store(T* p, Vec<T> v) const {
-    for (int64_t i = skip_; i < count_; ++i) p[i] = v[i];
+    for (int64_t i = 0; i < count_; ++i) p[i] = v[i];
   }
 
  private:

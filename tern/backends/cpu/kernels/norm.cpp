@@ -85,14 +85,14 @@ void backward_input(const RowNormBackwardArgs& args) {
         }
       } else {
         for (int64_t from = 0; from < size; from += kMomentRun) {
-          const int64_t to = std::min(size, from + kMomentRun);
-          C grad = 0, grad_x = 0;
-#pragma omp simd reduction(+ : grad, grad_x)
-          for (int64_t i = from; i < to; ++i) {
-            const C h = static_cast<C>(g[i]) * weight[i];
-            grad += h;
-            grad_x += h * (static_cast<C>(x[i]) - mean);
-          }
+          const auto [grad, grad_x] = sum_terms<2>(
+              std::min(kMomentRun, size - from),
+              [mean](auto* to, auto of_g, auto of_x, auto of_weight) {
+                const auto h = of_g * of_weight;
+                to[0] += h;
+                to[1] += h * (of_x - mean);
+              },
+              g + from, x + from, weight + from);
           sums.grad += static_cast<double>(grad);
           sums.grad_x += static_cast<double>(grad_x);
         }

@@ -6,6 +6,7 @@
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/moments.h"
+#include "tern/backends/cpu/kernels/sum_terms.h"
 #include "tern/backends/cpu/kernels/turned_rows.h"
 #include "tern/kernels/norm.h"
 
@@ -22,17 +23,17 @@ Moments moments_of(const T* x, int64_t n) {
   for (int64_t begin = 0; begin < n; begin += kMomentRun) {
     const int64_t count = std::min(kMomentRun, n - begin);
     const T* run = x + begin;
-    C sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = 0; i < count; ++i) sum += static_cast<C>(run[i]);
+    const auto [sum] = sum_terms<1>(
+        count, [](auto* sums, auto value) { sums[0] += value; }, run);
     const C mean = sum / static_cast<C>(count);
-    C deviations = 0, squares = 0;
-#pragma omp simd reduction(+ : deviations, squares)
-    for (int64_t i = 0; i < count; ++i) {
-      const C d = static_cast<C>(run[i]) - mean;
-      deviations += d;
-      squares += d * d;
-    }
+    const auto [deviations, squares] = sum_terms<2>(
+        count,
+        [mean](auto* sums, auto value) {
+          const auto d = value - mean;
+          sums[0] += d;
+          sums[1] += d * d;
+        },
+        run);
     total.merge(corrected(mean, deviations, squares, count));
   }
   return total;
@@ -41,13 +42,10 @@ Moments moments_of(const T* x, int64_t n) {
 /// Sum of x[i]^2 over n elements.
 template <class T>
 double square_sum(const T* x, int64_t n) {
-  using C = Compute<T>;
   double total = 0;
   for (int64_t begin = 0; begin < n; begin += kMomentRun) {
-    const int64_t end = std::min(n, begin + kMomentRun);
-    C sum = 0;
-#pragma omp simd reduction(+ : sum)
-    for (int64_t i = begin; i < end; ++i) sum += static_cast<C>(x[i]) * static_cast<C>(x[i]);
+    const auto [sum] = sum_terms<1>(
+        std::min(kMomentRun, n - begin), [](auto* sums, auto value) { sums[0] += value * value; }, x + begin);
     total += static_cast<double>(sum);
   }
   return total;
@@ -59,16 +57,15 @@ struct GradSums {
 };
 template <class T>
 GradSums grad_sums(const T* g, const T* x, int64_t n, Compute<T> mean) {
-  using C = Compute<T>;
   GradSums total;
   for (int64_t begin = 0; begin < n; begin += kMomentRun) {
-    const int64_t end = std::min(n, begin + kMomentRun);
-    C grad = 0, grad_x = 0;
-#pragma omp simd reduction(+ : grad, grad_x)
-    for (int64_t i = begin; i < end; ++i) {
-      grad += static_cast<C>(g[i]);
-      grad_x += static_cast<C>(g[i]) * (static_cast<C>(x[i]) - mean);
-    }
+    const auto [grad, grad_x] = sum_terms<2>(
+        std::min(kMomentRun, n - begin),
+        [mean](auto* sums, auto of_g, auto of_x) {
+          sums[0] += of_g;
+          sums[1] += of_g * (of_x - mean);
+        },
+        g + begin, x + begin);
     total.grad += static_cast<double>(grad);
     total.grad_x += static_cast<double>(grad_x);
   }

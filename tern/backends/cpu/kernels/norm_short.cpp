@@ -130,12 +130,13 @@ void add_turned_params(const RowNormBackwardArgs& args, int64_t begin, int64_t e
     const C *x = tile.x, *g = tile.g, *mean = tile.mean, *invstd = tile.invstd;
     for (int64_t i = 0; i < size; ++i) {
       const C *of_x = x + i * kTurnedRows, *of_g = g + i * kTurnedRows;
-      C weight_sum = 0, bias_sum = 0;
-#pragma omp simd reduction(+ : weight_sum, bias_sum)
-      for (int64_t j = 0; j < kTurnedRows; ++j) {
-        weight_sum += of_g[j] * (of_x[j] - mean[j]) * invstd[j];
-        bias_sum += of_g[j];
-      }
+      const auto [weight_sum, bias_sum] = sum_terms<2>(
+          kTurnedRows,
+          [](auto* sums, auto grad, auto value, auto mean_of_row, auto invstd_of_row) {
+            sums[0] += grad * (value - mean_of_row) * invstd_of_row;
+            sums[1] += grad;
+          },
+          of_g, of_x, mean, invstd);
       weight_sums[i] += weight_sum;
       bias_sums[i] += bias_sum;
     }

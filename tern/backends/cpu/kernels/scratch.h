@@ -27,4 +27,12 @@ constexpr int64_t round_to_line(int64_t count) {
   return (count + kPerLine - 1) / kPerLine * kPerLine;
 }
 
+/// From one plane of `count` elements to the next: so many that the same place of many planes falls into
+/// different sets of a cache.
+template <class T>
+constexpr int64_t plane_step(int64_t count) {
+  constexpr int64_t kPerLine = 64 / static_cast<int64_t>(sizeof(T));
+  return count % (4 * kPerLine) == 0 ? count + kPerLine : count;
+}
+
 }  // namespace tern::cpu::TERN_CPU_VARIANT
