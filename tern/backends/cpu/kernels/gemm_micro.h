@@ -102,9 +102,10 @@ template <class T, int Rows, int Vectors, bool Partial, Indirect indirect, Eleme
   for (int64_t p = 0; p < tile.k; ++p) {
     const T* row = indirect == Indirect::B ? b + tile.offsets[p] : b;
     const int64_t a_offset = indirect == Indirect::A ? tile.offsets[p] : 0;
-    // Packed operands come from the second-level cache, 16 steps ahead.
+    // Packed operands come from the second-level cache, 16 steps ahead; tiles of more registers are less
+    // deep.
     if constexpr (indirect != Indirect::A) __builtin_prefetch(a[0] + 16 * cs);
-    if constexpr (indirect != Indirect::B) {
+    if constexpr (indirect != Indirect::B && Vectors <= kTileVectors) {
       TERN_UNROLL for (int j = 0; j < Vectors; j += kLineVectors)
           __builtin_prefetch(row + 16 * tile.b_row_stride + j * L);
     }

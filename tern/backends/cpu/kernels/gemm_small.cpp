@@ -33,7 +33,11 @@ template <class T, class Load>
 
 constexpr int kWideVectors = 4;
 /// Rows of W that are read side by side when W comes from memory: as many streams as the hardware follows.
+#if defined(__AVX512F__)
 constexpr int64_t kWideDepth = 16;
+#else
+constexpr int64_t kWideDepth = 8;
+#endif
 /// Elements of W from which this pays.
 constexpr int64_t kWideLarge = 65536;
 
