@@ -105,10 +105,11 @@ Cut choose_cut(int64_t channels, int64_t width) {
 
 /// Bytes of sums that are collected before they are turned back into images.
 constexpr int64_t kSumBytes = 96 * 1024;
-/// Bytes of a block of padded images, and of a block's sums of weight gradients, up to which lanes pay. Tiles
-/// of few registers use a pixel so seldom that it should come from a near cache, if direct convolution has
-/// enough channels to do well.
-constexpr int64_t kLaneBytes = 16 * 1024 * 1024, kNearBytes = 1024 * 1024, kVeryFewChannels = 8;
+/// Bytes of a block of padded images up to which lanes pay. Tiles of few registers use a pixel so seldom that
+/// it should come from a near cache, unless direct convolution has too few channels to do well.
+constexpr int64_t kLaneBytes = 16 * 1024 * 1024, kNearBytes = 1024 * 1024;
+constexpr int64_t kVeryFewChannels = 8;
+/// Bytes of a block's sums of weight gradients up to which lanes pay.
 constexpr int64_t kLaneSumBytes = 1536 * 1024;
 
 }  // namespace

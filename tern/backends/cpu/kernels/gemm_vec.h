@@ -107,6 +107,7 @@ class Tail {
   /// In pieces, since some processors take tens of steps for a masked store.
   [[gnu::always_inline]] void store(T* p, Vec<T> v) const {
     if (count_ == kLanes<T>) return TERN_CPU_VARIANT::store(p, v);
+    typedef T Single __attribute__((may_alias));
     if constexpr (sizeof(T) == 4) {
       __m128 piece = _mm256_castps256_ps128((__m256)v);
       if (count_ & 4) {
@@ -115,11 +116,12 @@ class Tail {
         p += 4;
       }
       if (count_ & 2) {
-        _mm_storel_pd(reinterpret_cast<double*>(p), (__m128d)piece);
+        typedef float Pair __attribute__((vector_size(8), aligned(alignof(float)), may_alias));
+        *reinterpret_cast<Pair*>(p) = __builtin_shufflevector(piece, piece, 0, 1);
         piece = _mm_movehl_ps(piece, piece);
         p += 2;
       }
-      if (count_ & 1) _mm_store_ss(p, piece);
+      if (count_ & 1) *reinterpret_cast<Single*>(p) = piece[0];
     } else {
       __m128d piece = _mm256_castpd256_pd128((__m256d)v);
       if (count_ & 2) {
@@ -127,7 +129,7 @@ class Tail {
         piece = _mm256_extractf128_pd((__m256d)v, 1);
         p += 2;
       }
-      if (count_ & 1) _mm_store_sd(p, piece);
+      if (count_ & 1) *reinterpret_cast<Single*>(p) = piece[0];
     }
   }
 

@@ -85,7 +85,7 @@ constexpr Ints kLaneNumbers = {0, 1, 2, 3};
                   high = __builtin_shufflevector(wide, wide, 4, 5, 6, 7);
 #endif
 #if defined(__AVX2__)
-  double* lanes = reinterpret_cast<double*>(to);  // 64 bits are 64 bits to the masked stores
+  double* lanes = reinterpret_cast<double*>(to);  // 64 bits are 64 bits to the stores of a register
   Tail<double>(std::min(count, H)).store(lanes, (Vec<double>)low);
   Tail<double>(std::max<int64_t>(count - H, 0)).store(lanes + H, (Vec<double>)high);
 #else
