@@ -133,10 +133,11 @@ void backward_runs(const RowNormBackwardArgs& args) {
       const T* x = static_cast<const T*>(args.input) + r * size;
       const T* g = static_cast<const T*>(args.grad_output) + r * size;
       const C* weight = args.weight ? static_cast<const C*>(args.weight) + r % args.groups * params : nullptr;
+      const C mean = RowSlopes<C>::mean_of(args, r);
       GradSums* of_row = runs.get() + r * params;
       GradSums sums;
       for (int64_t p = 0; p < params; ++p) {
-        of_row[p] = grad_sums(g + p * inner, x + p * inner, inner, RowSlopes<C>::mean_of(args, r));
+        of_row[p] = grad_sums(g + p * inner, x + p * inner, inner, mean);
         const double scale = weight ? static_cast<double>(weight[p]) : 1.0;
         sums.grad += of_row[p].grad * scale;
         sums.grad_x += of_row[p].grad_x * scale;
