@@ -59,10 +59,7 @@ def public_operators():
 
 
 def main():
-    tool = os.environ.get("TERN_OPERATOR_TOOL")
-    if not tool or not os.path.exists(tool):
-        print("SKIP: TERN_OPERATOR_TOOL does not name the helper program")
-        sys.exit(77)
+    tool = driver.find_tool()
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--on", choices=DEVICES)

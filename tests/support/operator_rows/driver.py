@@ -6,6 +6,7 @@ import os
 import pathlib
 import select
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -265,6 +266,15 @@ def verdict_on_gradients(case, gradients, tolerance):
         if all(texts):
             return f"gradient {i}: {texts[-1]}"
     return None
+
+
+def find_tool():
+    """The helper program; without it the test is skipped."""
+    tool = os.environ.get("TERN_OPERATOR_TOOL")
+    if not tool or not os.path.exists(tool):
+        print("SKIP: TERN_OPERATOR_TOOL does not name the helper program")
+        sys.exit(77)
+    return tool
 
 
 def environment_of(device):
