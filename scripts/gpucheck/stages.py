@@ -60,11 +60,9 @@ def rooms(check):
 def operators(check):
     if not check.facts["torch"]:
         return [part("operator table", "skipped", reason="there is no PyTorch")]
-    script = check.root / "tests/ops/operator_table.py"
 
-    def family(name, title=None, env=None):
-        title = title or name
-        command = [check.python, script, "--on", "simulated" if check.simulated else "gpu", "--family", name]
+    def cases(script, title, arguments, env=None):
+        command = [check.python, check.root / "tests/ops" / script, "--on", "simulated" if check.simulated else "gpu", *arguments]
         outcome = check.program("operators", title.replace(" ", "-"), command, {**check.shared_cores, **(env or {})})
         # The last line that says it: of the whole table, or how far it was.
         counts = {key: int(n) for pair in re.findall(r"(\d+) passed, (\d+) failed", outcome.text)[-1:] for key, n in zip(("passed", "failed"), pair)}
@@ -79,8 +77,11 @@ def operators(check):
 
     # Small float32 products and convolutions have kernels of their own; so that those of the libraries are seen too.
     libraries = {"TERN_CUDA_CONV": "cudnn", "TERN_CUDA_MATMUL": "cublas"}
-    return check.side_by_side([lambda name=name: family(name) for name in FAMILIES] +
-                              [lambda: family("network", "network by libraries", libraries)])
+    return check.side_by_side([
+        *[lambda name=name: cases("operator_table.py", name, ["--family", name]) for name in FAMILIES],
+        lambda: cases("operator_table.py", "network by libraries", ["--family", "network"], libraries),
+        lambda: cases("operator_random.py", "random cases", ["--count", "400" if check.simulated else "2000"]),
+    ])
 
 
 def metrics_of(folder):
@@ -344,7 +345,7 @@ def with_findings(result, log):
 STAGES = (
     Stage("facts", "the machine", facts, 120),
     Stage("cuda", "the backend's own tests", cuda, 240),
-    Stage("operators", "the operator table against PyTorch on the CPU", operators, 900),
+    Stage("operators", "the operator table and random cases against PyTorch on the CPU", operators, 900),
     Stage("rooms", "every room's tests with all tensors on the GPU", rooms, 600),
     Stage("lenet", "LeNet: loss and accuracy of the CPU", lenet, 300),
     Stage("soak", "memory over many steps", soak, 200),
