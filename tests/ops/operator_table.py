@@ -20,7 +20,6 @@ sys.path.insert(0, str(HERE.parent / "support"))
 
 from operator_rows import creation, driver, index, method, network, pointwise, reduce, shape  # noqa: E402
 
-DEVICES = ("cpu", "simulated", "emulated", "gpu")
 FAMILIES = (pointwise, reduce, shape, index, network, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
@@ -62,7 +61,7 @@ def main():
     tool = driver.find_tool()
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--on", choices=DEVICES)
+    parser.add_argument("--on", choices=driver.DEVICES)
     parser.add_argument("--family", choices=[family.__name__.rpartition(".")[2] for family in FAMILIES])
     options = parser.parse_args()
     wanted = set(options.names)

@@ -20,6 +20,7 @@ VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Largest relative difference by dtype; a row may multiply it.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 NARROW = (torch.float16, torch.bfloat16)
+DEVICES = ("cpu", "simulated", "emulated", "gpu")
 # How long the helper program may take for one case; a real GPU is not had for long.
 TIMEOUT_S = {"cpu": 600, "simulated": 600, "emulated": 600, "gpu": 90}
 # So many crashes and sticky errors, each of which costs a new process, end a row; a case without an answer does at once.
