@@ -16,6 +16,14 @@ struct MLP : nn::Module {
   Tensor forward(const Tensor& x) { return output(relu(hidden(x))); }
 };
 
+// The same without the sizes of the inputs: the first input gives them, or the file.
+struct LazyMLP : nn::Module {
+  nn::LazyLinear hidden{256};
+  nn::LazyLinear output{10};
+  TERN_MODULE(hidden, output)
+  Tensor forward(const Tensor& x) { return output(relu(hidden(x))); }
+};
+
 int main(int argc, char** argv) try {
   const std::filesystem::path folder = argc > 1 ? argv[1] : ".";
   std::filesystem::create_directories(folder);
@@ -37,6 +45,12 @@ int main(int argc, char** argv) try {
 
   Tensor Y_clone = clone(X);
   std::cout << eq(Y_clone, Y) << '\n';  // Y_clone == Y
+
+  LazyMLP lazy;
+  std::cout << lazy << '\n';
+  lazy.load_state_dict(load(folder / "mlp.params").as_state_dict());
+  std::cout << lazy << '\n';
+  std::cout << all(eq(lazy(X), Y)) << '\n';
   return 0;
 } catch (const std::exception& error) {
   std::cerr << error.what() << '\n';

@@ -58,6 +58,7 @@
 #include "tern/nn/embedding.h"
 #include "tern/nn/functional.h"
 #include "tern/nn/init.h"
+#include "tern/nn/lazy.h"
 #include "tern/nn/linear.h"
 #include "tern/nn/loss.h"
 #include "tern/nn/models.h"

@@ -46,6 +46,7 @@ void destroy(Node* node) {
 Edge gradient_edge(const Tensor& tensor) {
   if (!tensor.requires_grad()) return {};
   if (IntrusivePtr<Node> node = grad_fn_of(tensor)) return {std::move(node), {}};
+  check_initialized(tensor);
   return {{}, tensor.impl_ptr()};
 }
 

@@ -14,6 +14,7 @@ bool tracks_grad(const std::vector<Tensor>& tensors) noexcept {
 }
 
 void check_in_place(const char* name, const Tensor& tensor) {
+  check_initialized(tensor);
   for (size_t d = 0; d < tensor.shape().size(); ++d)
     TERN_CHECK(tensor.shape()[d] <= 1 || tensor.strides()[d] != 0, ShapeError,
                "{}: more than one element of the written-to tensor refers to a single memory location (shape "

@@ -34,6 +34,10 @@ class StorageImpl : public RefCounted {
   Device device() const noexcept { return device_; }
   /// Host memory that GPUs copy from and to without staging.
   bool is_pinned() const noexcept { return pinned_; }
+  /// A lazy layer has yet to give these bytes their size or first values (nn/lazy.h): tensors of it may be
+  /// held and moved, not computed with or changed.
+  bool is_uninitialized() const noexcept { return uninitialized_; }
+  void set_uninitialized(bool uninitialized) noexcept { uninitialized_ = uninitialized; }
   /// What `free` needs to know: an allocator's block, an owner of foreign memory.
   void* context() const noexcept { return context_; }
 
@@ -52,6 +56,7 @@ class StorageImpl : public RefCounted {
   size_t nbytes_;
   Device device_;
   bool pinned_;
+  bool uninitialized_ = false;
   std::atomic<uint32_t> version_{0};
   Free free_;
   void* context_;

@@ -70,7 +70,17 @@ void Tensor::throw_undefined() {
       "one to it first, or ask defined()");
 }
 
+void detail::throw_uninitialized(const Tensor& tensor) {
+  TERN_THROW(
+      ValueError,
+      "Attempted to use an uninitialized parameter: a lazy layer takes its sizes from its first input, "
+      "and this one (of shape {} so far) has not seen any: call the module with one batch first, or "
+      "load a state dict",
+      to_string(tensor.shape()));
+}
+
 void Tensor::check_data_access(DType wanted) const {
+  check_initialized(*this);
   TERN_CHECK(dtype() == wanted, DTypeError, "data<{}>(): the tensor's dtype is {}: convert it with to(dtype)",
              name(wanted), name(dtype()));
   TERN_CHECK(device().is_cpu(), DeviceError,

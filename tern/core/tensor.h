@@ -310,6 +310,15 @@ class Tensor {
 
 using TensorList = std::vector<Tensor>;
 
+namespace detail {
+[[noreturn]] void throw_uninitialized(const Tensor& tensor);
+}
+/// Throws ValueError for a parameter or buffer of a lazy layer that has not seen its first input.
+inline void check_initialized(const Tensor& tensor) {
+  if (tensor.storage()->is_uninitialized()) [[unlikely]]
+    detail::throw_uninitialized(tensor);
+}
+
 /// Row-major, uninitialised, on the CPU or another device; no gradient. The one way in which operators make
 /// results. `nbytes` is rounded up by the allocator, never by the tensor.
 Tensor empty_contiguous(Shape shape, int64_t numel, DType dtype, Device device);

@@ -46,26 +46,45 @@ std::string padding_text(const ConvPadding& padding, const std::string& size) {
 // ------------------------------------------------------------------------------------------------------------
 
 Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& o)
-    : in_channels_(in_channels),
-      options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
-  check_channels("Conv1d", in_channels, out_channels, o.groups);
+    : Conv1d(detail::Lazy(), out_channels, kernel_size, o) {
+  set_in_channels(in_channels);
+}
+
+Conv1d::Conv1d(detail::Lazy, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& o)
+    : options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
+  check_channels("Conv1d", 0, out_channels, o.groups);
   at_least("Conv1d", "kernel_size", kernel_size, 1);
-  weight = empty_parameter({out_channels, in_channels / o.groups, kernel_size}, o);
+  weight = empty_parameter({out_channels, 0, kernel_size}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
-  reset_parameters();
+  detail::defer({&weight, &bias});
+}
+
+void Conv1d::set_in_channels(int64_t in_channels) const {
+  const int64_t out_channels = weight.size(0), groups = options_.groups;
+  check_channels("Conv1d", in_channels, out_channels, groups);
+  init_lazy_weight_and_bias(weight, {out_channels, in_channels / groups, weight.size(2)}, bias,
+                            {out_channels});
+}
+
+void Conv1d::see_input(const Tensor& x) const {
+  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+    set_in_channels(detail::size_of_first_input("LazyConv1d", x, -2, {.min_dim = 2, .max_dim = 3}));
 }
 
 void Conv1d::reset_parameters() { init_weight_and_bias(weight, bias); }
 
-Tensor Conv1d::forward(const Tensor& x) const { return conv1d(x, weight, bias, options_); }
+Tensor Conv1d::forward(const Tensor& x) const {
+  see_input(x);
+  return conv1d(x, weight, bias, options_);
+}
 
 std::string Conv1d::extra_repr() const {
   const auto& o = options_;
   const std::string padding =
       padding_text(o.padding, o.padding.size.w ? python_tuple({o.padding.size.w}) : "");
   return fmt::format(
-      "{}, {}, kernel_size={}, stride={}{}", in_channels_, weight.size(0), python_tuple({weight.size(2)}),
-      python_tuple({o.stride}),
+      "{}, {}, kernel_size={}, stride={}{}", weight.size(1) * o.groups, weight.size(0),
+      python_tuple({weight.size(2)}), python_tuple({o.stride}),
       tail(padding, o.dilation == 1 ? "" : python_tuple({o.dilation}), "", o.groups, bias.defined()));
 }
 
@@ -73,25 +92,47 @@ std::string Conv1d::extra_repr() const {
 // ------------------------------------------------------------------------------------------------------------
 
 Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
-    : in_channels_(in_channels),
-      options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
-  check_channels("Conv2d", in_channels, out_channels, o.groups);
+    : Conv2d(detail::Lazy(), out_channels, kernel_size, o) {
+  set_in_channels(in_channels);
+}
+
+Conv2d::Conv2d(detail::Lazy, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
+    : options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
+  check_channels("Conv2d", 0, out_channels, o.groups);
   at_least("Conv2d", "kernel_size", std::min(kernel_size.h, kernel_size.w), 1);
-  weight = empty_parameter({out_channels, in_channels / o.groups, kernel_size.h, kernel_size.w}, o);
+  weight = empty_parameter({out_channels, 0, kernel_size.h, kernel_size.w}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
-  reset_parameters();
+  detail::defer({&weight, &bias});
+}
+
+void Conv2d::set_in_channels(int64_t in_channels) const {
+  const int64_t out_channels = weight.size(0), groups = options_.groups;
+  check_channels("Conv2d", in_channels, out_channels, groups);
+  init_lazy_weight_and_bias(weight, {out_channels, in_channels / groups, weight.size(2), weight.size(3)},
+                            bias, {out_channels});
+}
+
+void Conv2d::see_input(const Tensor& x) const {
+  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+    set_in_channels(detail::size_of_first_input("LazyConv2d", x, -3, {.min_dim = 3, .max_dim = 4}));
 }
 
 void Conv2d::reset_parameters() { init_weight_and_bias(weight, bias); }
 
-Tensor Conv2d::forward(const Tensor& x) const { return conv2d(x, weight, bias, options_); }
+Tensor Conv2d::forward(const Tensor& x) const {
+  see_input(x);
+  return conv2d(x, weight, bias, options_);
+}
 
-Tensor Conv2d::forward_relu(const Tensor& x) const { return conv2d_relu(x, weight, bias, options_); }
+Tensor Conv2d::forward_relu(const Tensor& x) const {
+  see_input(x);
+  return conv2d_relu(x, weight, bias, options_);
+}
 
 std::string Conv2d::extra_repr() const {
   const auto& o = options_;
   const std::string padding = padding_text(o.padding, unless(o.padding.size, 0));
-  return fmt::format("{}, {}, kernel_size={}, stride={}{}", in_channels_, weight.size(0),
+  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(1) * o.groups, weight.size(0),
                      python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
                      tail(padding, unless(o.dilation, 1), "", o.groups, bias.defined()));
 }
@@ -101,26 +142,46 @@ std::string Conv2d::extra_repr() const {
 
 ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
                                  const ConvTranspose2dOptions& o)
-    : out_channels_(out_channels),
-      options_{.stride = o.stride,
+    : ConvTranspose2d(detail::Lazy(), out_channels, kernel_size, o) {
+  set_in_channels(in_channels);
+}
+
+ConvTranspose2d::ConvTranspose2d(detail::Lazy, int64_t out_channels, Size2 kernel_size,
+                                 const ConvTranspose2dOptions& o)
+    : options_{.stride = o.stride,
                .padding = o.padding,
                .output_padding = o.output_padding,
                .groups = o.groups,
                .dilation = o.dilation} {
-  check_channels("ConvTranspose2d", in_channels, out_channels, o.groups);
+  check_channels("ConvTranspose2d", 0, out_channels, o.groups);
   at_least("ConvTranspose2d", "kernel_size", std::min(kernel_size.h, kernel_size.w), 1);
-  weight = empty_parameter({in_channels, out_channels / o.groups, kernel_size.h, kernel_size.w}, o);
+  weight = empty_parameter({0, out_channels / o.groups, kernel_size.h, kernel_size.w}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
-  reset_parameters();
+  detail::defer({&weight, &bias});
+}
+
+void ConvTranspose2d::set_in_channels(int64_t in_channels) const {
+  const int64_t part = weight.size(1), groups = options_.groups;
+  check_channels("ConvTranspose2d", in_channels, part * groups, groups);
+  init_lazy_weight_and_bias(weight, {in_channels, part, weight.size(2), weight.size(3)}, bias,
+                            {part * groups});
+}
+
+void ConvTranspose2d::see_input(const Tensor& x) const {
+  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+    set_in_channels(detail::size_of_first_input("LazyConvTranspose2d", x, -3, {.min_dim = 3, .max_dim = 4}));
 }
 
 void ConvTranspose2d::reset_parameters() { init_weight_and_bias(weight, bias); }
 
-Tensor ConvTranspose2d::forward(const Tensor& x) const { return conv_transpose2d(x, weight, bias, options_); }
+Tensor ConvTranspose2d::forward(const Tensor& x) const {
+  see_input(x);
+  return conv_transpose2d(x, weight, bias, options_);
+}
 
 std::string ConvTranspose2d::extra_repr() const {
   const auto& o = options_;
-  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(0), out_channels_,
+  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(0), weight.size(1) * o.groups,
                      python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
                      tail(unless(o.padding, 0), unless(o.dilation, 1), unless(o.output_padding, 0), o.groups,
                           bias.defined()));

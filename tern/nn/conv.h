@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "tern/nn/lazy.h"
 #include "tern/nn/module.h"
 #include "tern/ops/conv.h"
 
@@ -19,7 +20,7 @@ struct Conv1dOptions {
 };
 
 /// Convolution of sequences: [N, in_channels, L] (or without N) to [N, out_channels, L'].
-class Conv1d final : public Module {
+class Conv1d : public Module {
  public:
   Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {});
 
@@ -29,12 +30,24 @@ class Conv1d final : public Module {
 
   Tensor forward(const Tensor& x) const;
   void reset_parameters();
+  std::string class_name() const override { return is_lazy(weight) ? "LazyConv1d" : "Conv1d"; }
   std::string extra_repr() const override;
   const tern::Conv1dOptions& options() const noexcept { return options_; }
 
+ protected:
+  Conv1d(detail::Lazy, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options);
+
  private:
-  int64_t in_channels_;
+  void set_in_channels(int64_t in_channels) const;
+  void see_input(const Tensor& x) const;
+
   tern::Conv1dOptions options_;
+};
+
+/// A Conv1d whose in_channels are those of its first input.
+struct LazyConv1d final : Conv1d {
+  LazyConv1d(int64_t out_channels, int64_t kernel_size, const Conv1dOptions& options = {})
+      : Conv1d(detail::Lazy(), out_channels, kernel_size, options) {}
 };
 
 struct Conv2dOptions {
@@ -49,7 +62,7 @@ struct Conv2dOptions {
 
 /// Convolution of images: [N, in_channels, H, W] (or without N) to [N, out_channels, H', W']. Weight and bias
 /// start uniform within 1 / sqrt(in_channels / groups * kernel area).
-class Conv2d final : public Module {
+class Conv2d : public Module {
  public:
   Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {});
 
@@ -61,12 +74,24 @@ class Conv2d final : public Module {
   /// relu(forward(x)) by fewer kernels; see nn::relu_after.
   Tensor forward_relu(const Tensor& x) const;
   void reset_parameters();
+  std::string class_name() const override { return is_lazy(weight) ? "LazyConv2d" : "Conv2d"; }
   std::string extra_repr() const override;
   const tern::Conv2dOptions& options() const noexcept { return options_; }
 
+ protected:
+  Conv2d(detail::Lazy, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options);
+
  private:
-  int64_t in_channels_;
+  void set_in_channels(int64_t in_channels) const;
+  void see_input(const Tensor& x) const;
+
   tern::Conv2dOptions options_;
+};
+
+/// A Conv2d whose in_channels are those of its first input.
+struct LazyConv2d final : Conv2d {
+  LazyConv2d(int64_t out_channels, Size2 kernel_size, const Conv2dOptions& options = {})
+      : Conv2d(detail::Lazy(), out_channels, kernel_size, options) {}
 };
 
 struct ConvTranspose2dOptions {
@@ -81,7 +106,7 @@ struct ConvTranspose2dOptions {
 };
 
 /// The transpose of a convolution: [N, in_channels, H, W] (or without N) to larger images.
-class ConvTranspose2d final : public Module {
+class ConvTranspose2d : public Module {
  public:
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
                   const ConvTranspose2dOptions& options = {});
@@ -92,12 +117,27 @@ class ConvTranspose2d final : public Module {
 
   Tensor forward(const Tensor& x) const;
   void reset_parameters();
+  std::string class_name() const override {
+    return is_lazy(weight) ? "LazyConvTranspose2d" : "ConvTranspose2d";
+  }
   std::string extra_repr() const override;
   const tern::ConvTranspose2dOptions& options() const noexcept { return options_; }
 
+ protected:
+  ConvTranspose2d(detail::Lazy, int64_t out_channels, Size2 kernel_size,
+                  const ConvTranspose2dOptions& options);
+
  private:
-  int64_t out_channels_;
+  void set_in_channels(int64_t in_channels) const;
+  void see_input(const Tensor& x) const;
+
   tern::ConvTranspose2dOptions options_;
+};
+
+/// A ConvTranspose2d whose in_channels are those of its first input.
+struct LazyConvTranspose2d final : ConvTranspose2d {
+  LazyConvTranspose2d(int64_t out_channels, Size2 kernel_size, const ConvTranspose2dOptions& options = {})
+      : ConvTranspose2d(detail::Lazy(), out_channels, kernel_size, options) {}
 };
 
 }  // namespace tern::nn

@@ -5,6 +5,7 @@
 
 #include "tern/base/check.h"
 #include "tern/nn/init.h"
+#include "tern/nn/lazy.h"
 #include "tern/nn/parameter.h"
 #include "tern/ops/creation.h"
 
@@ -36,13 +37,28 @@ Parameter full_parameter(IntArrayRef shape, double value, const Options& options
   return parameter;
 }
 
-/// PyTorch's start for linear and convolution layers: both uniform within 1 / sqrt(fan_in).
-inline void init_weight_and_bias(const Parameter& weight, const Parameter& bias) {
-  init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
+// PyTorch's start for linear and convolution layers: both uniform within 1 / sqrt(fan_in).
+inline void init_weight(const Parameter& weight) { init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)}); }
+inline void init_bias(const Parameter& bias, const Parameter& weight) {
   const int64_t fan_in = init::fan_in_and_out(weight).first;
-  if (!bias.defined()) return;
   const double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
   init::uniform_(bias, -bound, bound);
+}
+
+/// Draws both; a lazy layer's are drawn with its first input.
+inline void init_weight_and_bias(const Parameter& weight, const Parameter& bias) {
+  if (is_lazy(weight)) return;
+  init_weight(weight);
+  if (bias.defined()) init_bias(bias, weight);
+}
+
+/// Gives those that are lazy their shapes and first numbers: a state dict may have had one of the two.
+inline void init_lazy_weight_and_bias(const Parameter& weight, const Shape& weight_shape,
+                                      const Parameter& bias, const Shape& bias_shape) {
+  const bool draw_weight = is_lazy(weight), draw_bias = is_lazy(bias);
+  detail::materialize({{weight, weight_shape}, {bias, bias_shape}});
+  if (draw_weight) init_weight(weight);
+  if (draw_bias) init_bias(bias, weight);
 }
 
 }  // namespace tern::nn

@@ -11,21 +11,41 @@
 namespace tern::nn {
 
 Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options)
-    : in_features_(at_least("Linear", "in_features", in_features, 0)),
-      out_features_(at_least("Linear", "out_features", out_features, 0)) {
-  weight = empty_parameter({out_features, in_features}, options);
+    : Linear(detail::Lazy(), out_features, options) {
+  set_in_features(in_features);
+}
+
+Linear::Linear(detail::Lazy, int64_t out_features, const LinearOptions& options) {
+  at_least("Linear", "out_features", out_features, 0);
+  weight = empty_parameter({out_features, 0}, options);
   if (options.bias) bias = empty_parameter({out_features}, options);
-  reset_parameters();
+  detail::defer({&weight, &bias});
+}
+
+void Linear::set_in_features(int64_t in_features) const {
+  at_least("Linear", "in_features", in_features, 0);
+  init_lazy_weight_and_bias(weight, {out_features(), in_features}, bias, {out_features()});
+}
+
+void Linear::see_input(const Tensor& x) const {
+  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+    set_in_features(detail::size_of_first_input("LazyLinear", x, -1, {.min_dim = 1}));
 }
 
 void Linear::reset_parameters() { init_weight_and_bias(weight, bias); }
 
-Tensor Linear::forward(const Tensor& x) const { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) const {
+  see_input(x);
+  return linear(x, weight, bias);
+}
 
-Tensor Linear::forward_relu(const Tensor& x) const { return linear_relu(x, weight, bias); }
+Tensor Linear::forward_relu(const Tensor& x) const {
+  see_input(x);
+  return linear_relu(x, weight, bias);
+}
 
 std::string Linear::extra_repr() const {
-  return fmt::format("in_features={}, out_features={}, bias={}", in_features_, out_features_,
+  return fmt::format("in_features={}, out_features={}, bias={}", in_features(), out_features(),
                      python_text(bias.defined()));
 }
 

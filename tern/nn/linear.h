@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "tern/nn/lazy.h"
 #include "tern/nn/module.h"
 
 namespace tern::nn {
@@ -14,7 +15,7 @@ struct LinearOptions {
 };
 
 /// y = x W^T + b: [..., in_features] to [..., out_features]. Both start uniform within 1 / sqrt(in_features).
-class Linear final : public Module {
+class Linear : public Module {
  public:
   Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
 
@@ -27,13 +28,23 @@ class Linear final : public Module {
   Tensor forward_relu(const Tensor& x) const;
   /// Draws the initial numbers again.
   void reset_parameters();
-  int64_t in_features() const noexcept { return in_features_; }
-  int64_t out_features() const noexcept { return out_features_; }
+  int64_t in_features() const { return weight.size(1); }
+  int64_t out_features() const { return weight.size(0); }
+  std::string class_name() const override { return is_lazy(weight) ? "LazyLinear" : "Linear"; }
   std::string extra_repr() const override;
 
+ protected:
+  Linear(detail::Lazy, int64_t out_features, const LinearOptions& options);
+
  private:
-  int64_t in_features_;
-  int64_t out_features_;
+  void set_in_features(int64_t in_features) const;
+  void see_input(const Tensor& x) const;
+};
+
+/// A Linear whose in_features is the last size of its first input.
+struct LazyLinear final : Linear {
+  explicit LazyLinear(int64_t out_features, const LinearOptions& options = {})
+      : Linear(detail::Lazy(), out_features, options) {}
 };
 
 }  // namespace tern::nn

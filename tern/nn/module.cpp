@@ -8,21 +8,11 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/nn/any_module.h"
+#include "tern/nn/lazy.h"
 #include "tern/nn/module_walk.h"
 
 namespace tern::nn {
 namespace {
-
-/// Gives a tensor other numbers, maybe elsewhere or of another dtype; all handles to it see them.
-void set_data(const Tensor& tensor, const Tensor& data) {
-  TensorImpl& impl = tensor.impl();
-  impl.storage = data.storage();
-  impl.offset = data.storage_offset();
-  impl.dtype = data.dtype();
-  impl.shape = data.shape();
-  impl.strides = data.strides();
-  impl.refresh();
-}
 
 void move_module(Module& module, std::optional<Device> device, std::optional<DType> dtype) {
   TERN_CHECK(!dtype || is_floating_point(*dtype), DTypeError,
@@ -38,15 +28,16 @@ void move_module(Module& module, std::optional<Device> device, std::optional<DTy
     if (!seen.insert(&tensor.impl()).second) return;
     DType wanted = dtype && tensor.is_floating_point() ? *dtype : tensor.dtype();
     Device place = device.value_or(tensor.device());
-    if (wanted != tensor.dtype() || place != tensor.device())
-      moved.emplace_back(tensor, tensor.detach().to(place, wanted));
+    if (wanted == tensor.dtype() && place == tensor.device()) return;
+    moved.emplace_back(tensor, tensor.detach().to(place, wanted));
+    if (is_lazy(tensor)) detail::defer({&moved.back().second});
   };
   for (const Tensor& tensor : module.parameters()) {
     plan(tensor);
     if (Tensor grad = tensor.grad(); grad.defined()) plan(grad);
   }
   for (const Tensor& tensor : module.buffers()) plan(tensor);
-  for (const auto& [tensor, data] : moved) set_data(tensor, data);
+  for (const auto& [tensor, data] : moved) detail::set_data(tensor, data);
 }
 
 template <class Pick>
@@ -144,6 +135,15 @@ Module& Module::to(Device device, DType dtype) {
   return *this;
 }
 
+bool Module::has_uninitialized_params() const {
+  bool any = false;
+  walk(*this, [&](const std::string&, Module&, const Fields& fields) {
+    for (const auto& [name, parameter] : fields.parameters) any = any || is_lazy(*parameter);
+    for (const auto& [name, buffer] : fields.buffers) any = any || is_lazy(*buffer);
+  });
+  return any;
+}
+
 Module& Module::train(bool mode) {
   for (Module* module : modules()) module->training_ = mode;
   return *this;
@@ -186,6 +186,7 @@ void separate(Module& root) {
   auto copy_of = [&](const Tensor& tensor) {
     auto [position, inserted] = copies.try_emplace(&tensor.impl());
     if (inserted) position->second = {tensor, tensor.detach().clone()};
+    if (is_lazy(tensor)) defer({&position->second.copy});
     return position->second.copy;
   };
   walk(root, [&](const std::string&, Module&, const Fields& fields) {
@@ -198,6 +199,19 @@ void separate(Module& root) {
       static_cast<Tensor&>(*parameter) = copy;
     }
     for (const auto& [name, buffer] : fields.buffers) *buffer = copy_of(*buffer);
+  });
+}
+
+void check_initialized(const char* what, const Module& root) {
+  walk(root, [&](const std::string& path, Module& module, const Fields& fields) {
+    auto check = [&](const std::string& name, const Tensor& tensor) {
+      TERN_CHECK(!is_lazy(tensor), ValueError,
+                 "{}: '{}' is uninitialized: {} takes its sizes from its first input: call the module with "
+                 "one batch first, or load a state dict",
+                 what, join_path(path, name), module.class_name());
+    };
+    for (const auto& [name, parameter] : fields.parameters) check(name, *parameter);
+    for (const auto& [name, buffer] : fields.buffers) check(name, *buffer);
   });
 }
 

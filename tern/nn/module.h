@@ -163,6 +163,9 @@ class Module {
     return dynamic_cast<M*>(this);
   }
 
+  /// True while a lazy layer among them waits for its first input; see nn/lazy.h.
+  bool has_uninitialized_params() const;
+
   /// Moves parameters and buffers, and their gradients. Tensors stay the same tensors: optimizers go on with
   /// them.
   Module& to(Device device);
@@ -186,7 +189,8 @@ class Module {
   Module& requires_grad_(bool requires_grad = true);
 
   /// Names and tensors of all parameters and persistent buffers, with the modules' versions. The tensors
-  /// share the module's storages and have no history.
+  /// share the module's storages and have no history. Throws ValueError while a lazy layer waits for its
+  /// first input.
   StateDict state_dict() const;
   /// Copies tensors of the dict into the module's, converting dtype and device. What the options make an
   /// error throws CheckpointError with all names in PyTorch's words, and the fix where a wrapper is
@@ -227,6 +231,8 @@ namespace detail {
 /// Gives the module tensors of its own with the same numbers; what was shared inside it stays shared inside
 /// it.
 void separate(Module& module);
+/// Throws ValueError "<what>: ..." with the name of the first tensor that still waits for a size.
+void check_initialized(const char* what, const Module& module);
 }  // namespace detail
 
 /// A copy of a module that shares nothing with it: parameters, buffers and gradients are copied.

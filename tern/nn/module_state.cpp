@@ -9,6 +9,7 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/nn/lazy.h"
 #include "tern/nn/module.h"
 #include "tern/nn/module_walk.h"
 #include "tern/nn/state_prefix.h"
@@ -34,7 +35,7 @@ std::string why_not(const std::string& key, const Tensor& own, const Tensor& loa
         "received an undefined tensor",
         key);
   bool one_for_scalar = own.dim() == 0 && loaded.dim() == 1 && loaded.size(0) == 1;  // files of PyTorch 0.3
-  if (!one_for_scalar && !(loaded.shape() == own.shape()))
+  if (!one_for_scalar && !detail::can_have_shape(own, loaded.shape()))
     return fmt::format(
         "size mismatch for {}: copying a param with shape {} from checkpoint, the shape in current model is "
         "{}.",
@@ -60,6 +61,7 @@ struct Copy {
 };
 
 void copy(const Tensor& own, Tensor loaded) {
+  if (is_lazy(own)) detail::materialize({{own, loaded.shape()}});
   if (loaded.dim() != own.dim()) loaded = loaded.reshape({});
   if (loaded.device() != own.device()) loaded = loaded.to(own.device());
   own.detach().copy_(loaded);
@@ -118,6 +120,7 @@ std::string IncompatibleKeys::str() const {
 }
 
 StateDict Module::state_dict() const {
+  detail::check_initialized("state_dict", *this);
   StateDict dict;
   walk(*this, [&](const std::string& path, Module& module, const Fields& fields) {
     dict.set_version(path, module.state_version());

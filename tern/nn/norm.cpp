@@ -13,49 +13,78 @@ namespace tern::nn {
 // ---- batch norm
 // --------------------------------------------------------------------------------------------------------
 
-BatchNorm::BatchNorm(const char* layer, int64_t num_features, int64_t min_dim, int64_t max_dim,
+BatchNorm::BatchNorm(const char* layer, std::optional<int64_t> num_features, detail::DimRange dims,
                      const BatchNormOptions& options)
     : layer_(layer),
-      num_features_(at_least(layer, "num_features", num_features, 0)),
-      min_dim_(min_dim),
-      max_dim_(max_dim),
+      dims_(dims),
+      num_features_(at_least(layer, "num_features", num_features.value_or(0), 0)),
       eps_(options.eps),
       momentum_(options.momentum) {
-  if (options.affine) weight = empty_parameter({num_features}, options);
-  if (options.affine && options.bias) bias = empty_parameter({num_features}, options);
+  if (options.affine) weight = empty_parameter({num_features_}, options);
+  if (options.affine && options.bias) bias = empty_parameter({num_features_}, options);
   if (options.track_running_stats) {
-    running_mean = empty({num_features}, tensor_options(options));
-    running_var = empty({num_features}, tensor_options(options));
+    running_mean = empty({num_features_}, tensor_options(options));
+    running_var = empty({num_features_}, tensor_options(options));
     TensorOptions count;
     count.dtype = int64;
     count.device = options.device;
     num_batches_tracked = empty({}, count);
   }
+  if (!num_features) detail::defer({&weight, &bias, &running_mean, &running_var});
   reset_parameters();
 }
 
+namespace {
+/// Those that are lazy get their values later, those that are absent none.
+void fill(const Tensor& tensor, double value) {
+  if (tensor.defined() && !is_lazy(tensor)) init::constant_(tensor, value);
+}
+}  // namespace
+
 void BatchNorm::reset_parameters() {
   reset_running_stats();
-  if (weight.defined()) init::ones_(weight);
-  if (bias.defined()) init::zeros_(bias);
+  fill(weight, 1);
+  fill(bias, 0);
 }
 
 void BatchNorm::reset_running_stats() {
-  if (!running_mean.defined()) return;
-  init::zeros_(running_mean);
-  init::ones_(running_var);
-  init::zeros_(num_batches_tracked);
+  fill(running_mean, 0);
+  fill(running_var, 1);
+  fill(num_batches_tracked, 0);
+}
+
+bool BatchNorm::is_lazy() const {
+  return nn::is_lazy(weight) || nn::is_lazy(bias) || nn::is_lazy(running_mean) || nn::is_lazy(running_var);
+}
+
+int64_t BatchNorm::num_features() const {
+  if (weight.defined()) return weight.numel();
+  return running_mean.defined() ? running_mean.numel() : num_features_;
+}
+
+void BatchNorm::see_input(const Tensor& x) const {
+  const Shape shape{detail::size_of_first_input("LazyBatchNorm", x, 1, dims_)};
+  const std::pair<const Tensor*, double> starts[] = {
+      {&weight, 1}, {&bias, 0}, {&running_mean, 0}, {&running_var, 1}};
+  for (const auto& [tensor, value] : starts) {
+    if (!nn::is_lazy(*tensor)) continue;  // absent, or a state dict had it
+    detail::materialize({{*tensor, shape}});
+    init::constant_(*tensor, value);
+  }
 }
 
 Tensor BatchNorm::forward(const Tensor& x) const {
-  if (x.dim() < min_dim_ || x.dim() > max_dim_) [[unlikely]] {
-    std::string wanted = fmt::format("{}D", max_dim_);
-    if (max_dim_ > 4)
-      wanted = fmt::format("at least {}D", min_dim_);
-    else if (min_dim_ != max_dim_)
-      wanted = fmt::format("{}D or ", min_dim_) + wanted;
+  const auto [min_dim, max_dim] = dims_;
+  if (x.dim() < min_dim || x.dim() > max_dim) [[unlikely]] {
+    std::string wanted = fmt::format("{}D", max_dim);
+    if (max_dim > 4)
+      wanted = fmt::format("at least {}D", min_dim);
+    else if (min_dim != max_dim)
+      wanted = fmt::format("{}D or ", min_dim) + wanted;
     TERN_THROW(ShapeError, "{}: expected {} input (got {}D input)", layer_, wanted, x.dim());
   }
+  if (is_lazy()) [[unlikely]]
+    see_input(x);
   double momentum = momentum_.value_or(0);
   if (is_training() && num_batches_tracked.defined()) {
     NoGradGuard no_grad;
@@ -69,7 +98,8 @@ Tensor BatchNorm::forward(const Tensor& x) const {
 }
 
 std::string BatchNorm::class_name() const {
-  return training_norm_ ? training_norm_->class_name : Module::class_name();
+  if (is_lazy()) return std::string("Lazy") + layer_;
+  return training_norm_ ? training_norm_->class_name : layer_;
 }
 
 bool BatchNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {
@@ -77,7 +107,7 @@ bool BatchNorm::may_be_absent(std::string_view name, std::optional<int64_t> vers
 }
 
 std::string BatchNorm::extra_repr() const {
-  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features_,
+  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features(),
                      python_text(eps_), momentum_ ? python_text(*momentum_) : "None",
                      python_text(weight.defined()), python_text(bias.defined()),
                      python_text(running_mean.defined()));

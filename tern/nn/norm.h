@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "tern/nn/lazy.h"
 #include "tern/nn/module.h"
 
 namespace tern::nn {
@@ -39,7 +40,7 @@ class BatchNorm : public Module {
   int64_t state_version() const override { return 2; }
   bool may_be_absent(std::string_view name, std::optional<int64_t> version) const override;
 
-  int64_t num_features() const noexcept { return num_features_; }
+  int64_t num_features() const;
   double eps() const noexcept { return eps_; }
   std::optional<double> momentum() const noexcept { return momentum_; }
 
@@ -54,29 +55,50 @@ class BatchNorm : public Module {
   const TrainingNorm* training_norm() const noexcept { return training_norm_; }
 
  protected:
-  BatchNorm(const char* layer, int64_t num_features, int64_t min_dim, int64_t max_dim,
+  /// Without `num_features`: lazy.
+  BatchNorm(const char* layer, std::optional<int64_t> num_features, detail::DimRange dims,
             const BatchNormOptions& options);
 
  private:
+  bool is_lazy() const;
+  void see_input(const Tensor& x) const;
+
   const char* layer_;
-  int64_t num_features_;
-  int64_t min_dim_;
-  int64_t max_dim_;
+  detail::DimRange dims_;
+  int64_t num_features_ = 0;
   double eps_;
   std::optional<double> momentum_;
   const TrainingNorm* training_norm_ = nullptr;
 };
 
 /// Batch normalisation of [N, C] or [N, C, L].
-struct BatchNorm1d final : BatchNorm {
+struct BatchNorm1d : BatchNorm {
   explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm("BatchNorm1d", num_features, 2, 3, options) {}
+      : BatchNorm("BatchNorm1d", num_features, {2, 3}, options) {}
+
+ protected:
+  BatchNorm1d(detail::Lazy, const BatchNormOptions& options)
+      : BatchNorm("BatchNorm1d", std::nullopt, {2, 3}, options) {}
+};
+
+/// A BatchNorm1d whose num_features are the channels of its first input.
+struct LazyBatchNorm1d final : BatchNorm1d {
+  explicit LazyBatchNorm1d(const BatchNormOptions& options = {}) : BatchNorm1d(detail::Lazy(), options) {}
 };
 
 /// Batch normalisation of [N, C, H, W].
-struct BatchNorm2d final : BatchNorm {
+struct BatchNorm2d : BatchNorm {
   explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm("BatchNorm2d", num_features, 4, 4, options) {}
+      : BatchNorm("BatchNorm2d", num_features, {4, 4}, options) {}
+
+ protected:
+  BatchNorm2d(detail::Lazy, const BatchNormOptions& options)
+      : BatchNorm("BatchNorm2d", std::nullopt, {4, 4}, options) {}
+};
+
+/// A BatchNorm2d whose num_features are the channels of its first input.
+struct LazyBatchNorm2d final : BatchNorm2d {
+  explicit LazyBatchNorm2d(const BatchNormOptions& options = {}) : BatchNorm2d(detail::Lazy(), options) {}
 };
 
 struct LayerNormOptions {

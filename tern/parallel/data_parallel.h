@@ -83,6 +83,8 @@ using ScatteredType = std::conditional_t<
 ///   wherever their tensors are; everything else is handed to every replica. Parts are those of
 ///   chunk_sizes(): a batch smaller than the number of devices uses fewer of them.
 /// - Results: the same types. Scalars become a vector with one element for each device.
+/// - Lazy layers (nn/lazy.h) take their sizes from the first device's part of the first batch. With
+///   SyncBatchNorm they can not: call the module with one batch before.
 /// - With one device, or none on a machine without GPUs, a plain call.
 /// - The replica on the first device is the module itself: its running statistics, and whatever its forward
 ///   keeps, stay; what the other replicas keep is lost after the call, as in PyTorch.
@@ -125,7 +127,7 @@ class DataParallel final : public nn::Module {
                   "map<string, ...> of such");
     const std::vector<Device>& devices = device_ids();
     if (devices.empty()) return Output(call(module, args...));
-    replicas_.check_home(detail::module_of(module));
+    const bool complete = replicas_.check_home(detail::module_of(module));
     const size_t count =
         sizeof...(Args) == 0 ? 1 : number_of_parts(devices.size(), dim_, std::as_const(args)...);
     const std::vector<Device> used(devices.begin(), devices.begin() + static_cast<std::ptrdiff_t>(count));
@@ -133,6 +135,18 @@ class DataParallel final : public nn::Module {
         detail::ScatteredArgument<detail::ScatteredType<Args>>(args, used, dim_)...);
 
     std::vector<Net> copies;  // of replicas 1, 2, ...
+    std::vector<std::optional<Output>> results(count);
+    auto run = [&](size_t r) {
+      if (results[r]) return;
+      std::apply(
+          [&](auto&... argument) {
+            results[r].emplace(call(r == 0 ? module : copies[r - 1], argument[r]...));
+          },
+          scattered);
+    };
+    const bool meet = count > 1 && needs_meetings(detail::module_of(module));
+    // Lazy layers get their sizes from the first part, before there is anything to send.
+    if (!complete && count > 1 && !meet) detail::for_each_replica({used[0]}, /*meet=*/false, run);
     if (count > 1) {
       const auto tensors = replicas_.refresh(detail::module_of(module), count);
       copies.reserve(count - 1);
@@ -141,15 +155,7 @@ class DataParallel final : public nn::Module {
         replicas_.adopt(detail::module_of(copies.back()), tensors[r]);
       }
     }
-    std::vector<std::optional<Output>> results(count);
-    auto run = [&](size_t r) {
-      std::apply(
-          [&](auto&... argument) {
-            results[r].emplace(call(r == 0 ? module : copies[r - 1], argument[r]...));
-          },
-          scattered);
-    };
-    detail::for_each_replica(used, count > 1 && needs_meetings(detail::module_of(module)), run);
+    detail::for_each_replica(used, meet, run);
     if (devices.size() == 1) return std::move(*results[0]);
     std::vector<Output> outputs;
     for (std::optional<Output>& result : results) outputs.push_back(std::move(*result));

@@ -64,6 +64,7 @@ DistributedModule::DistributedModule(nn::Module& module, const ProcessGroup& gro
     : group_(group), broadcast_buffers_(options.broadcast_buffers) {
   TERN_CHECK(options.bucket_cap_mb > 0, ValueError,
              "DistributedDataParallel: bucket_cap_mb must be positive, got {}", options.bucket_cap_mb);
+  nn::detail::check_initialized("DistributedDataParallel", module);
   std::vector<Tensor> learned;
   for (const Tensor& parameter : module.parameters())
     if (parameter.requires_grad()) learned.push_back(parameter);

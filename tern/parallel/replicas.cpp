@@ -6,6 +6,7 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/core/recording.h"
+#include "tern/nn/lazy.h"
 
 namespace tern::parallel {
 namespace {
@@ -25,15 +26,18 @@ void visit(nn::Module& module, F& f) {
 ReplicaSet::ReplicaSet(std::vector<Device> devices)
     : devices_(std::move(devices)), values_(devices_.size()) {}
 
-void ReplicaSet::check_home(const nn::Module& module) const {
+bool ReplicaSet::check_home(const nn::Module& module) const {
+  bool complete = true;
   auto check = [&](const Tensor& tensor, bool) {
     TERN_CHECK(
         tensor.device() == devices_[0], DeviceError,
         "module must have its parameters and buffers on device {0} (device_ids[0]) but found one of them on "
         "device: {1}: move it there with to(\"{0}\")",
         devices_[0].str(), tensor.device().str());
+    complete = complete && !nn::is_lazy(tensor);
   };
   visit(const_cast<nn::Module&>(module), check);
+  return complete;
 }
 
 size_t ReplicaSet::position_of(const Tensor& tensor, size_t guess) const {
@@ -47,6 +51,7 @@ void ReplicaSet::look_at(const nn::Module& module) {
   std::vector<Tensor> tensors;
   std::vector<char> learned, requires_grad;
   auto add = [&](const Tensor& tensor, bool is_parameter) {
+    if (nn::is_lazy(tensor)) nn::detail::check_initialized("DataParallel", module);
     tensors.push_back(tensor);
     learned.push_back(is_parameter);
     requires_grad.push_back(tensor.requires_grad());

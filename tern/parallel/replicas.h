@@ -22,12 +22,14 @@ class ReplicaSet {
 
   const std::vector<Device>& devices() const noexcept { return devices_; }
 
-  /// Throws DeviceError in PyTorch's words unless all parameters and buffers are on device 0.
-  void check_home(const nn::Module& module) const;
+  /// Throws DeviceError in PyTorch's words unless all parameters and buffers are on device 0. False while
+  /// lazy layers among them wait for their first input.
+  bool check_home(const nn::Module& module) const;
   /// The module's tensors, each once in its order, on the devices 1 to count - 1 (the first list is empty),
-  /// up to date. Tensors whose storages are the same and were not changed in place since they were sent are
-  /// not sent again, but in a recorded step; writing through data_ptr() goes unnoticed. Where gradients are
-  /// recorded, the parameters have a history that leads to the module's own.
+  /// up to date. Throws ValueError for those of lazy layers without a size. Tensors whose storages are the
+  /// same and were not changed in place since they were sent are not sent again, but in a recorded step;
+  /// writing through data_ptr() goes unnoticed. Where gradients are recorded, the parameters have a history
+  /// that leads to the module's own.
   std::vector<std::vector<Tensor>> refresh(const nn::Module& module, size_t count);
   /// Puts the tensors of a device in the place of the module's own in a copy of the module's struct. Throws
   /// ValueError when the copy does not share the module's tensors.

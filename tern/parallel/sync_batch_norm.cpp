@@ -2,8 +2,6 @@
 // variance around it, as the sums of squares alone would lose digits.
 #include "tern/parallel/sync_batch_norm.h"
 
-#include <limits>
-
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/ops/copy.h"
@@ -91,7 +89,7 @@ constexpr nn::BatchNorm::TrainingNorm kSynchronised{"SyncBatchNorm", &normalize_
 }  // namespace
 
 SyncBatchNorm::SyncBatchNorm(int64_t num_features, const nn::BatchNormOptions& options)
-    : BatchNorm("SyncBatchNorm", num_features, /*min_dim=*/2, std::numeric_limits<int64_t>::max(), options) {
+    : BatchNorm("SyncBatchNorm", num_features, {.min_dim = 2}, options) {
   set_training_norm(&kSynchronised);
 }
 

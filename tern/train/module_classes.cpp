@@ -480,6 +480,20 @@ const std::vector<ModuleClass>& classes() {
   return table;
 }
 
+/// The type itself, but what a lazy layer has become.
+std::type_index without_laziness(std::type_index type) {
+  static const std::pair<std::type_index, std::type_index> lazy[] = {
+      {typeid(nn::LazyLinear), typeid(nn::Linear)},
+      {typeid(nn::LazyConv1d), typeid(nn::Conv1d)},
+      {typeid(nn::LazyConv2d), typeid(nn::Conv2d)},
+      {typeid(nn::LazyConvTranspose2d), typeid(nn::ConvTranspose2d)},
+      {typeid(nn::LazyBatchNorm1d), typeid(nn::BatchNorm1d)},
+      {typeid(nn::LazyBatchNorm2d), typeid(nn::BatchNorm2d)}};
+  for (const auto& [before, after] : lazy)
+    if (before == type) return after;
+  return type;
+}
+
 }  // namespace
 
 const ModuleClass* find_module_class(std::string_view module, std::string_view name) {
@@ -489,8 +503,9 @@ const ModuleClass* find_module_class(std::string_view module, std::string_view n
 }
 
 const ModuleClass* find_module_class(std::type_index type) {
+  const std::type_index written = without_laziness(type);
   for (const ModuleClass& row : classes())
-    if (row.type == type) return &row;
+    if (row.type == written) return &row;
   return nullptr;
 }
 

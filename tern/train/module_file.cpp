@@ -9,6 +9,7 @@
 
 #include "tern/base/check.h"
 #include "tern/nn/containers.h"
+#include "tern/nn/lazy.h"
 #include "tern/train/module_classes.h"
 
 namespace tern {
@@ -239,7 +240,7 @@ class ModuleReader {
   }
 
   static void check_same(const Tensor& own, const Tensor& other, const std::string& name) {
-    TERN_CHECK(own.shape() == other.shape(), CheckpointError,
+    TERN_CHECK(nn::detail::can_have_shape(own, other.shape()), CheckpointError,
                "'{}' has the shape {} in the file, but the module made from the file's settings has {}", name,
                to_string(other.shape()), to_string(own.shape()));
   }
@@ -394,7 +395,10 @@ void register_module(const std::string& python_name, std::type_index type, Modul
   known.entries.push_back({python_name, type, std::move(make)});
 }
 
-Value module_to_value(const nn::Module& module) { return ModuleWriter().write(module, ""); }
+Value module_to_value(const nn::Module& module) {
+  nn::detail::check_initialized("save_module", module);
+  return ModuleWriter().write(module, "");
+}
 
 nn::AnyModule module_from_value(const Value& value, LoadReport* report) {
   nn::AnyModule module = ModuleReader().read(value);

@@ -127,6 +127,7 @@ class Run {
 
  private:
   void open();
+  void give_sizes();
   void start_anew();
   void resume();
   bool train_epoch();
@@ -238,7 +239,24 @@ void Run::open() {
   interval_start_ = Clock::now();
 }
 
+/// Lazy layers take their sizes from the first batch before anything is saved or shared; nothing else of the
+/// network or the loader changes.
+void Run::give_sizes() {
+  if (!net_.module.has_uninitialized_params()) return;
+  const data::DataLoaderState state = loaders_.train.state();
+  const KeepModes modes(net_.module);
+  net_.module.eval();
+  const NoGradGuard no_grad;
+  if (auto batch = loaders_.train.begin(); batch != loaders_.train.end()) {
+    const Tensor& input = (*batch).data;
+    const MaybeAutocast autocast(options_.autocast, device_, input);
+    net_.forward(moved(input, device_));
+  }
+  loaders_.train.load_state(state);
+}
+
 void Run::start_anew() {
+  give_sizes();
   if (options_.out_dir.empty()) return;
   const Checkpoint first = checkpoint();
   if (!writes()) return;

@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-struct Net : Module {
+struct StateNet : Module {
   Linear fc{2, 3};
   BatchNorm1d bn{3};
   Buffer scratch{zeros({4}), {.persistent = false}};
@@ -41,7 +41,7 @@ StateDict copy_of(const Module& module) {
 }
 
 TEST(StateDict, HasPyTorchsNamesOrderAndVersions) {
-  Net net;
+  StateNet net;
   StateDict dict = net.state_dict();
   EXPECT_THAT(names(dict), ElementsAre("gain", "fc.weight", "fc.bias", "bn.weight", "bn.bias",
                                        "bn.running_mean", "bn.running_var", "bn.num_batches_tracked"));
@@ -52,7 +52,7 @@ TEST(StateDict, HasPyTorchsNamesOrderAndVersions) {
 }
 
 TEST(StateDict, LoadsIntoTheSameTensors) {
-  Net a, b;
+  StateNet a, b;
   Tensor weight = b.fc.weight;
   a.bn.running_mean.fill_(3);
   IncompatibleKeys keys = b.load_state_dict(a.state_dict());
@@ -65,7 +65,7 @@ TEST(StateDict, LoadsIntoTheSameTensors) {
 }
 
 TEST(StateDict, ConvertsDtypesAndAcceptsOneElementForAScalar) {
-  Net net;
+  StateNet net;
   StateDict dict = copy_of(net);
   dict["fc.weight"] = full({3, 2}, 0.5, {.dtype = float64});
   dict["fc.bias"] = full({3}, 2, {.dtype = int64});
@@ -88,7 +88,7 @@ std::string strict_error(Module& module, const StateDict& dict) {
 }
 
 TEST(StateDict, StrictErrorsHavePyTorchsSentencesAndChangeNothing) {
-  Net net;
+  StateNet net;
   StateDict dict = copy_of(net);
   dict["fc.bias"] = zeros({3});
   dict["bn.extra"] = zeros({1});
@@ -100,7 +100,7 @@ TEST(StateDict, StrictErrorsHavePyTorchsSentencesAndChangeNothing) {
   dict.erase("bn.num_batches_tracked");
   std::vector<float> bias = net.fc.bias.detach().to_vector<float>();
   EXPECT_EQ(strict_error(net, dict),
-            "Error(s) in loading state_dict for Net:\n"
+            "Error(s) in loading state_dict for StateNet:\n"
             "\tMissing key(s) in state_dict: \"gain\", \"bn.num_batches_tracked\". \n"
             "\tUnexpected key(s) in state_dict: \"other.w\", \"unknown\", \"bn.extra\". \n"
             "\tsize mismatch for fc.weight: copying a param with shape torch.Size([3, 3]) from checkpoint, "
@@ -127,7 +127,7 @@ TEST(StateDict, StrictErrorsHavePyTorchsSentencesAndChangeNothing) {
 
 TEST(StateDict, OldBatchNormHasNoCount) {
   for (bool with_version_1 : {false, true}) {
-    Net net;
+    StateNet net;
     net.bn.num_batches_tracked.fill_(9);
     StateDict dict;
     for (const auto& [name, tensor] : net.state_dict())
@@ -153,7 +153,7 @@ TEST(StateDict, LoadingCountsAsAChangeForBackward) {
 
 TEST(StateDict, LosesThePrefixOfAWrapper) {
   struct Wrapper : Module {
-    Net module;
+    StateNet module;
     void collect_fields(Fields& fields) override { fields.add("module", module); }
   };
   const StateDict plain = Wrapper().module.state_dict();
@@ -166,7 +166,7 @@ TEST(StateDict, LosesThePrefixOfAWrapper) {
   EXPECT_EQ(dict.versions(), plain.versions());
   EXPECT_EQ(dict.version("bn"), 2);
   dict.erase("epoch");
-  Net net;
+  StateNet net;
   EXPECT_TRUE(net.load_state_dict(dict).empty());
 
   // Nothing to take off.
@@ -182,10 +182,10 @@ TEST(StateDict, WithoutPrefixNamesStayApart) {
 }
 
 /// The names of `net`'s dict with `prefix` before them.
-StateDict wrapped(const Net& net, std::string_view prefix) { return add_prefix(copy_of(net), prefix); }
+StateDict wrapped(const StateNet& net, std::string_view prefix) { return add_prefix(copy_of(net), prefix); }
 
 TEST(StateDict, AWrapperIsNamedWithTheFix) {
-  Net net;
+  StateNet net;
   for (const char* prefix : {"module.", "_orig_mod.", "model.", "_orig_mod.module.", "backbone.net."}) {
     const StateDict dict = wrapped(net, prefix);
     const std::string error = strict_error(net, dict);
@@ -203,30 +203,30 @@ TEST(StateDict, AWrapperIsNamedWithTheFix) {
 
 TEST(StateDict, ThePrefixOfAWrapperIsAdded) {
   struct Wrapper : Module {
-    Net module;
+    StateNet module;
     void collect_fields(Fields& fields) override { fields.add("module", module); }
   };
   Wrapper wrapper;
-  const StateDict dict = copy_of(Net());
+  const StateDict dict = copy_of(StateNet());
   EXPECT_THAT(strict_error(wrapper, dict), ::testing::HasSubstr("lack the model's 'module.'"));
   EXPECT_TRUE(wrapper.load_state_dict(dict, {.prefix = "auto"}).empty());
 }
 
 TEST(StateDict, AWrappersPrefixGivesWayToTheModels) {
   struct Wrapper : Module {
-    Net s;
+    StateNet s;
     void collect_fields(Fields& fields) override { fields.add("s", s); }
   };
   Wrapper wrapper;
-  const StateDict dict = wrapped(Net(), "module._orig_mod.model.");
+  const StateDict dict = wrapped(StateNet(), "module._orig_mod.model.");
   EXPECT_THAT(strict_error(wrapper, dict), ::testing::HasSubstr("and lack the model's 's.'"));
   EXPECT_TRUE(wrapper.load_state_dict(dict, {.prefix = "auto"}).empty());
   // One layer's names do not become another's.
-  EXPECT_THROW(wrapper.load_state_dict(wrapped(Net(), "t."), {.prefix = "auto"}), CheckpointError);
+  EXPECT_THROW(wrapper.load_state_dict(wrapped(StateNet(), "t."), {.prefix = "auto"}), CheckpointError);
 }
 
 TEST(StateDict, PartsOfWrappersInTheMiddle) {
-  Net net;
+  StateNet net;
   const StateDict dict =
       rename_keys(copy_of(net), {{"^fc\\.", "module.fc._orig_mod."}, {"^(bn|gain)", "module.$1"}});
   EXPECT_THAT(names(dict), ::testing::Contains("module.fc._orig_mod.weight"));
@@ -236,7 +236,7 @@ TEST(StateDict, PartsOfWrappersInTheMiddle) {
 }
 
 TEST(StateDict, NoFixWhereNoneFits) {
-  Net net;
+  StateNet net;
   StateDict dict{{"a.x", ones({1})}, {"b.y", ones({1})}};
   EXPECT_THAT(strict_error(net, dict), ::testing::Not(::testing::HasSubstr("auto")));
   EXPECT_THROW(net.load_state_dict(dict, {.prefix = "auto"}), CheckpointError);
@@ -248,7 +248,7 @@ TEST(StateDict, NoFixWhereNoneFits) {
 }
 
 TEST(StateDict, OtherNamesBesideThoseOfTheWrapperStayUnexpected) {
-  Net net;
+  StateNet net;
   StateDict dict = wrapped(net, "model.");
   dict.insert("loss.weight", ones({2}));
   EXPECT_THAT(net.load_state_dict(dict, {.strict = false, .prefix = "auto"}).unexpected_keys,
@@ -257,7 +257,7 @@ TEST(StateDict, OtherNamesBesideThoseOfTheWrapperStayUnexpected) {
 }
 
 TEST(StateDict, SkipsAHeadThatDoesNotFit) {
-  Net net;
+  StateNet net;
   StateDict dict = copy_of(net);
   dict["fc.weight"] = zeros({10, 2});
   dict["fc.bias"] = zeros({10});
@@ -279,9 +279,9 @@ TEST(StateDict, SkipsAHeadThatDoesNotFit) {
 }
 
 TEST(StateDict, AssignTakesTheDictsTensors) {
-  Net net;
+  StateNet net;
   net.fc.bias.requires_grad_(false);
-  StateDict dict = copy_of(Net());
+  StateDict dict = copy_of(StateNet());
   dict["fc.weight"] = full({3, 2}, 0.5, {.dtype = float64});
   dict["gain"] = full({1}, 4.0);
   net.load_state_dict(dict, {.assign = true});
@@ -295,7 +295,7 @@ TEST(StateDict, AssignTakesTheDictsTensors) {
   EXPECT_EQ(net.gain.storage(), dict["gain"].storage());
 
   // Nothing changes when there is an error.
-  StateDict broken = copy_of(Net());
+  StateDict broken = copy_of(StateNet());
   broken["fc.weight"] = zeros({3, 2}, {.dtype = int64});
   EXPECT_THAT([&] { net.load_state_dict(broken, {.assign = true}); },
               ::testing::ThrowsMessage<CheckpointError>(
@@ -313,7 +313,7 @@ TEST(StateDict, NamesByPatterns) {
               ElementsAre("net.backbone.conv.gamma", "net.backbone.fc.beta", "net.head.gamma"));
   EXPECT_THROW(rename_keys(dict, {{"(", ""}}), ValueError);
   EXPECT_THROW(rename_keys(dict, {{".*", "x"}}), CheckpointError);
-  StateDict versions = copy_of(Net());
+  StateDict versions = copy_of(StateNet());
   EXPECT_EQ(rename_keys(versions, {{"^bn\\.", "norm."}}).version("norm"), 2);
   EXPECT_EQ(add_prefix(versions, "net.").version("net.bn"), 2);
   EXPECT_EQ(strip_prefix(add_prefix(versions, "net."), "net.").versions(), versions.versions());

@@ -69,6 +69,32 @@ TEST_F(DataParallelTest, EqualsOneDevice) {
   }
 }
 
+struct Lazy : nn::Module {
+  nn::LazyLinear hidden{7}, output{3};
+  TERN_MODULE(hidden, output)
+  Tensor forward(const Tensor& x) { return output(relu(hidden(x))); }
+};
+
+TEST_F(DataParallelTest, LazyLayersTakeTheirSizesFromTheFirstPart) {
+  Lazy net;
+  net.to("cuda:0");
+  expect_error<ValueError>([&] { replicate(net, first_gpus(2)); },
+                           "DataParallel: 'hidden.weight' is uninitialized: LazyLinear");
+  DataParallel model(net, {.device_ids = first_gpus(3)});
+  optim::SGD optimizer(model.parameters(), {.lr = 0.1});  // before there are sizes
+  const Tensor x = randn({30, 5}), y = model(x);
+  Small one;
+  one.to("cuda:0");
+  one.load_state_dict(net.state_dict());
+  expect_close(y, one(x.to("cuda:0")));
+  y.square().sum().backward();
+  one(x.to("cuda:0")).square().sum().backward();
+  expect_close_gradients(net, one);
+  const Tensor before = net.hidden.weight.detach().clone();
+  optimizer.step();
+  expect_close(net.hidden.weight, before - net.hidden.weight.grad() * 0.1);
+}
+
 TEST_F(DataParallelTest, GradientsOfInputsComeBackToWhereTheyAre) {
   Small one;
   Small many = nn::clone(one);

@@ -386,6 +386,16 @@ TEST(DistributedDataParallel, DifferentModulesAreNamed) {
   });
 }
 
+TEST(DistributedDataParallel, LazyLayersNeedTheirSizesBefore) {
+  on_each(2, [](const ProcessGroup& group) {
+    nn::LazyLinear layer(3);
+    expect_error<ValueError>([&] { DistributedDataParallel model(layer, group); },
+                             "DistributedDataParallel: 'weight' is uninitialized: LazyLinear");
+    layer(ones({1, 2}));
+    EXPECT_EQ((DistributedDataParallel(layer, group)(ones({1, 2})).shape()), (Shape{1, 3}));
+  });
+}
+
 TEST(DistributedDataParallel, GoesOnAfterABackwardThatFailed) {
   on_each(2, [](const ProcessGroup& group) {
     DistributedDataParallel model(nn::Sequential(nn::Linear(2, 2), nn::Linear(2, 2)), group,

@@ -131,6 +131,27 @@ TEST(LoadModule, NothingIsMissingWhereNothingIs) {
       << "what has no tensors may be a function here";
 }
 
+struct LazyHead : nn::Module {
+  nn::LazyLinear head{1};
+  TERN_MODULE(head)
+};
+
+TEST(LoadModule, LazyLayersAreWrittenAsWhatTheyBecame) {
+  nn::Sequential net(nn::LazyConv2d(4, 3), nn::LazyBatchNorm2d(), nn::Flatten(), nn::LazyLinear(2));
+  expect_error<ValueError>([&] { module_to_value(net); },
+                           "save_module: '0.weight' is uninitialized: LazyConv2d takes its sizes");
+  const Tensor x = randn({2, 3, 5, 5});
+  net(x);
+  const Value file = file_of(net.eval());
+  nn::AnyModule read = module_from_value(file);
+  EXPECT_EQ(read->str(), net.str());
+  EXPECT_TRUE(read.as<nn::Sequential>()[0].is<nn::Conv2d>());
+  EXPECT_EQ(read(x).to_vector<float>(), net(x).to_vector<float>());
+  // Into a class whose own layers have no sizes yet.
+  const nn::AnyModule lazy = module_from_value(written_for<LazyHead>(Head()));
+  EXPECT_EQ(lazy.as<LazyHead>().head.in_features(), 1);
+}
+
 /// A Sequential that has the same module twice.
 Value twice(const Value& module) {
   return with_entry(with_entry(file_of(nn::Sequential()), "_modules", "0", module), "_modules", "1", module);

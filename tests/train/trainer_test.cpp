@@ -39,8 +39,9 @@ constexpr int64_t kSamples = 210, kBatch = 20, kSteps = 11;  // an epoch; its la
 constexpr int64_t kEpochs = 3;
 
 /// Everything that a run is made of, as a new process would make it.
-struct Parts {
-  explicit Parts(uint64_t seed = 7, int64_t batch_size = kBatch) : Parts(Seeded(seed), batch_size) {}
+template <class Net>
+struct PartsOf {
+  explicit PartsOf(uint64_t seed = 7, int64_t batch_size = kBatch) : PartsOf(Seeded(seed), batch_size) {}
   FitResult run(FitOptions options) {
     options.scheduler = &schedule;
     options.schedule_unit = ScheduleUnit::Step;
@@ -49,7 +50,7 @@ struct Parts {
     return fit(net, optimizer, {train, &test}, options);
   }
 
-  SmallNet net;
+  Net net;
   optim::Adam optimizer;
   optim::OneCycleLR schedule;
   data::DataLoader train;
@@ -62,11 +63,23 @@ struct Parts {
       manual_seed(seed);
     }
   };
-  Parts(Seeded, int64_t batch_size)
+  PartsOf(Seeded, int64_t batch_size)
       : optimizer(net.parameters(), {.lr = 0.01}),
         schedule(optimizer, {.max_lr = 0.02, .total_steps = kEpochs * kSteps}),
         train(problem(kSamples, 1), {.batch_size = batch_size, .shuffle = true}),
         test(problem(60, 2), {.batch_size = 32}) {}
+};
+
+using Parts = PartsOf<SmallNet>;
+
+/// SmallNet without the sizes of its inputs.
+struct LazyNet : nn::Module {
+  nn::LazyLinear first{16};
+  nn::LazyBatchNorm1d norm;
+  nn::Dropout dropout{0.25};
+  nn::LazyLinear last{3};
+  TERN_MODULE(first, norm, dropout, last)
+  Tensor forward(const Tensor& x) { return last(dropout(relu(norm(first(x))))); }
 };
 
 /// metrics.jsonl without what depends on the clock.
@@ -183,6 +196,23 @@ TEST(Fit, ResumesToTheBitFromAnyPlace) {
   }
   // 10 in every epoch, 2 in every test, 1 between two epochs.
   EXPECT_EQ(places, kEpochs * (kSteps - 1) + kEpochs * 2 + kEpochs - 1);
+}
+
+// The optimizer is made before there are sizes; a checkpoint gives them to the network that goes on.
+TEST(Fit, LazyNetworksLearnAndResumeToTheBit) {
+  const TemporaryFolder folder;
+  PartsOf<LazyNet> whole;
+  const FitResult expected = whole.run({.out_dir = folder.path() / "whole"});
+  EXPECT_GT(expected.history.back().test_accuracy, 0.6);
+  const auto out = folder.path() / "in_two";
+  PartsOf<LazyNet> first;
+  EXPECT_TRUE(first.run({.out_dir = out, .stop = stop_after(13)}).stopped);
+  manual_seed(99);
+  PartsOf<LazyNet> second;
+  EXPECT_TRUE(second.net.has_uninitialized_params());
+  EXPECT_EQ(second.run({.out_dir = out, .resume = true}).history.back().test_loss,
+            expected.history.back().test_loss);
+  expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
 }
 
 TEST(Fit, ResumesFromTheLastCheckpointAfterACrash) {
