@@ -18,6 +18,7 @@ constexpr size_t kAlignment = 64;
 /// Everything before the data.
 std::string header_of(const Tensor& tensor) {
   TERN_CHECK(tensor.defined(), ValueError, "save_npy: the tensor is undefined");
+  check_initialized(tensor);
   std::string_view code = numpy_code(tensor.dtype());
   TERN_CHECK(!code.empty(), DTypeError,
              "save_npy: NumPy has no dtype {}: convert the tensor first, or write it with save or "

@@ -462,6 +462,8 @@ class Writer {
   void tensor(const Value& value) {
     const Tensor tensor = value.as_tensor();
     if (!tensor.defined()) fail("it is an undefined tensor");
+    if (tensor.storage()->is_uninitialized())
+      fail("it is an uninitialized parameter of a lazy layer: call the module with one batch first");
     if (is_quantized(tensor.dtype()))
       fail(fmt::format("it is a tensor of {} without its scale: save the object that it came from",
                        name(tensor.dtype())));

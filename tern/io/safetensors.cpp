@@ -377,6 +377,7 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
     TERN_CHECK(name != kMetadata, ValueError, "save_safetensors: the name '{}' is reserved", kMetadata);
     TERN_CHECK(is_utf8(name), ValueError, "save_safetensors: the name of a tensor is not UTF-8");
     TERN_CHECK(tensor.defined(), ValueError, "save_safetensors: tensor '{}' is undefined", name);
+    check_initialized(tensor);
     auto rank = rank_of(tensor.dtype());
     TERN_CHECK(rank, DTypeError,
                "save_safetensors: tensor '{}' has dtype {}, which the format lacks: save() writes it", name,

@@ -23,7 +23,7 @@ bool can_have_shape(const Tensor& tensor, const Shape& shape) {
                     [](int64_t given, int64_t known) { return known == 0 || known == given; });
 }
 
-int64_t size_of_first_input(const char* layer, const Tensor& x, int64_t dim, DimRange range) {
+int64_t size_of_first_input(std::string_view layer, const Tensor& x, int64_t dim, DimRange range) {
   TERN_CHECK(!tern::detail::step_recorder, CaptureError,
              "capture: {} takes its sizes from its first input, which replays must not do again: call the "
              "module with one batch before, or let capture() do so ({{.warmup = 1}})",

@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <limits>
+#include <string_view>
 
 #include "tern/core/tensor.h"
 
@@ -41,7 +42,7 @@ struct DimRange {
   int64_t min_dim;
   int64_t max_dim = std::numeric_limits<int64_t>::max();
 };
-int64_t size_of_first_input(const char* layer, const Tensor& x, int64_t dim, DimRange range);
+int64_t size_of_first_input(std::string_view layer, const Tensor& x, int64_t dim, DimRange range);
 
 /// Gives a tensor other numbers, maybe elsewhere, of another dtype or shape; all handles to it see them.
 void set_data(const Tensor& tensor, const Tensor& data);

@@ -63,7 +63,7 @@ int64_t BatchNorm::num_features() const {
 }
 
 void BatchNorm::see_input(const Tensor& x) const {
-  const Shape shape{detail::size_of_first_input("LazyBatchNorm", x, 1, dims_)};
+  const Shape shape{detail::size_of_first_input(std::string("Lazy") + layer_, x, 1, dims_)};
   const std::pair<const Tensor*, double> starts[] = {
       {&weight, 1}, {&bias, 0}, {&running_mean, 0}, {&running_var, 1}};
   for (const auto& [tensor, value] : starts) {

@@ -104,6 +104,7 @@ Tensor& copy_(Tensor& self, const Tensor& source) {
 }
 
 Scalar item(const Tensor& x) {
+  check_initialized(x);
   TERN_CHECK(x.numel() == 1, ValueError,
              "item: a Tensor with {} elements cannot be converted to Scalar: the shape is {}; reduce it or "
              "select one",

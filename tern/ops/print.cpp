@@ -324,6 +324,7 @@ std::string to_string(const Tensor& x) { return to_string(x, get_printoptions())
 
 std::string to_string(const Tensor& x, const PrintOptions& options) {
   if (!x.defined()) return "undefined tensor";
+  if (x.storage()->is_uninitialized()) return "<UninitializedParameter>";  // PyTorch's text
   NoGradGuard no_grad;
   std::vector<std::string> suffixes;
   if (!x.device().is_cpu()) suffixes.push_back("device='" + x.device().str() + "'");

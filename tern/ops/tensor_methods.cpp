@@ -24,6 +24,7 @@ Scalar Tensor::item() const { return tern::item(*this); }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  check_initialized(*this);
   detail::host_reads("to_vector");
   Tensor host = compact(tern::to(tern::to(detach(), dtype_of<T>()), kCPU));
   const T* data = static_cast<const T*>(host.data_ptr());

@@ -184,6 +184,22 @@ std::vector<WrongUse> writing_rows() {
        [] { save(ones({2}), folder()); },
        {"saving '" + folder().string(), "it is a folder", "unchanged"}},
       {"full_disk", io, [] { save(ones({2}), "/dev/full"); }, {"'/dev/full'", "regular file"}},
+      {"lazy_parameter",
+       value,
+       [] {
+         save({{"w", nn::LazyLinear(2).bias}}, folder() / "lazy.pt");
+       },
+       {"['w'] cannot be saved: it is an uninitialized parameter of a lazy layer", "one batch first"}},
+      {"lazy_parameter_as_safetensors",
+       value,
+       [] {
+         save_safetensors_to_buffer({{"w", nn::LazyLinear(2).bias}});
+       },
+       {"Attempted to use an uninitialized parameter", "one batch first"}},
+      {"lazy_parameter_as_npy",
+       value,
+       [] { save_npy(nn::LazyLinear(2).bias, folder() / "lazy.npy"); },
+       {"Attempted to use an uninitialized parameter", "one batch first"}},
       {"unwritable_folder", io, [] { save(ones({2}), "/proc/tern.pt"); }, {"'/proc/tern.pt'"}},
       {"safetensors_missing_folder",
        io,

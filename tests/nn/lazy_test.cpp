@@ -208,6 +208,10 @@ TEST(Lazy, RefusesWhatNeedsSizes) {
   expect_error<ValueError>([&] { layer.weight.t(); }, attempted);
   expect_error<ValueError>([&] { Sequential(layer).state_dict(); },
                            "state_dict: '0.weight' is uninitialized: LazyLinear takes its sizes");
+  expect_error<ValueError>([&] { layer.bias.to_vector<float>(); }, attempted);
+  expect_error<ValueError>([&] { LazyLinear(1).bias.item(); }, attempted);
+  expect_error<ValueError>([&] { layer.weight.data<float>(); }, attempted);
+  EXPECT_EQ(layer.bias.str(), "<UninitializedParameter>");
   layer.reset_parameters();  // nothing to draw yet
   LazyBatchNorm1d norm;
   norm.reset_parameters();
