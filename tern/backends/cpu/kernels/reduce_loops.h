@@ -34,6 +34,8 @@ inline constexpr int kTileBlocks = 32;
 inline constexpr int64_t kShortRow = 16;
 /// So many of them at once.
 inline constexpr int64_t kShortRows = 4;
+/// So many of them are turned, if they are dense.
+inline constexpr int64_t kTurnedFrom = 32;
 /// Elements worth a thread.
 inline constexpr int64_t kReduceGrain = 32768;
 
@@ -365,6 +367,38 @@ void reduce_rows(const Op& op, const T* x, int64_t row_step, int64_t rows, int64
   }
 }
 
+/// The same for dense rows of fewer than kShortRow elements, each combined in its order: they are turned, so
+/// that a register holds an element of many rows.
+template <class Op, class T, class Out, class Finish>
+void reduce_turned_rows(const Op& op, const T* x, int64_t rows, int64_t n, Out* results,
+                        const Finish& finish) {
+  using A = typename Op::Acc;
+  constexpr int64_t kRows = 128, R = kRegisterLanes<A>;
+  alignas(kVectorBytes) A turned[kRows * kShortRow] = {};
+  alignas(kVectorBytes) A sums[kRows];
+  for (int64_t first = 0; first < rows; first += kRows, x += kRows * n) {
+    const int64_t count = std::min(kRows, rows - first);
+    if constexpr (std::is_same_v<T, A>) {
+      transpose_elements(sizeof(A), x, n, count, n, turned, kRows);
+    } else {
+      A converted[kRows * kShortRow];
+      for (int64_t i = 0; i < count * n; ++i) converted[i] = static_cast<A>(static_cast<Compute<T>>(x[i]));
+      transpose_elements(sizeof(A), converted, n, count, n, turned, kRows);
+    }
+    for (int64_t r = 0; r < count; r += R) {
+      Register<A> sum = Register<A>{} + op.identity();
+      for (int64_t i = 0; i < n; ++i) {
+        Register<A> term;
+        std::memcpy(&term, turned + i * kRows + r, sizeof term);
+        op.map(term, 0);
+        op.combine(sum, term);
+      }
+      std::memcpy(sums + r, &sum, sizeof sum);
+    }
+    for (int64_t r = 0; r < count; ++r) results[first + r] = finish(sums[r]);
+  }
+}
+
 /// sums[j] = sums[j] with `rows` rows of the tile, which start at p, p + stride, ...; `width` columns. Lanes
 /// past the tile may hold anything; memory before `limit` may be read.
 template <class Op, class T>
@@ -520,6 +554,11 @@ void reduce_with(const Op& op, const T* in, Out* out, const Geometry<1>& kept, c
         Out* to = out + begin;
         walk_rows(kept, begin, end, [&](const int64_t(&offset)[1], int64_t count) {
           int64_t k = 0;
+          if (few && n < kShortRow && step == n && reduced.strides[0][0] == 1 && count >= kTurnedFrom) {
+            reduce_turned_rows(op, in + offset[0], count, n, to, finish);
+            to += count;
+            return;
+          }
           if (few) {
             for (A sums[kShortRows]; k + kShortRows <= count; k += kShortRows) {
               reduce_short_rows(op, in + offset[0] + k * step, step, n, reduced.strides[0][0], sums);
