@@ -308,6 +308,26 @@ constexpr Conv2dShape kDirectShapes[] = {
      .padding_h = 1,
      .padding_w = 1,
      .groups = 2},
+    // Rows of outputs that see padding alone; their products take several passes.
+    {.batch = 3,
+     .in_channels = 96,
+     .in_h = 5,
+     .in_w = 7,
+     .out_channels = 40,
+     .kernel_h = 3,
+     .kernel_w = 3,
+     .padding_h = 5,
+     .padding_w = 1},
+    {.batch = 5,
+     .in_channels = 120,
+     .in_h = 6,
+     .in_w = 30,
+     .out_channels = 32,
+     .kernel_h = 1,
+     .kernel_w = 5,
+     .stride_h = 2,
+     .stride_w = 2,
+     .padding_h = 1},
 };
 
 TEST(CpuConv2d, ManyChannels) {
@@ -315,7 +335,7 @@ TEST(CpuConv2d, ManyChannels) {
     Random random(4);
     for (Conv2dShape s : kDirectShapes) {
       ASSERT_TRUE(infer_output(s));
-      check<float>(variant, random, {s, random.coin()});
+      for (bool relu : {false, true}) check<float>(variant, random, {s, relu});
     }
   });
 }

@@ -105,12 +105,34 @@ Cut choose_cut(int64_t channels, int64_t width) {
 
 /// Bytes of sums that are collected before they are turned back into images.
 constexpr int64_t kSumBytes = 96 * 1024;
-/// Bytes of a block of padded images up to which lanes pay. Tiles of few registers use a pixel so seldom that
-/// it should come from a near cache, unless direct convolution has too few channels to do well.
-constexpr int64_t kLaneBytes = 16 * 1024 * 1024, kNearBytes = 1024 * 1024;
+/// Bytes of a block of padded images up to which lanes pay: pixels should come from a near cache, the more so
+/// the fewer times a tile of few registers uses one, unless direct convolution has too few channels to do
+/// well.
+constexpr int64_t kLaneBytes = 16 * 1024 * 1024, kNearBytes = (kVectorRegisters < 32 ? 1024 : 3072) * 1024;
 constexpr int64_t kVeryFewChannels = 8;
 /// Bytes of a block's sums of weight gradients up to which lanes pay.
 constexpr int64_t kLaneSumBytes = 1536 * 1024;
+
+/// The part of the lanes that hold images.
+double filled_lanes(const Correlation& c) {
+  return static_cast<double>(c.batch) / static_cast<double>((c.batch + L - 1) / L * L);
+}
+
+/// Bytes of a block of padded images.
+int64_t block_bytes(const Correlation& c) {
+  return c.in_c * PaddedImage(c).channel_stride() * static_cast<int64_t>(sizeof(float));
+}
+
+/// Whether lanes are full enough, and rows enough for all cores.
+bool fills_lanes(const Correlation& c) {
+  if (c.batch == 0 || c.depth() == 0 || c.taps() == 1) return false;
+  // Direct convolution reaches two thirds of a full block of lanes while channels are few, nine tenths with
+  // many, and shares more than rows over the cores.
+  const bool few_channels = std::min(c.in_c, c.out_c) <= 16;
+  const int64_t rows = (c.batch + L - 1) / L * c.groups * c.out_h;
+  return filled_lanes(c) >= (few_channels ? 0.6 : 0.85) && (few_channels || rows >= 8) &&
+         block_bytes(c) <= kLaneBytes;
+}
 
 }  // namespace
 
@@ -142,27 +164,13 @@ void gather_padded(const Correlation& c, const PaddedImage& padded, const float*
   }
 }
 
-/// The part of the lanes that hold images.
-double filled_lanes(const Correlation& c) {
-  return static_cast<double>(c.batch) / static_cast<double>((c.batch + L - 1) / L * L);
-}
-
 bool conv_suits_lanes(const Correlation& c) {
-  if (c.batch == 0 || c.depth() == 0 || c.taps() == 1) return false;
-  const PaddedImage padded(c);
-  const int64_t bytes = c.in_c * padded.channel_stride() * static_cast<int64_t>(sizeof(float));
-  // Direct convolution reaches two thirds of a full block of lanes while channels are few, nine tenths with
-  // many, and shares more than rows over the cores.
-  const int64_t channels = std::min(c.in_c, c.out_c);
-  const bool few_channels = channels <= 16;
-  const int64_t limit = kVectorRegisters < 32 && channels > kVeryFewChannels ? kNearBytes : kLaneBytes;
-  const int64_t rows = (c.batch + L - 1) / L * c.groups * c.out_h;
-  return filled_lanes(c) >= (few_channels ? 0.6 : 0.85) && (few_channels || rows >= 8) && bytes <= limit;
+  return fills_lanes(c) && (std::min(c.in_c, c.out_c) <= kVeryFewChannels || block_bytes(c) <= kNearBytes);
 }
 
 bool conv_suits_lanes_backward_weight(const Correlation& c) {
   const int64_t sums = c.groups * c.out_c * c.depth() * L * static_cast<int64_t>(sizeof(float));
-  return conv_suits_lanes(c) && sums <= kLaneSumBytes;
+  return (kVectorRegisters < 32 ? conv_suits_lanes(c) : fills_lanes(c)) && sums <= kLaneSumBytes;
 }
 
 void conv_lanes(const Correlation& c, const ForwardOperands<float>& x) {
