@@ -374,7 +374,7 @@ void reduce_turned_rows(const Op& op, const T* x, int64_t rows, int64_t n, Out* 
                         const Finish& finish) {
   using A = typename Op::Acc;
   constexpr int64_t kRows = 128, R = kRegisterLanes<A>;
-  alignas(kVectorBytes) A turned[kRows * kShortRow] = {};
+  alignas(kVectorBytes) A turned[kRows * kShortRow];
   alignas(kVectorBytes) A sums[kRows];
   for (int64_t first = 0; first < rows; first += kRows, x += kRows * n) {
     const int64_t count = std::min(kRows, rows - first);
@@ -385,6 +385,8 @@ void reduce_turned_rows(const Op& op, const T* x, int64_t rows, int64_t n, Out* 
       for (int64_t i = 0; i < count * n; ++i) converted[i] = static_cast<A>(static_cast<Compute<T>>(x[i]));
       transpose_elements(sizeof(A), converted, n, count, n, turned, kRows);
     }
+    if (const int64_t rest = -count & (R - 1); rest > 0)
+      for (int64_t i = 0; i < n; ++i) std::fill_n(turned + i * kRows + count, rest, A{});
     for (int64_t r = 0; r < count; r += R) {
       Register<A> sum = Register<A>{} + op.identity();
       for (int64_t i = 0; i < n; ++i) {
