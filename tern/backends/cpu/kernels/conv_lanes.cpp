@@ -118,20 +118,19 @@ double filled_lanes(const Correlation& c) {
   return static_cast<double>(c.batch) / static_cast<double>((c.batch + L - 1) / L * L);
 }
 
-/// Bytes of a block of padded images.
-int64_t block_bytes(const Correlation& c) {
-  return c.in_c * PaddedImage(c).channel_stride() * static_cast<int64_t>(sizeof(float));
-}
-
-/// Whether lanes are full enough, and rows enough for all cores.
-bool fills_lanes(const Correlation& c) {
+/// Whether lanes are full enough, and rows enough for all cores; `limit` is of bytes of a block of padded
+/// images where channels are not very few.
+bool suits_lanes(const Correlation& c, int64_t limit) {
   if (c.batch == 0 || c.depth() == 0 || c.taps() == 1) return false;
+  const PaddedImage padded(c);
+  const int64_t bytes = c.in_c * padded.channel_stride() * static_cast<int64_t>(sizeof(float));
   // Direct convolution reaches two thirds of a full block of lanes while channels are few, nine tenths with
   // many, and shares more than rows over the cores.
-  const bool few_channels = std::min(c.in_c, c.out_c) <= 16;
+  const int64_t channels = std::min(c.in_c, c.out_c);
+  const bool few_channels = channels <= 16;
   const int64_t rows = (c.batch + L - 1) / L * c.groups * c.out_h;
   return filled_lanes(c) >= (few_channels ? 0.6 : 0.85) && (few_channels || rows >= 8) &&
-         block_bytes(c) <= kLaneBytes;
+         bytes <= (channels > kVeryFewChannels ? limit : kLaneBytes);
 }
 
 }  // namespace
@@ -164,13 +163,11 @@ void gather_padded(const Correlation& c, const PaddedImage& padded, const float*
   }
 }
 
-bool conv_suits_lanes(const Correlation& c) {
-  return fills_lanes(c) && (std::min(c.in_c, c.out_c) <= kVeryFewChannels || block_bytes(c) <= kNearBytes);
-}
+bool conv_suits_lanes(const Correlation& c) { return suits_lanes(c, kNearBytes); }
 
 bool conv_suits_lanes_backward_weight(const Correlation& c) {
   const int64_t sums = c.groups * c.out_c * c.depth() * L * static_cast<int64_t>(sizeof(float));
-  return (kVectorRegisters < 32 ? conv_suits_lanes(c) : fills_lanes(c)) && sums <= kLaneSumBytes;
+  return suits_lanes(c, kVectorRegisters < 32 ? kNearBytes : kLaneBytes) && sums <= kLaneSumBytes;
 }
 
 void conv_lanes(const Correlation& c, const ForwardOperands<float>& x) {

@@ -15,7 +15,7 @@
 
 #include "tern/backends/cpu/kernels/reduce_vector.h"
 #include "tern/backends/cpu/kernels/scratch.h"
-#include "tern/backends/cpu/kernels/transpose.h"
+#include "tern/backends/cpu/kernels/turned_rows.h"
 #include "tern/kernels/strides.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT::wide {
@@ -373,25 +373,19 @@ template <class Op, class T, class Out, class Finish>
 void reduce_turned_rows(const Op& op, const T* x, int64_t rows, int64_t n, Out* results,
                         const Finish& finish) {
   using A = typename Op::Acc;
-  constexpr int64_t kRows = 128, R = kRegisterLanes<A>;
-  alignas(kVectorBytes) A turned[kRows * kShortRow];
-  alignas(kVectorBytes) A sums[kRows];
-  for (int64_t first = 0; first < rows; first += kRows, x += kRows * n) {
-    const int64_t count = std::min(kRows, rows - first);
-    if constexpr (std::is_same_v<T, A>) {
-      transpose_elements(sizeof(A), x, n, count, n, turned, kRows);
-    } else {
-      A converted[kRows * kShortRow];
-      for (int64_t i = 0; i < count * n; ++i) converted[i] = static_cast<A>(static_cast<Compute<T>>(x[i]));
-      transpose_elements(sizeof(A), converted, n, count, n, turned, kRows);
-    }
+  constexpr int64_t R = kRegisterLanes<A>;
+  alignas(kVectorBytes) A turned[kTurned];
+  alignas(kVectorBytes) A sums[kTurnedRows];
+  for (int64_t first = 0; first < rows; first += kTurnedRows, x += kTurnedRows * n) {
+    const int64_t count = std::min(kTurnedRows, rows - first);
+    turn_rows(x, count, n, turned);
     if (const int64_t rest = -count & (R - 1); rest > 0)
-      for (int64_t i = 0; i < n; ++i) std::fill_n(turned + i * kRows + count, rest, A{});
+      for (int64_t i = 0; i < n; ++i) std::fill_n(turned + i * kTurnedRows + count, rest, A{});
     for (int64_t r = 0; r < count; r += R) {
       Register<A> sum = Register<A>{} + op.identity();
       for (int64_t i = 0; i < n; ++i) {
         Register<A> term;
-        std::memcpy(&term, turned + i * kRows + r, sizeof term);
+        load_register<A>(term, turned + i * kTurnedRows + r);
         op.map(term, 0);
         op.combine(sum, term);
       }
@@ -549,14 +543,15 @@ void reduce_with(const Op& op, const T* in, Out* out, const Geometry<1>& kept, c
   const Plan plan = make_plan<A>(kept, reduced);
   if (!plan.columns) {
     if (plan.chunks == 1) {
+      const int64_t step = kept.strides[0][kept.ndim - 1];
       const bool few = reduced.ndim == 1 && n < std::max<int64_t>(kShortRow, kLanes<A>),
+                 dense = few && n < kShortRow && step == n && reduced.strides[0][0] == 1,
                  together = reduced.ndim == 1 && reduced.strides[0][0] == 1 && are_short_rows<A>(n);
       parallel_for(plan.outer, plan.grain(), [&](int64_t begin, int64_t end) {
-        const int64_t step = kept.strides[0][kept.ndim - 1];
         Out* to = out + begin;
         walk_rows(kept, begin, end, [&](const int64_t(&offset)[1], int64_t count) {
           int64_t k = 0;
-          if (few && n < kShortRow && step == n && reduced.strides[0][0] == 1 && count >= kTurnedFrom) {
+          if (dense && count >= kTurnedFrom) {
             reduce_turned_rows(op, in + offset[0], count, n, to, finish);
             to += count;
             return;

@@ -14,12 +14,16 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 inline constexpr int64_t kTurnedRows = 128, kMostTurned = 16;
 inline constexpr int64_t kTurned = kTurnedRows * kMostTurned;
 
-/// to[j * kTurnedRows + i] = from[i * size + j] for rows of `size` elements.
-template <class T>
-void turn_rows(const T* from, int64_t rows, int64_t size, Compute<T>* to) {
-  Compute<T> buffer[kTurned];
-  transpose_elements(sizeof(Compute<T>), to_compute(from, rows * size, buffer), size, rows, size, to,
-                     kTurnedRows);
+/// to[j * kTurnedRows + i] = from[i * size + j] for rows of `size` elements; A is the compute type, or wider.
+template <class T, class A>
+void turn_rows(const T* from, int64_t rows, int64_t size, A* to) {
+  A buffer[kTurned];
+  const A* elements = buffer;
+  if constexpr (std::is_same_v<A, Compute<T>>)
+    elements = to_compute(from, rows * size, buffer);
+  else
+    for (int64_t i = 0; i < rows * size; ++i) buffer[i] = static_cast<A>(static_cast<Compute<T>>(from[i]));
+  transpose_elements(sizeof(A), elements, size, rows, size, to, kTurnedRows);
 }
 /// The other way.
 template <class T>
