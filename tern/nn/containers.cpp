@@ -59,7 +59,7 @@ bool is_feed_forward(const AnyModule& first, const AnyModule& between, const Any
   const auto is_linear = [](const AnyModule& m) { return m.is<Linear>() || m.is<LazyLinear>(); };
   if (!is_linear(first) || !between.is<GELU>() || !is_linear(second)) return false;
   const auto &one = first.as<Linear>(), &two = second.as<Linear>();
-  if (is_lazy(one.weight) || is_lazy(two.weight)) return false;
+  if (detail::any_lazy(one.weight, one.bias) || detail::any_lazy(two.weight, two.bias)) return false;
   return between.as<GELU>().approximate == "tanh" && !one.hooks() && !between->hooks() && !two.hooks() &&
          one.out_features() == two.in_features() && one.weight.dtype() == two.weight.dtype() &&
          one.weight.device() == two.weight.device();

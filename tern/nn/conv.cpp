@@ -67,7 +67,7 @@ void Conv1d::set_in_channels(int64_t in_channels) const {
 }
 
 void Conv1d::see_input(const Tensor& x) const {
-  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+  if (detail::any_lazy(weight, bias)) [[unlikely]]
     set_in_channels(detail::size_of_first_input("LazyConv1d", x, -2, {.min_dim = 2, .max_dim = 3}));
 }
 
@@ -113,7 +113,7 @@ void Conv2d::set_in_channels(int64_t in_channels) const {
 }
 
 void Conv2d::see_input(const Tensor& x) const {
-  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+  if (detail::any_lazy(weight, bias)) [[unlikely]]
     set_in_channels(detail::size_of_first_input("LazyConv2d", x, -3, {.min_dim = 3, .max_dim = 4}));
 }
 
@@ -168,7 +168,7 @@ void ConvTranspose2d::set_in_channels(int64_t in_channels) const {
 }
 
 void ConvTranspose2d::see_input(const Tensor& x) const {
-  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+  if (detail::any_lazy(weight, bias)) [[unlikely]]
     set_in_channels(detail::size_of_first_input("LazyConvTranspose2d", x, -3, {.min_dim = 3, .max_dim = 4}));
 }
 

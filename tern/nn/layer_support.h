@@ -49,7 +49,7 @@ inline void init_bias(const Parameter& bias, const Parameter& weight) {
 inline void init_weight_and_bias(const Parameter& weight, const Parameter& bias) {
   if (is_lazy(weight)) return;
   init_weight(weight);
-  if (bias.defined()) init_bias(bias, weight);
+  if (bias.defined() && !is_lazy(bias)) init_bias(bias, weight);
 }
 
 /// Gives those that are lazy their shapes and first numbers: a state dict may have had one of the two.

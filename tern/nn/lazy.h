@@ -17,6 +17,9 @@ inline bool is_lazy(const Tensor& tensor) { return tensor.defined() && tensor.st
 
 namespace detail {
 
+/// True while a layer waits for its first input; a state dict may have had one of the two.
+inline bool any_lazy(const Tensor& weight, const Tensor& bias) { return is_lazy(weight) || is_lazy(bias); }
+
 /// Chooses the constructor of a layer whose input size is not known.
 struct Lazy {};
 
@@ -36,12 +39,13 @@ struct Sized {
 /// has been changed.
 void materialize(std::initializer_list<Sized> tensors);
 
-/// The size of dimension `dim` of the first input x of `layer`. Throws ShapeError unless x has as many
-/// dimensions as the layer takes, CaptureError while a step is being recorded.
+/// How many dimensions a layer's input may have.
 struct DimRange {
   int64_t min_dim;
   int64_t max_dim = std::numeric_limits<int64_t>::max();
 };
+/// The size of dimension `dim` of the first input x of `layer`. Throws ShapeError unless x has as many
+/// dimensions as the layer takes, CaptureError while a step is being recorded.
 int64_t size_of_first_input(std::string_view layer, const Tensor& x, int64_t dim, DimRange range);
 
 /// Gives a tensor other numbers, maybe elsewhere, of another dtype or shape; all handles to it see them.

@@ -28,7 +28,7 @@ void Linear::set_in_features(int64_t in_features) const {
 }
 
 void Linear::see_input(const Tensor& x) const {
-  if (is_lazy(weight) || is_lazy(bias)) [[unlikely]]
+  if (detail::any_lazy(weight, bias)) [[unlikely]]
     set_in_features(detail::size_of_first_input("LazyLinear", x, -1, {.min_dim = 1}));
 }
 

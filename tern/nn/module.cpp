@@ -40,6 +40,19 @@ void move_module(Module& module, std::optional<Device> device, std::optional<DTy
   for (const auto& [tensor, data] : moved) detail::set_data(tensor, data);
 }
 
+/// Calls `f(name, module)` for every parameter and buffer that waits for its sizes; the module is its owner.
+template <class F>
+void visit_lazy(const Module& root, F f) {
+  walk(root, [&](const std::string& path, Module& module, const Fields& fields) {
+    const auto visit = [&](const auto& tensors) {
+      for (const auto& [name, tensor] : tensors)
+        if (is_lazy(*tensor)) f(join_path(path, name), module);
+    };
+    visit(fields.parameters);
+    visit(fields.buffers);
+  });
+}
+
 template <class Pick>
 std::vector<std::pair<std::string, Tensor>> named_tensors(const Module& root, bool recurse, Pick pick) {
   std::vector<std::pair<std::string, Tensor>> list;
@@ -137,10 +150,7 @@ Module& Module::to(Device device, DType dtype) {
 
 bool Module::has_uninitialized_params() const {
   bool any = false;
-  walk(*this, [&](const std::string&, Module&, const Fields& fields) {
-    for (const auto& [name, parameter] : fields.parameters) any = any || is_lazy(*parameter);
-    for (const auto& [name, buffer] : fields.buffers) any = any || is_lazy(*buffer);
-  });
+  visit_lazy(*this, [&](const std::string&, Module&) { any = true; });
   return any;
 }
 
@@ -203,15 +213,11 @@ void separate(Module& root) {
 }
 
 void check_initialized(const char* what, const Module& root) {
-  walk(root, [&](const std::string& path, Module& module, const Fields& fields) {
-    auto check = [&](const std::string& name, const Tensor& tensor) {
-      TERN_CHECK(!is_lazy(tensor), ValueError,
-                 "{}: '{}' is uninitialized: {} takes its sizes from its first input: call the module with "
-                 "one batch first, or load a state dict",
-                 what, join_path(path, name), module.class_name());
-    };
-    for (const auto& [name, parameter] : fields.parameters) check(name, *parameter);
-    for (const auto& [name, buffer] : fields.buffers) check(name, *buffer);
+  visit_lazy(root, [&](const std::string& name, Module& module) {
+    TERN_THROW(ValueError,
+               "{}: '{}' is uninitialized: {} takes its sizes from its first input: call the module with one "
+               "batch first, or load a state dict",
+               what, name, module.class_name());
   });
 }
 

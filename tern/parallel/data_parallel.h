@@ -146,7 +146,10 @@ class DataParallel final : public nn::Module {
     };
     const bool meet = count > 1 && needs_meetings(detail::module_of(module));
     // Lazy layers get their sizes from the first part, before there is anything to send.
-    if (!complete && count > 1 && !meet) detail::for_each_replica({used[0]}, /*meet=*/false, run);
+    if (!complete && count > 1 && !meet)
+      detail::for_each_replica(used, /*meet=*/false, [&](size_t r) {
+        if (r == 0) run(0);
+      });
     if (count > 1) {
       const auto tensors = replicas_.refresh(detail::module_of(module), count);
       copies.reserve(count - 1);

@@ -80,6 +80,14 @@ TEST_F(DataParallelTest, LazyLayersTakeTheirSizesFromTheFirstPart) {
   net.to("cuda:0");
   expect_error<ValueError>([&] { replicate(net, first_gpus(2)); },
                            "DataParallel: 'hidden.weight' is uninitialized: LazyLinear");
+  Lazy single;
+  single.to("cuda:0");
+  DataParallel wrong(single, {.device_ids = first_gpus(2)});
+  expect_error<DTypeError>(
+      [&] {
+        wrong(randn({4, 5}, {.dtype = float64}));
+      },
+      "in replica 0 on device cuda:0: ");
   DataParallel model(net, {.device_ids = first_gpus(3)});
   optim::SGD optimizer(model.parameters(), {.lr = 0.1});  // before there are sizes
   const Tensor x = randn({30, 5}), y = model(x);
