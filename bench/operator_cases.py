@@ -116,6 +116,15 @@ def cases():
         add("convolutions", "conv2d", f(n, inputs, size, size), f(outputs, inputs // shared, kernel, kernel), f(outputs), stride, padding, 1, shared)
     add("convolutions", "conv1d", f(16, 64, 256), f(128, 64, 3), f(128), 1, 1, 1, 1)
     add("convolutions", "conv_transpose2d", f(8, 64, 14, 14), f(64, 32, 4, 4), f(32), 2, 1, 0, 1, 1)
+    # bfloat16, as autocast gives it.
+    for op, *arguments in (("matmul", f(256, 256), f(256, 256)), ("matmul", f(1024, 1024), f(1024, 1024)), ("matmul", f(1024, 1024), f(1024, 1024).t()),
+                           ("matmul", f(8, 4, 128, 64), f(8, 4, 64, 128)), ("linear", f(256, 784), f(128, 784), f(128)),
+                           ("linear", f(1, 1024), f(1024, 1024), f(1024)), ("linear", f(16, 1024), f(1024, 1024), f(1024)),
+                           ("conv2d", f(8, 64, 56, 56), f(64, 64, 3, 3), f(64), 1, 1, 1, 1), ("conv2d", f(8, 256, 14, 14), f(256, 256, 3, 3), f(256), 1, 1, 1, 1),
+                           ("conv2d", f(8, 64, 56, 56), f(128, 64, 3, 3), f(128), 2, 1, 1, 1), ("conv2d", f(8, 64, 56, 56), f(256, 64, 1, 1), f(256), 1, 0, 1, 1),
+                           ("conv2d", f(4, 3, 224, 224), f(64, 3, 7, 7), f(64), 2, 3, 1, 1), ("conv2d", f(64, 1, 28, 28), f(6, 1, 5, 5), f(6), 1, 2, 1, 1),
+                           ("conv2d", f(64, 6, 14, 14), f(16, 6, 5, 5), f(16), 1, 0, 1, 1), ("conv2d", f(8, 96, 56, 56), f(96, 1, 3, 3), f(96), 1, 1, 1, 96)):
+        add("bfloat16", op, *(x.bfloat16() if torch.is_tensor(x) else x for x in arguments))
     images = f(32, 64, 56, 56)
     add("layers", "max_pool2d", images, 2, 2, 0, 1, False)
     add("layers", "avg_pool2d", images, 2, 2, 0, False, True)

@@ -8,6 +8,8 @@ namespace tern::cpu {
 #define TERN_DECLARE_TABLE(variant)                    \
   namespace variant {                                  \
   extern const KernelFn kernel_table[kernels::kCount]; \
+  extern const KernelFn* const tiles_table;            \
+  bool has_tiles();                                    \
   }
 TERN_CPU_FOR_EACH_VARIANT(TERN_DECLARE_TABLE)
 #undef TERN_DECLARE_TABLE
@@ -31,10 +33,15 @@ namespace {
 
 std::vector<const KernelTable*> kernel_tables() {
 #define TERN_TABLE(variant) {#variant, variant::kernel_table, &variant##_supported},
-  static const KernelTable tables[] = {TERN_CPU_FOR_EACH_VARIANT(TERN_TABLE)};
+#define TERN_TILES(variant) \
+  {"amx", variant::tiles_table, [] { return variant##_supported() && variant::has_tiles(); }},
+  static const KernelTable tables[] = {TERN_CPU_FOR_EACH_VARIANT(TERN_TABLE)
+                                           TERN_CPU_FOR_EACH_VARIANT(TERN_TILES)};
+#undef TERN_TILES
 #undef TERN_TABLE
   std::vector<const KernelTable*> list;
-  for (const KernelTable& table : tables) list.push_back(&table);
+  for (const KernelTable& table : tables)
+    if (table.kernels != nullptr) list.push_back(&table);
   return list;
 }
 

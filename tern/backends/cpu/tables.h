@@ -8,7 +8,8 @@
 namespace tern::cpu {
 
 struct KernelTable {
-  const char* variant;  ///< "v3": AVX2 and FMA; "v4": AVX-512; "generic": whatever the compiler's default is
+  const char* variant;  ///< "v3": AVX2 and FMA; "v4": AVX-512; "amx": v4 and tiles of bfloat16; "generic":
+                        ///< the compiler's default
   const KernelFn* kernels;
   bool (*supported)();
 };

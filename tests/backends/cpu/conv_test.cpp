@@ -340,6 +340,46 @@ TEST(CpuConv2d, ManyChannels) {
   });
 }
 
+TEST(CpuConv2d, ManyChannelsOfBFloat16) {
+  for_each_variant([](const Variant& variant) {
+    if (num_threads() != 2) return;
+    Random random(5);
+    for (Conv2dShape s : kDirectShapes) {
+      ASSERT_TRUE(infer_output(s));
+      check<BFloat16>(variant, random, {s, /*relu=*/s.groups == 1});
+    }
+  });
+}
+
+TEST(CpuConv2d, BFloat16KeepsNumbersBelowTheNormalOnes) {
+  Conv2dShape s{.batch = 4,
+                .in_channels = 32,
+                .in_h = 20,
+                .in_w = 20,
+                .out_channels = 32,
+                .kernel_h = 1,
+                .kernel_w = 1};
+  ASSERT_TRUE(infer_output(s));
+  const std::vector<BFloat16> small(4 * 32 * 400, BFloat16(std::ldexp(1.0f, -130)));
+  const std::vector<BFloat16> large(32 * 32, BFloat16(std::ldexp(1.0f, 20)));
+  for_each_variant([&](const Variant& variant) {
+    std::vector<BFloat16> output(small.size()), grad_input(small.size()), grad_weight(large.size());
+    variant.run(kernels::conv2d,
+                {DType::BFloat16, false, s, small.data(), large.data(), nullptr, output.data()});
+    Conv2dBackwardArgs args{DType::BFloat16, s, small.data(), nullptr, small.data(), large.data()};
+    args.grad_input = grad_input.data();
+    variant.run(kernels::conv2d_backward, args);
+    // A weight's gradient: 1600 products of a small number and a large one.
+    const std::vector<BFloat16> large_grad(small.size(), large[0]);
+    args = {DType::BFloat16, s, large_grad.data(), nullptr, small.data(), large.data()};
+    args.grad_weight = grad_weight.data();
+    variant.run(kernels::conv2d_backward, args);
+    for (BFloat16 x : output) ASSERT_EQ(static_cast<float>(x), std::ldexp(32.0f, -110));
+    for (BFloat16 x : grad_input) ASSERT_EQ(static_cast<float>(x), std::ldexp(32.0f, -110));
+    for (BFloat16 x : grad_weight) ASSERT_EQ(static_cast<float>(x), std::ldexp(1600.0f, -110));
+  });
+}
+
 /// Also for two instruction sets: with many channels the sums follow from the shape alone.
 TEST(CpuConv2d, ManyChannelsGiveTheSameBitsEverywhere) {
   for (Conv2dShape s : kDirectShapes) {

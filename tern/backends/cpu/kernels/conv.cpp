@@ -1,9 +1,11 @@
 // The convolution kernels: which way of computing is taken for a shape and dtype. The ways are listed in
-// conv_paths.h.
+// conv_paths.h. `tiles` says whether AMX may be used.
 #include "tern/kernels/conv.h"
 
 #include "tern/backends/cpu/kernels/conv_paths.h"
+#include "tern/backends/cpu/kernels/gemm_tiles.h"
 #include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/widen.h"
 #include "tern/device/launch.h"
 #include "tern/kernels/pointwise.h"
 
@@ -44,7 +46,6 @@ void forward(const Correlation& c, const ForwardOperands<T>& x) {
 
 template <class T>
 void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight, T* grad_input) {
-  if (s.batch * s.in_channels * s.in_h * s.in_w == 0) return;
   if constexpr (std::is_same_v<T, float>) {
     const Correlation c = correlation(s);
     if (!is_empty(c) && conv_suits_depthwise(c))
@@ -65,38 +66,169 @@ void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight,
 }
 
 template <class T>
-void backward_weight(const Conv2dShape& s, const WeightGradOperands<T>& x) {
-  const Correlation c = correlation(s);
+void sum_bias_gradient(const Correlation& c, const T* grad_output, T* grad_bias) {
+  using C = Compute<T>;
+  const int64_t channels = c.groups * c.out_c, pixels = c.out_size();
+  parallel_for(channels, std::max<int64_t>(1, 32768 / std::max<int64_t>(c.batch * pixels, 1)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t channel = begin; channel < end; ++channel) {
+                   C total = 0;
+                   for (int64_t image = 0; image < c.batch; ++image) {
+                     const T* from = grad_output + (image * channels + channel) * pixels;
+                     C partial[8] = {};
+                     int64_t p = 0;
+                     for (; p + 8 <= pixels; p += 8)
+                       for (int64_t i = 0; i < 8; ++i) partial[i] += static_cast<C>(from[p + i]);
+                     for (; p < pixels; ++p) partial[0] += static_cast<C>(from[p]);
+                     total += ((partial[0] + partial[1]) + (partial[2] + partial[3])) +
+                              ((partial[4] + partial[5]) + (partial[6] + partial[7]));
+                   }
+                   grad_bias[channel] = static_cast<T>(total);
+                 }
+               });
+}
+
+template <class T>
+void backward_weight(const Correlation& c, const WeightGradOperands<T>& x) {
   if constexpr (std::is_same_v<T, float>) {
-    if (!is_empty(c) && x.grad_weight != nullptr) {
-      const bool depthwise = conv_suits_depthwise(c);
-      if (depthwise || conv_suits_direct_backward_weight(c)) {
-        (depthwise ? conv_depthwise_backward_weight : conv_direct_backward_weight)(c, x.input, x.grad_output,
-                                                                                   x.grad_weight);
-        return conv_gemm_backward_weight(c,
-                                         WeightGradOperands<T>{x.input, x.grad_output, nullptr, x.grad_bias});
-      }
-      if (conv_suits_lanes_backward_weight(c)) return conv_lanes_backward_weight(c, x);
-    }
+    if (!is_empty(c) && x.grad_weight != nullptr && !conv_suits_depthwise(c) &&
+        !conv_suits_direct_backward_weight(c) && conv_suits_lanes_backward_weight(c))
+      return conv_lanes_backward_weight(c, x);
   }
-  conv_gemm_backward_weight(c, x);
+  if (x.grad_bias != nullptr) sum_bias_gradient(c, x.grad_output, x.grad_bias);
+  if (x.grad_weight == nullptr) return;
+  if constexpr (std::is_same_v<T, float>) {
+    if (!is_empty(c) && conv_suits_depthwise(c))
+      return conv_depthwise_backward_weight(c, x.input, x.grad_output, x.grad_weight);
+    if (!is_empty(c) && conv_suits_direct_backward_weight(c))
+      return conv_direct_backward_weight(c, x.input, x.grad_output, x.grad_weight);
+  }
+  conv_gemm_backward_weight(c, x.input, x.grad_output, x.grad_weight);
+}
+
+// ---- float16 and bfloat16
+// --------------------------------------------------------------------------------------------
+
+/// An operand as float; null where there is none.
+class Widened {
+ public:
+  template <class T>
+  Widened(const T* from, int64_t count) : wide_(from != nullptr ? count : 0) {
+    if (from == nullptr) return;
+    parallel_for(count, 65536, [&](int64_t begin, int64_t end) {
+      widen_row(wide_.get() + begin, from + begin, end - begin);
+    });
+  }
+  const float* get() const { return wide_.get(); }
+
+ private:
+  Scratch<float> wide_;
+};
+
+template <class T>
+void narrow(const Scratch<float>& from, int64_t count, T* to) {
+  parallel_for(count, 65536,
+               [&](int64_t begin, int64_t end) { narrow_row(to + begin, from.get() + begin, end - begin); });
+}
+
+/// Calls f(first, count) for parts of the batch whose images are widened together.
+template <class F>
+void for_each_part(const Correlation& c, const F& f) {
+  constexpr int64_t kElements = int64_t{1} << 23, kLeast = 32;
+  const int64_t image = c.groups * (c.in_c * c.in_size() + c.out_c * c.out_size());
+  const int64_t images = std::max(kLeast, kElements / std::max<int64_t>(image, 1) / kLeast * kLeast);
+  for (int64_t first = 0; first < c.batch; first += images) f(first, std::min(images, c.batch - first));
+}
+
+template <class T>
+requires kWidened<T>
+void forward(const Correlation& c, const ForwardOperands<T>& x, bool tiles) {
+  if constexpr (kHasTiles && std::is_same_v<T, BFloat16>)
+    if (tiles && conv_suits_tiles(c) && conv_tiles(c, x)) return;
+  const int64_t ins = c.groups * c.in_c * c.in_size(), outs = c.groups * c.out_c * c.out_size();
+  const Widened weight(x.weight, c.groups * c.out_c * c.depth()), bias(x.bias, c.groups * c.out_c);
+  for_each_part(c, [&](int64_t first, int64_t count) {
+    Correlation part = c;
+    part.batch = count;
+    const Widened input(x.input + first * ins, count * ins);
+    const Scratch<float> output(count * outs);
+    forward(part, ForwardOperands<float>{input.get(), weight.get(), bias.get(), output.get(), x.relu});
+    narrow(output, count * outs, x.output + first * outs);
+  });
+}
+
+template <class T>
+requires kWidened<T>
+void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight, T* grad_input, bool tiles) {
+  const Correlation c = correlation(s);
+  if constexpr (kHasTiles && std::is_same_v<T, BFloat16>)
+    if (tiles && !is_empty(c) && conv_suits_tiles(c) &&
+        conv_tiles_backward_input(c, grad_output, weight, grad_input))
+      return;
+  const int64_t ins = c.groups * c.in_c * c.in_size(), outs = c.groups * c.out_c * c.out_size();
+  const Widened wide_weight(weight, c.groups * c.out_c * c.depth());
+  for_each_part(c, [&](int64_t first, int64_t count) {
+    Conv2dShape part = s;
+    part.batch = count;
+    const Widened gradient(grad_output + first * outs, count * outs);
+    const Scratch<float> result(count * ins);
+    backward_input(part, gradient.get(), wide_weight.get(), result.get());
+    narrow(result, count * ins, grad_input + first * ins);
+  });
+}
+
+template <class T>
+requires kWidened<T>
+void backward_weight(const Correlation& c, const WeightGradOperands<T>& x, bool tiles) {
+  if (x.grad_bias != nullptr) sum_bias_gradient(c, x.grad_output, x.grad_bias);
+  if (x.grad_weight == nullptr) return;
+  if constexpr (kHasTiles && std::is_same_v<T, BFloat16>)
+    if (tiles && !is_empty(c) && conv_suits_tiles(c) &&
+        conv_tiles_backward_weight(c, x.input, x.grad_output, x.grad_weight))
+      return;
+  const int64_t weights = c.groups * c.out_c * c.depth();
+  const Widened input(x.input, c.batch * c.groups * c.in_c * c.in_size()),
+      gradient(x.grad_output, c.batch * c.groups * c.out_c * c.out_size());
+  const Scratch<float> result(weights);
+  backward_weight(c, WeightGradOperands<float>{input.get(), gradient.get(), result.get(), nullptr});
+  narrow(result, weights, x.grad_weight);
+}
+
+// ---- every dtype
+// -----------------------------------------------------------------------------------------------------
+
+template <class T>
+requires(!kWidened<T>) void forward(const Correlation& c, const ForwardOperands<T>& x, bool /*tiles*/) {
+  forward(c, x);
+}
+template <class T>
+requires(!kWidened<T>) void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight,
+                                           T* grad_input, bool /*tiles*/) {
+  backward_input(s, grad_output, weight, grad_input);
+}
+template <class T>
+requires(!kWidened<T>) void backward_weight(const Correlation& c, const WeightGradOperands<T>& x,
+                                            bool /*tiles*/) {
+  backward_weight(c, x);
 }
 
 }  // namespace
 
-void conv2d(const LaunchContext&, const Conv2dArgs& args) {
+void conv2d(const LaunchContext&, const Conv2dArgs& args, bool tiles) {
   if (args.shape.groups == 0) return;
   const Correlation c = correlation(args.shape);
   if (is_empty(c)) return;
   visit_floating(args.dtype, [&]<class T>() {
-    forward(c, ForwardOperands<T>{static_cast<const T*>(args.input), static_cast<const T*>(args.weight),
-                                  static_cast<const T*>(args.bias), static_cast<T*>(args.output), args.relu});
+    forward(c,
+            ForwardOperands<T>{static_cast<const T*>(args.input), static_cast<const T*>(args.weight),
+                               static_cast<const T*>(args.bias), static_cast<T*>(args.output), args.relu},
+            tiles);
   });
 }
 
 void binary(const LaunchContext& context, const BinaryArgs& args);
 
-void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& args) {
+void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& args, bool tiles) {
   const Conv2dShape& s = args.shape;
   if (s.groups == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
@@ -109,13 +241,24 @@ void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& arg
              relu_mask(args.dtype, masked.get(), grad, args.relu_output, IntArrayRef(&outputs, 1), &dense));
       grad = masked.get();
     }
-    if (args.grad_input != nullptr)
-      backward_input(s, grad, static_cast<const T*>(args.weight), static_cast<T*>(args.grad_input));
+    if (args.grad_input != nullptr && s.batch * s.in_channels * s.in_h * s.in_w > 0)
+      backward_input(s, grad, static_cast<const T*>(args.weight), static_cast<T*>(args.grad_input), tiles);
     if (args.grad_weight != nullptr || args.grad_bias != nullptr)
       backward_weight(
-          s, WeightGradOperands<T>{static_cast<const T*>(args.input), grad, static_cast<T*>(args.grad_weight),
-                                   static_cast<T*>(args.grad_bias)});
+          correlation(s),
+          WeightGradOperands<T>{static_cast<const T*>(args.input), grad, static_cast<T*>(args.grad_weight),
+                                static_cast<T*>(args.grad_bias)},
+          tiles);
   });
+}
+
+void conv2d(const LaunchContext& context, const Conv2dArgs& args) { conv2d(context, args, false); }
+void conv2d_tiles(const LaunchContext& context, const Conv2dArgs& args) { conv2d(context, args, true); }
+void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& args) {
+  conv2d_backward(context, args, false);
+}
+void conv2d_backward_tiles(const LaunchContext& context, const Conv2dBackwardArgs& args) {
+  conv2d_backward(context, args, true);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

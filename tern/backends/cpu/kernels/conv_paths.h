@@ -1,9 +1,11 @@
 // The ways in which the CPU computes a convolution. conv.cpp chooses among them; each has a file of its own:
-//   conv_gemm.cpp      image patches packed for the blocked matrix product: every shape and floating dtype
+//   conv_gemm.cpp      image patches packed for the blocked matrix product: float and double, every shape
 //   conv_direct*.cpp   the product's microkernel, output channels in the lanes, no patches: float
 //   conv_indirect.cpp  the product's microkernel, pixels in the lanes, no patches: float, few output channels
 //   conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches
 //   conv_depthwise.cpp neighbouring pixels in the lanes: float, one channel in each group
+//   conv_tiles.cpp     the product on AMX tiles: bfloat16
+// Otherwise 16-bit types are widened to float as a whole.
 #pragma once
 
 #include <algorithm>
@@ -110,7 +112,7 @@ struct WeightGradOperands {
 template <class T>
 void conv_gemm(const Correlation& c, const ForwardOperands<T>& x);
 template <class T>
-void conv_gemm_backward_weight(const Correlation& c, const WeightGradOperands<T>& x);
+void conv_gemm_backward_weight(const Correlation& c, const T* input, const T* grad_output, T* grad_weight);
 /// The gradient of the input for any strides: patches of gradients added into the image.
 template <class T>
 void conv_gemm_backward_input(const Correlation& c, const T* grad_output, const T* weight, T* grad_input);
@@ -141,6 +143,15 @@ void conv_depthwise_backward_weight(const Correlation& c, const float* input, co
 void conv_depthwise_backward_input(const Correlation& c, const float* grad_output, const float* weight,
                                    float* grad_input);
 bool conv_suits_depthwise(const Correlation& c);
+
+/// On AMX tiles: good where conv_suits_tiles says so. They answer whether it was done: tiles take numbers
+/// below the normal ones for 0, so that operands from which such a product could come are for the other ways.
+bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x);
+bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
+                                BFloat16* grad_weight);
+bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output, const BFloat16* weight,
+                               BFloat16* grad_input);
+bool conv_suits_tiles(const Correlation& c);
 
 /// Estimated cycles for one image and group.
 double conv_direct_cost(const Correlation& c);

@@ -67,20 +67,16 @@ struct Phases {
   int64_t offset(int64_t ky, int64_t kx) const { return phase_of(ky, kx) * size() + distance(ky, kx); }
 
   /// One channel of an image to its phases.
-  void copy_channel(const float* plane, float* to) const {
+  template <class T>
+  void copy_channel(const T* plane, T* to) const {
     for (int64_t i = 0; i < c.stride_h; ++i, to += c.stride_w * size()) {
       for (int64_t y = 0; y < h; ++y) {
         const int64_t in_y = y * c.stride_h + i - c.pad_h;
-        const float* row = plane + in_y * c.in_w;
-        float* out = to + y * w;
+        T* out = to + y * w;
         if (in_y < 0 || in_y >= c.in_h)
-          for (int64_t j = 0; j < c.stride_w; ++j) std::fill_n(out + j * size(), w, 0.0f);
-        else if (c.stride_w == 1)
-          copy_padded_row(row, c.in_w, c.pad_w, w, out);
-        else if (c.stride_w == 2)
-          copy_even_and_odd(row, out);
+          for (int64_t j = 0; j < c.stride_w; ++j) std::fill_n(out + j * size(), w, T(0.0f));
         else
-          for (int64_t j = 0; j < c.stride_w; ++j) copy_every(row, inside(j), out + j * size());
+          copy_row(plane + in_y * c.in_w, out);
       }
     }
   }
@@ -98,6 +94,23 @@ struct Phases {
   }
 
  private:
+  void copy_row(const float* row, float* to) const {
+    if (c.stride_w == 1)
+      copy_padded_row(row, c.in_w, c.pad_w, w, to);
+    else if (c.stride_w == 2)
+      copy_even_and_odd(row, to);
+    else
+      copy_each(row, to);
+  }
+  template <class T>
+  void copy_row(const T* row, T* to) const {
+    if (c.stride_w > 1) return copy_each(row, to);
+    const Inside in = inside(0);
+    std::fill_n(to, in.begin, T(0.0f));
+    std::copy(row + in.begin + in.first, row + in.end + in.first, to + in.begin);
+    std::fill(to + in.end, to + w, T(0.0f));
+  }
+
   /// A padded row's even columns to `to`, the odd ones to the next phase.
   void copy_even_and_odd(const float* row, float* to) const {
     constexpr int64_t L = kLanes<float>;
@@ -122,10 +135,14 @@ struct Phases {
     a = even;
   }
 
-  /// to[x] = row[x * stride_w + first], zero outside.
-  void copy_every(const float* row, const Inside& in, float* to) const {
-    std::fill_n(to, w, 0.0f);
-    for (int64_t x = in.begin; x < in.end; ++x) to[x] = row[x * c.stride_w + in.first];
+  /// A padded row to the phases of its columns, one by one.
+  template <class T>
+  void copy_each(const T* row, T* to) const {
+    for (int64_t j = 0; j < c.stride_w; ++j, to += size()) {
+      const Inside in = inside(j);
+      std::fill_n(to, w, T(0.0f));
+      for (int64_t x = in.begin; x < in.end; ++x) to[x] = row[x * c.stride_w + in.first];
+    }
   }
 };
 

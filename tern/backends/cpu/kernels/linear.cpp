@@ -7,10 +7,12 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 
 void binary(const LaunchContext& context, const BinaryArgs& args);
-void matmul(const LaunchContext& context, const MatmulArgs& args);
+void matmul(const LaunchContext& context, const MatmulArgs& args, bool tiles);
 void reduce(const LaunchContext& context, const ReduceArgs& args);
 
-void linear_backward(const LaunchContext& context, const LinearBackwardArgs& given) {
+namespace {
+
+void backward(const LaunchContext& context, const LinearBackwardArgs& given, bool tiles) {
   LinearBackwardArgs args = given;
   const bool masks = args.relu_output != nullptr;
   const Scratch<char> masked(
@@ -21,9 +23,18 @@ void linear_backward(const LaunchContext& context, const LinearBackwardArgs& giv
     args.grad_row_stride = args.out_features;
     args.grad_col_stride = 1;
   }
-  if (args.grad_input != nullptr) matmul(context, input_product(args));
-  if (args.grad_weight != nullptr) matmul(context, weight_product(args));
+  if (args.grad_input != nullptr) matmul(context, input_product(args), tiles);
+  if (args.grad_weight != nullptr) matmul(context, weight_product(args), tiles);
   if (args.grad_bias != nullptr) reduce(context, bias_sums(args));
+}
+
+}  // namespace
+
+void linear_backward(const LaunchContext& context, const LinearBackwardArgs& args) {
+  backward(context, args, /*tiles=*/false);
+}
+void linear_backward_tiles(const LaunchContext& context, const LinearBackwardArgs& args) {
+  backward(context, args, /*tiles=*/true);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "tern/backends/cpu/kernels/gemm.h"
+#include "tern/backends/cpu/kernels/gemm_narrow.h"
+#include "tern/backends/cpu/kernels/gemm_tiles.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/widen.h"
 #include "tern/device/launch.h"
@@ -54,7 +56,7 @@ void multiply_vectors(const MatmulArgs& args, const Matrices<T>& x) {
 
 template <class T>
 requires std::is_floating_point_v<T>
-void multiply(const MatmulArgs& args, const Matrices<T>& x) {
+void multiply(const MatmulArgs& args, const Matrices<T>& x, bool /*tiles*/) {
   if (args.k == 1 && x.addend == nullptr && args.b_col_stride == 1 && args.n >= 16)
     return multiply_vectors(args, x);
   Gemm<T> g{.m = args.m,
@@ -179,74 +181,95 @@ class PairPacker final : public Packer<float> {
   int64_t k_;
 };
 
-/// The exponent (biased) of the smallest magnitude that is not 0; 0 for numbers below the normal ones, and
-/// for matrices without contiguous rows or columns.
-int64_t least_exponent(const Narrow<BFloat16>& x, int64_t size, int64_t k) {
-  if (x.index_stride != 1 && x.k_stride != 1) return 0;
-  const bool by_index = x.index_stride == 1;
-  const int64_t rows = by_index ? k : size, columns = by_index ? size : k;
-  const int64_t row_stride = by_index ? x.k_stride : x.index_stride;
-  uint16_t least = 0xffff;
-  for (int64_t i = 0; i < rows; ++i) {
-    const BFloat16* row = x.from + i * row_stride;
-    for (int64_t j = 0; j < columns; ++j) {
-      const uint16_t above_zero = static_cast<uint16_t>((row[j].bits & 0x7fff) - 1);  // 0 becomes the largest
-      least = above_zero < least ? above_zero : least;
-    }
-  }
-  return (int64_t{least} + 1) >> 7;
+/// least_exponent() of a matrix; 0 for one without contiguous rows or columns.
+int64_t matrix_exponent(const Narrow<BFloat16>& x, int64_t size, int64_t k) {
+  if (x.index_stride == 1) return least_exponent(x.from, k, size, x.k_stride);
+  return x.k_stride == 1 ? least_exponent(x.from, size, k, x.index_stride) : 0;
 }
 
-/// Pairs are multiplied without the numbers below the normal ones, which must not be missed: every product,
-/// and so every sum, is a multiple of the last bits' product. Gives the same sums as widening does.
-bool suits_pairs(const Narrow<BFloat16>& a, int64_t m, const Narrow<BFloat16>& b, int64_t n, int64_t k) {
-  constexpr int64_t kBias = 127, kFraction = 7, kLeastNormal = -126;
-  if (!has_pairs() || static_cast<double>(m) * static_cast<double>(n) < 64.0 * static_cast<double>(m + n))
-    return false;
-  const int64_t least_a = least_exponent(a, m, k), least_b = least_exponent(b, n, k);
-  return least_a > 0 && least_b > 0 && least_a + least_b - 2 * (kBias + kFraction) >= kLeastNormal;
-}
-
+/// Rows [i, i + rows) and columns [j, j + columns) of the result from their sums, which change.
 template <class T>
-requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(const MatmulArgs& args,
-                                                                               const Matrices<T>& x) {
-  const Narrow<T> a{x.a, args.a_row_stride, args.a_col_stride}, b{x.b, args.b_col_stride, args.b_row_stride};
-  const Scratch<float> sums(args.m * args.n);
-  Gemm<float> g{.m = args.m, .n = args.n, .k = args.k, .c = sums.get(), .c_row_stride = args.n};
-  g.epilogue.alpha = static_cast<float>(args.alpha);
+void finish_rows(const MatmulArgs& args, const Matrices<T>& x, int64_t i, int64_t rows, int64_t j,
+                 int64_t columns, float* sums, int64_t stride) {
+  const float alpha = static_cast<float>(args.alpha), beta = static_cast<float>(args.beta);
+  for (int64_t r = i; r < i + rows; ++r, sums += stride) {
+    if (alpha != 1.0f)
+      for (int64_t c = 0; c < columns; ++c) sums[c] *= alpha;
+    if (x.addend != nullptr) {
+      const T* addend = x.addend + r * args.addend_row_stride + j * args.addend_col_stride;
+      for (int64_t c = 0; c < columns; ++c)
+        sums[c] += beta * static_cast<float>(addend[c * args.addend_col_stride]);
+    }
+    if (is_relu(args))
+      for (int64_t c = 0; c < columns; ++c) sums[c] = sums[c] < 0.0f ? 0.0f : sums[c];
+    narrow_row(x.out + r * args.out_row_stride + j, sums, columns);
+  }
+}
+
+/// Writes what the product of tiles sums.
+class NarrowResult final : public TileResult {
+ public:
+  NarrowResult(const MatmulArgs& args, const Matrices<BFloat16>& x) : args_(args), x_(x) {}
+  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+              int64_t stride) const override {
+    finish_rows(args_, x_, i, rows, j, columns, sums, stride);
+  }
+
+ private:
+  const MatmulArgs& args_;
+  const Matrices<BFloat16>& x_;
+};
+
+bool stay_normal(const MatmulArgs& args, const Narrow<BFloat16>& a, const Narrow<BFloat16>& b) {
+  return products_stay_normal(matrix_exponent(a, args.m, args.k), matrix_exponent(b, args.n, args.k));
+}
+
+/// sums[m, n] = a @ b, by pairs of bfloat16 or widened.
+template <class T>
+void sum_products(const MatmulArgs& args, const Narrow<T>& a, const Narrow<T>& b, float* sums) {
+  Gemm<float> g{.m = args.m, .n = args.n, .k = args.k, .c = sums, .c_row_stride = args.n};
   const auto run = [&](const Packer<float>& pack_a, const Packer<float>& pack_b) {
     g.pack_a = &pack_a;
     g.pack_b = &pack_b;
     gemm(g);
   };
-  bool pairs = false;
   if constexpr (std::is_same_v<T, BFloat16>) {
     const int64_t pair_depth = (pass_depth<float>(args.k) + 1) / 2;
-    g.pass_depth = 2 * pair_depth;
-    pairs = suits_pairs(a, args.m, b, args.n, args.k);
-    if (pairs) {
+    const bool many = static_cast<double>(args.m) * static_cast<double>(args.n) >=
+                      64.0 * static_cast<double>(args.m + args.n);
+    if (many && has_pairs() && stay_normal(args, a, b)) {
       g.k = (args.k + 1) / 2;
       g.pass_depth = pair_depth;
       g.elements = Elements::Pairs;
-      run(PairPacker(a, args.k), PairPacker(b, args.k));
+      return run(PairPacker(a, args.k), PairPacker(b, args.k));
     }
+    g.pass_depth = 2 * pair_depth;
   }
-  if (!pairs) run(WideningPacker<T>(a), WideningPacker<T>(b));
-  const float beta = static_cast<float>(args.beta);
+  run(WideningPacker<T>(a), WideningPacker<T>(b));
+}
+
+template <class T>
+requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(const MatmulArgs& args,
+                                                                               const Matrices<T>& x,
+                                                                               bool tiles) {
+  const Narrow<T> a{x.a, args.a_row_stride, args.a_col_stride}, b{x.b, args.b_col_stride, args.b_row_stride};
+  const bool adjacent = (a.k_stride == 1 && b.k_stride == 1) || args.k == 1;
+  const bool few_rows = adjacent && args.m <= kNarrowRows, one_column = adjacent && args.n == 1;
+  if constexpr (kHasTiles && std::is_same_v<T, BFloat16>) {
+    if (tiles && !few_rows && !one_column && suits_tiles(args.m, args.n, args.k) && stay_normal(args, a, b))
+      return gemm_tiles(args.m, args.n, args.k, TileMatrix(a.from, a.index_stride, a.k_stride),
+                        TileMatrix(b.from, b.index_stride, b.k_stride), NarrowResult(args, x));
+  }
+  const Scratch<float> sums(args.m * args.n);
+  if (few_rows)
+    gemm_narrow_dot(args.m, args.n, args.k, a.from, a.index_stride, b.from, b.index_stride, sums.get());
+  else if (one_column)
+    gemm_narrow_dot(1, args.m, args.k, b.from, b.index_stride, a.from, a.index_stride, sums.get());
+  else
+    sum_products(args, a, b, sums.get());
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(args.n, 1));
   parallel_for(args.m, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      float* row = sums.get() + i * args.n;
-      if (x.addend != nullptr) {
-        const T* addend = x.addend + i * args.addend_row_stride;
-        for (int64_t j = 0; j < args.n; ++j)
-          row[j] += beta * static_cast<float>(addend[j * args.addend_col_stride]);
-      }
-      if (is_relu(args))
-        for (int64_t j = 0; j < args.n; ++j) row[j] = row[j] < 0.0f ? 0.0f : row[j];
-      T* out = x.out + i * args.out_row_stride;
-      narrow_row(out, row, args.n);
-    }
+    finish_rows(args, x, begin, end - begin, 0, args.n, sums.get() + begin * args.n, args.n);
   });
 }
 
@@ -255,7 +278,7 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
 
 template <class T>
 requires std::is_integral_v<T>
-void multiply(const MatmulArgs& args, const Matrices<T>& x) {
+void multiply(const MatmulArgs& args, const Matrices<T>& x, bool /*tiles*/) {
   // Unsigned arithmetic of 32 or 64 bits wraps to the same low bits as any wider sum would.
   using Sum = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
   const Sum alpha = static_cast<Sum>(static_cast<int64_t>(args.alpha));
@@ -333,13 +356,13 @@ MatmulArgs rows_from_batch(MatmulArgs args) {
 }
 
 template <class T>
-void matmul_of(const MatmulArgs& args) {
+void matmul_of(const MatmulArgs& args, bool tiles) {
   const int64_t count = args.batch_count();
-  if (count == 1) return multiply(args, matrices_at<T>(args, 0));
+  if (count == 1) return multiply(args, matrices_at<T>(args, 0), tiles);
   const double work = static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
   const bool each_alone = count >= 2 * num_threads() || work < 1e6;
   const auto products = [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) multiply(args, matrices_at<T>(args, i));
+    for (int64_t i = begin; i < end; ++i) multiply(args, matrices_at<T>(args, i), tiles);
   };
   if (!each_alone) return products(0, count);
   parallel_for(count, static_cast<int64_t>(std::max(1.0, kWorkPerThread / (work + 100.0))), products);
@@ -350,9 +373,9 @@ void matmul_of(const MatmulArgs& args) {
 void unary(const LaunchContext& context, const UnaryArgs& args);
 void binary(const LaunchContext& context, const BinaryArgs& args);
 
-void matmul(const LaunchContext& context, const MatmulArgs& original) {
+void matmul(const LaunchContext& context, const MatmulArgs& original, bool tiles) {
   if (original.epilogue >= MatmulEpilogue::Gelu) {
-    matmul(context, without_gelu(original));
+    matmul(context, without_gelu(original), tiles);
     if (original.epilogue == MatmulEpilogue::Gelu) return unary(context, gelu_of(original));
     return binary(context, gelu_gradient_of(original));
   }
@@ -361,7 +384,8 @@ void matmul(const LaunchContext& context, const MatmulArgs& original) {
       return multiply(
           original,
           Matrices<float>{static_cast<const float*>(original.a), static_cast<const float*>(original.b),
-                          static_cast<const float*>(original.addend), static_cast<float*>(original.out)});
+                          static_cast<const float*>(original.addend), static_cast<float*>(original.out)},
+          tiles);
   }
   const MatmulArgs args = rows_from_batch(original);
   if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;
@@ -369,8 +393,11 @@ void matmul(const LaunchContext& context, const MatmulArgs& original) {
     if constexpr (std::is_same_v<T, bool>)
       throw_not_computable(args.dtype);
     else
-      matmul_of<T>(args);
+      matmul_of<T>(args, tiles);
   });
 }
+
+void matmul(const LaunchContext& context, const MatmulArgs& args) { matmul(context, args, false); }
+void matmul_tiles(const LaunchContext& context, const MatmulArgs& args) { matmul(context, args, true); }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

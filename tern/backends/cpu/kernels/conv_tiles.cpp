@@ -1,0 +1,317 @@
+// Convolution of bfloat16 as a product on AMX tiles. Outputs of an image are columns in rows of its phases
+// (conv_phases.h), so that every product of a tap reads neighbouring elements at the tap's offset; columns
+// that belong to the border of a phase are left out in the end.
+#include "tern/backends/cpu/kernels/conv_paths.h"
+
+#if defined(__AVX512F__)
+#include <vector>
+
+#include "tern/backends/cpu/kernels/conv_phases.h"
+#include "tern/backends/cpu/kernels/gemm_tiles.h"
+#include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/widen.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+namespace {
+
+/// Elements behind planes that the last tiles may read.
+constexpr int64_t kSlack = 2 * kTileDepth;
+
+int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
+
+/// Planes of images whose columns a product reads at offsets. An image has `columns` of them, a multiple of
+/// both kTileWidth and kTileDepth, so that no tile has two images' columns.
+struct Planes {
+  int64_t image_size, columns;
+  Scratch<BFloat16> data;
+
+  Planes(int64_t images, int64_t size, int64_t used_columns)
+      : image_size(size), columns(round_up(used_columns, kTileDepth)), data(images * size + kSlack) {
+    std::fill_n(data.get() + images * size, kSlack, BFloat16(0.0f));
+  }
+  const BFloat16* at(int64_t column) const {
+    return data.get() + column / columns * image_size + column % columns;
+  }
+};
+
+/// element(index, k) = planes.at(index)[offsets[k]].
+class OffsetColumns final : public TilePacker {
+ public:
+  OffsetColumns(const Planes& planes, const std::vector<int64_t>& offsets)
+      : TilePacker(TileOrder::ByIndex), planes_(planes), offsets_(offsets) {}
+
+  void pack(int64_t first, int64_t, int64_t k_first, int64_t k_count, BFloat16* to) const override {
+    const BFloat16* from = planes_.at(first);
+    const int64_t* offset = offsets_.data() + k_first;
+    const auto words = [&](int64_t k) {
+      return _mm512_maskz_cvtepu16_epi32(
+          0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset[k])));
+    };
+    int64_t k = 0;
+    for (; k + 2 <= k_count; k += 2, to += 2 * kTileWidth)
+      _mm512_storeu_si512(to, words(k) | _mm512_maskz_slli_epi32(0xffff, words(k + 1), 16));
+    if (k < k_count) {
+      _mm512_storeu_si512(to, words(k));
+      k += 2;
+      to += 2 * kTileWidth;
+    }
+    std::fill_n(to, (round_up(k_count, kTileDepth) - k) * kTileWidth, BFloat16(0.0f));
+  }
+
+ private:
+  const Planes& planes_;
+  const std::vector<int64_t>& offsets_;
+};
+
+/// element(index, k) = planes.at(k)[offsets[index]].
+class OffsetRows final : public TilePacker {
+ public:
+  OffsetRows(const Planes& planes, const std::vector<int64_t>& offsets)
+      : TilePacker(TileOrder::ByK), planes_(planes), offsets_(offsets) {}
+
+  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const override {
+    for (int64_t k = 0; k < k_count; k += kTileDepth) {
+      const BFloat16* from = planes_.at(k_first + k);
+      for (int64_t i = 0; i < width; ++i, to += kTileDepth)
+        _mm512_storeu_si512(to, _mm512_loadu_si512(from + offsets_[static_cast<size_t>(first + i)]));
+      to += (kTileWidth - width) * kTileDepth;
+    }
+  }
+
+ private:
+  const Planes& planes_;
+  const std::vector<int64_t>& offsets_;
+};
+
+/// Calls f(image, y, x, count, column) for the parts of columns [first, first + count) that lie in one row of
+/// w.
+template <class F>
+void for_each_row_part(int64_t first, int64_t count, int64_t columns, int64_t w, const F& f) {
+  for (int64_t column = first; column < first + count;) {
+    const int64_t q = column % columns, x = q % w;
+    const int64_t part = std::min({first + count - column, columns - q, w - x});
+    f(column / columns, q / w, x, part, column - first);
+    column += part;
+  }
+}
+
+/// to[i] = relu(from[i] + bias).
+[[gnu::always_inline]] inline void narrow_part(const float* from, int64_t count, float bias, bool relu,
+                                               BFloat16* to) {
+  for (int64_t i = 0; i < count; i += 16) {
+    const __mmask16 inside = static_cast<__mmask16>((1u << std::min<int64_t>(count - i, 16)) - 1);
+    Vec<float> v = (Vec<float>)_mm512_maskz_loadu_ps(inside, from + i) + splat(bias);
+    if (relu) v = TERN_CPU_VARIANT::relu<float>(v);
+    _mm256_mask_storeu_epi16(to + i, inside, narrow_bfloat16((__m512)v));
+  }
+}
+
+/// Rows are output channels, columns outputs.
+class Outputs final : public TileResult {
+ public:
+  Outputs(const Correlation& c, int64_t w, int64_t columns, const ForwardOperands<BFloat16>& x, int64_t group)
+      : c_(c), w_(w), columns_(columns), x_(x), group_(group) {}
+
+  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+              int64_t stride) const override {
+    for (int64_t r = i; r < i + rows; ++r, sums += stride) {
+      const int64_t channel = group_ * c_.out_c + r;
+      const float bias = x_.bias != nullptr ? static_cast<float>(x_.bias[channel]) : 0.0f;
+      BFloat16* out = x_.output + channel * c_.out_size();
+      for_each_row_part(
+          j, columns, columns_, w_, [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t at) {
+            if (y < c_.out_h && x < c_.out_w)
+              narrow_part(sums + at, std::min(count, c_.out_w - x), bias, x_.relu,
+                          out + image * c_.groups * c_.out_c * c_.out_size() + y * c_.out_w + x);
+          });
+    }
+  }
+
+ private:
+  const Correlation& c_;
+  int64_t w_, columns_;
+  const ForwardOperands<BFloat16>& x_;
+  int64_t group_;
+};
+
+/// Rows are input channels, columns the elements of one phase of the gradient of the input.
+class PhaseGradients final : public TileResult {
+ public:
+  PhaseGradients(const Phases& phases, int64_t phase, int64_t columns, int64_t group, BFloat16* grad_input)
+      : phases_(phases), phase_(phase), columns_(columns), group_(group), grad_input_(grad_input) {}
+
+  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+              int64_t stride) const override {
+    const Correlation& c = phases_.c;
+    const auto in = phases_.inside(phase_ % c.stride_w);
+    for (int64_t r = i; r < i + rows; ++r, sums += stride) {
+      BFloat16* channel = grad_input_ + (group_ * c.in_c + r) * c.in_size();
+      for_each_row_part(j, columns, columns_, phases_.w,
+                        [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t at) {
+                          const int64_t in_y = y * c.stride_h + phase_ / c.stride_w - c.pad_h;
+                          if (y >= phases_.h || in_y < 0 || in_y >= c.in_h) return;
+                          BFloat16* row = channel + image * c.groups * c.in_c * c.in_size() + in_y * c.in_w;
+                          const int64_t begin = std::max(x, in.begin), end = std::min(x + count, in.end);
+                          const float* from = sums + at - x;
+                          if (c.stride_w == 1 && begin < end)
+                            return narrow_part(from + begin, end - begin, 0.0f, false,
+                                               row + begin + in.first);
+                          for (int64_t p = begin; p < end; ++p)
+                            row[p * c.stride_w + in.first] = BFloat16(from[p]);
+                        });
+    }
+  }
+
+ private:
+  const Phases& phases_;
+  int64_t phase_, columns_, group_;
+  BFloat16* grad_input_;
+};
+
+/// A dense matrix.
+class Rows final : public TileResult {
+ public:
+  Rows(BFloat16* to, int64_t row_size) : to_(to), row_size_(row_size) {}
+  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+              int64_t stride) const override {
+    for (int64_t r = 0; r < rows; ++r)
+      narrow_part(sums + r * stride, columns, 0.0f, false, to_ + (i + r) * row_size_ + j);
+  }
+
+ private:
+  BFloat16* to_;
+  int64_t row_size_;
+};
+
+/// The channels of one group of all images, as phases.
+Planes image_planes(const Phases& phases, const BFloat16* input, int64_t group) {
+  const Correlation& c = phases.c;
+  const int64_t channel = phases.channel_size();
+  Planes planes(c.batch, c.in_c * channel, phases.columns());
+  parallel_for(c.batch * c.in_c, std::max<int64_t>(1, 32768 / channel), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      phases.copy_channel(
+          input + (i / c.in_c * c.groups * c.in_c + group * c.in_c + i % c.in_c) * c.in_size(),
+          planes.data.get() + i * channel);
+  });
+  return planes;
+}
+
+/// Where the products of a weight [in_c, KH, KW] find their elements.
+std::vector<int64_t> tap_offsets(const Phases& phases) {
+  const Correlation& c = phases.c;
+  std::vector<int64_t> offsets;
+  for (int64_t channel = 0; channel < c.in_c; ++channel)
+    for (int64_t ky = 0; ky < c.kernel_h; ++ky)
+      for (int64_t kx = 0; kx < c.kernel_w; ++kx)
+        offsets.push_back(channel * phases.channel_size() + phases.offset(ky, kx));
+  return offsets;
+}
+
+/// The gradients of one group's outputs in rows of w: plane (image, channel) at `at(image, channel)` has
+/// zeros between its rows and up to `size`.
+template <class At>
+void spread_gradients(const Phases& phases, const BFloat16* grad_output, int64_t group, int64_t size,
+                      const At& at) {
+  const Correlation& c = phases.c;
+  parallel_for(c.batch * c.out_c, std::max<int64_t>(1, 32768 / size), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = i / c.out_c, channel = i % c.out_c;
+      const BFloat16* from = grad_output + ((image * c.groups + group) * c.out_c + channel) * c.out_size();
+      BFloat16* to = at(image, channel);
+      for (int64_t y = 0; y < c.out_h; ++y) {
+        std::copy_n(from + y * c.out_w, c.out_w, to + y * phases.w);
+        const int64_t next = y + 1 < c.out_h ? (y + 1) * phases.w : size;
+        std::fill(to + y * phases.w + c.out_w, to + next, BFloat16(0.0f));
+      }
+    }
+  });
+}
+
+bool stay_normal(const BFloat16* a, int64_t a_count, const BFloat16* b, int64_t b_count) {
+  constexpr int64_t kRow = 4096;
+  const auto least = [](const BFloat16* from, int64_t count) {
+    const int64_t rest = least_exponent(from + count / kRow * kRow, 1, count % kRow, 0);
+    return std::min(rest, least_exponent(from, count / kRow, kRow, kRow));
+  };
+  return products_stay_normal(least(a, a_count), least(b, b_count));
+}
+
+int64_t inputs_of(const Correlation& c) { return c.batch * c.groups * c.in_c * c.in_size(); }
+int64_t outputs_of(const Correlation& c) { return c.batch * c.groups * c.out_c * c.out_size(); }
+int64_t weights_of(const Correlation& c) { return c.groups * c.out_c * c.depth(); }
+
+}  // namespace
+
+bool conv_suits_tiles(const Correlation& c) {
+  return c.in_c * c.out_c >= 4 && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
+}
+
+bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
+  if (!stay_normal(x.input, inputs_of(c), x.weight, weights_of(c))) return false;
+  const Phases phases(c);
+  const std::vector<int64_t> offsets = tap_offsets(phases);
+  for (int64_t group = 0; group < c.groups; ++group) {
+    const Planes planes = image_planes(phases, x.input, group);
+    const TileMatrix weights(x.weight + group * c.out_c * c.depth(), c.depth(), 1);
+    gemm_tiles(c.out_c, c.batch * planes.columns, c.depth(), weights, OffsetColumns(planes, offsets),
+               Outputs(c, phases.w, planes.columns, x, group));
+  }
+  return true;
+}
+
+bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
+                                BFloat16* grad_weight) {
+  if (!stay_normal(input, inputs_of(c), grad_output, outputs_of(c))) return false;
+  const Phases phases(c);
+  const std::vector<int64_t> offsets = tap_offsets(phases);
+  for (int64_t group = 0; group < c.groups; ++group) {
+    const Planes planes = image_planes(phases, input, group);
+    const int64_t depth = c.batch * planes.columns;
+    const Scratch<BFloat16> gradients(c.out_c * depth);
+    spread_gradients(phases, grad_output, group, planes.columns, [&](int64_t image, int64_t channel) {
+      return gradients.get() + channel * depth + image * planes.columns;
+    });
+    gemm_tiles(c.out_c, c.depth(), depth, TileMatrix(gradients.get(), depth, 1), OffsetRows(planes, offsets),
+               Rows(grad_weight + group * c.out_c * c.depth(), c.depth()));
+  }
+  return true;
+}
+
+bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output, const BFloat16* weight,
+                               BFloat16* grad_input) {
+  if (!stay_normal(grad_output, outputs_of(c), weight, weights_of(c))) return false;
+  const Phases phases(c);
+  // Phases read the gradients backwards, from as far before their beginning as the last tap reaches.
+  const int64_t front = phases.distance(c.kernel_h - 1, c.kernel_w - 1), plane = front + phases.size();
+  std::fill_n(grad_input, inputs_of(c), BFloat16(0.0f));
+  for (int64_t group = 0; group < c.groups; ++group) {
+    const Planes planes(c.batch, c.out_c * plane, phases.size());
+    spread_gradients(phases, grad_output, group, phases.size(), [&](int64_t image, int64_t channel) {
+      BFloat16* to = planes.data.get() + (image * c.out_c + channel) * plane;
+      std::fill_n(to, front, BFloat16(0.0f));
+      return to + front;
+    });
+    for (int64_t phase = 0; phase < phases.count(); ++phase) {
+      std::vector<int64_t> offsets;
+      std::vector<BFloat16> taps;  // [taps and output channels, in_c]
+      for (int64_t o = 0; o < c.out_c; ++o) {
+        for (int64_t t = 0; t < c.taps(); ++t) {
+          const int64_t ky = t / c.kernel_w, kx = t % c.kernel_w;
+          if (phases.phase_of(ky, kx) != phase) continue;
+          offsets.push_back(o * plane + front - phases.distance(ky, kx));
+          for (int64_t i = 0; i < c.in_c; ++i)
+            taps.push_back(weight[((group * c.out_c + o) * c.in_c + i) * c.taps() + t]);
+        }
+      }
+      if (offsets.empty()) continue;
+      gemm_tiles(c.in_c, c.batch * planes.columns, static_cast<int64_t>(offsets.size()),
+                 TileMatrix(taps.data(), 1, c.in_c), OffsetColumns(planes, offsets),
+                 PhaseGradients(phases, phase, planes.columns, group, grad_input));
+    }
+  }
+  return true;
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT
+#endif

@@ -1,0 +1,349 @@
+// The product on AMX tiles. Operands are packed in chunks that the last-level cache holds; each core then
+// takes blocks of the result whose sums and operands its second-level cache holds. The semantics of the
+// instructions are those of the "Intel Architecture Instruction Set Extensions Programming Reference",
+// TDPBF16PS.
+#include "tern/backends/cpu/kernels/gemm_tiles.h"
+
+#if defined(__AVX512F__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include <algorithm>
+#include <atomic>
+
+#include "tern/backends/cpu/kernels/gemm.h"
+#include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/transpose.h"
+#include "tern/base/parallel.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+
+#if defined(__AVX512F__)
+namespace {
+
+/// Elements and bytes of one packed block: a whole tile.
+constexpr int64_t kBlock = kTileWidth * kTileDepth;
+constexpr int64_t kBlockBytes = kBlock * static_cast<int64_t>(sizeof(BFloat16));
+static_assert(kBlockBytes == 1024);
+
+/// Rows and columns of the result, and products of each, for which operands are packed at once.
+constexpr int64_t kChunk = 2048, kChunkDepth = 4096;
+/// Rows and columns of the result for which one core runs through k.
+constexpr int64_t kCoreBlock = 256;
+/// Blocks of k for which two panels of B stay in the first-level cache.
+constexpr int64_t kPassBlocks = 32;
+
+/// The tile registers of this thread, all of 16 rows of 64 bytes, for the length of a scope.
+class TileScope {
+ public:
+  TileScope() {
+    struct alignas(64) {
+      uint8_t palette = 1, start_row = 0, reserved[14] = {};
+      uint16_t row_bytes[16] = {};
+      uint8_t rows[16] = {};
+    } shape;
+    static_assert(sizeof shape == 64);
+    std::fill_n(shape.row_bytes, 8, uint16_t{64});
+    std::fill_n(shape.rows, 8, uint8_t{kTileWidth});
+    asm volatile("ldtilecfg %0" : : "m"(shape));
+  }
+  TileScope(const TileScope&) = delete;
+  TileScope& operator=(const TileScope&) = delete;
+  ~TileScope() { asm volatile("tilerelease"); }
+};
+
+// By their names, since the kernels are compiled for processors without them too. Tiles 0 to 3 hold sums, 4
+// and 5 rows of A, 6 and 7 columns of B.
+template <int tile>
+[[gnu::always_inline]] inline void load_tile(const void* from, int64_t stride) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(from), "r"(stride), "i"(tile) : "memory");
+}
+template <int tile>
+[[gnu::always_inline]] inline void store_tile(void* to, int64_t stride) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(to), "r"(stride), "i"(tile) : "memory");
+}
+template <int tile>
+[[gnu::always_inline]] inline void clear_tile() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(tile));
+}
+template <int sum, int a, int b>
+[[gnu::always_inline]] inline void multiply_tiles() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sum), "i"(a), "i"(b));
+}
+
+/// Calls f<tile, row, column>() for each tile of sums.
+template <int Rows, int Columns, class F>
+[[gnu::always_inline]] inline void for_each_sum(const F& f) {
+  f.template operator()<0, 0, 0>();
+  if constexpr (Columns == 2) f.template operator()<1, 0, 1>();
+  if constexpr (Rows == 2) f.template operator()<2, 1, 0>();
+  if constexpr (Rows == 2 && Columns == 2) f.template operator()<3, 1, 1>();
+}
+
+/// Adds `blocks` of k of one or two panels of A and B, whose parts lie a_step and b_step bytes apart, to the
+/// sums at c (rows of `stride` bytes), or begins them.
+template <int Rows, int Columns>
+[[gnu::noinline]] void tile_kernel(const BFloat16* a_blocks, int64_t a_step, const BFloat16* b_blocks,
+                                   int64_t b_step, int64_t blocks, float* c, int64_t stride, bool begin) {
+  const auto at = [&](int row, int column) {
+    return reinterpret_cast<char*>(c) + row * kTileWidth * stride + column * 64;
+  };
+  for_each_sum<Rows, Columns>([&]<int tile, int row, int column>() {
+    if (begin)
+      clear_tile<tile>();
+    else
+      load_tile<tile>(at(row, column), stride);
+  });
+  const char *a = reinterpret_cast<const char*>(a_blocks), *b = reinterpret_cast<const char*>(b_blocks);
+  for (int64_t p = 0; p < blocks; ++p, a += kBlockBytes, b += kBlockBytes) {
+    load_tile<4>(a, 64);
+    load_tile<6>(b, 64);
+    if constexpr (Columns == 2) load_tile<7>(b + b_step, 64);
+    if constexpr (Rows == 2) load_tile<5>(a + a_step, 64);
+    for_each_sum<Rows, Columns>(
+        [&]<int tile, int row, int column>() { multiply_tiles<tile, 4 + row, 6 + column>(); });
+  }
+  for_each_sum<Rows, Columns>(
+      [&]<int tile, int row, int column>() { store_tile<tile>(at(row, column), stride); });
+}
+
+/// [index][k] becomes [pair][index][neighbour] and the other way round.
+[[gnu::noinline]] void turn_blocks(BFloat16* blocks, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float* words = reinterpret_cast<float*>(blocks + i * kBlock);
+    transpose_square<16>(words, kTileWidth, words, kTileWidth);
+  }
+}
+
+int64_t count_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
+
+/// Part of the result and of k for which operands are packed.
+struct Chunk {
+  int64_t i, rows, j, columns, k, depth;
+  int64_t blocks() const { return count_of(depth, kTileDepth); }
+  int64_t a_panels() const { return count_of(rows, kTileWidth); }
+  int64_t b_panels() const { return count_of(columns, kTileWidth); }
+};
+
+/// Gives the sums of B^T A^T to the result of A B.
+class TurnedResult final : public TileResult {
+ public:
+  explicit TurnedResult(const TileResult& result) : result_(result) {}
+  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+              int64_t stride) const override {
+    const Scratch<float> turned(rows * columns);
+    transpose_elements(sizeof(float), sums, stride, rows, columns, turned.get(), rows);
+    result_.finish(j, i, columns, rows, turned.get(), rows);
+  }
+
+ private:
+  const TileResult& result_;
+};
+
+class TileGemm {
+ public:
+  TileGemm(int64_t m, int64_t n, int64_t k, const TilePacker& a, const TilePacker& b,
+           const TileResult& result)
+      : m_(m),
+        n_(n),
+        k_(k),
+        a_(a),
+        b_(b),
+        result_(result),
+        depth_(count_of(count_of(k, count_of(k, kChunkDepth)), kTileDepth) * kTileDepth),
+        rows_(std::min(kChunk, count_of(m, kTileWidth) * kTileWidth)),
+        columns_(std::min(kChunk, count_of(n, kTileWidth) * kTileWidth)),
+        threads_(threads_for(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
+                             kTileSpeed)),
+        keeps_sums_(k > depth_),
+        // Not a multiple of the first-level cache's ways apart.
+        stride_((keeps_sums_ ? columns_ : std::min(columns_, kCoreBlock)) + 16),
+        a_packed_(rows_ * depth_),
+        b_packed_(columns_ * depth_),
+        sums_((keeps_sums_ ? rows_ : threads_ * std::min(rows_, kCoreBlock)) * stride_) {}
+
+  void run() {
+    for (int64_t j = 0; j < n_; j += columns_) {
+      for (int64_t i = 0; i < m_; i += rows_) {
+        for (int64_t p = 0; p < k_; p += depth_) {
+          const Chunk chunk{i, std::min(rows_, m_ - i), j, std::min(columns_, n_ - j),
+                            p, std::min(depth_, k_ - p)};
+          const int64_t panels = chunk.a_panels() + chunk.b_panels();
+          parallel_for(panels, threads_ > 1 ? 1 : panels,
+                       [&](int64_t begin, int64_t end) { pack(chunk, begin, end); });
+          const int64_t row_pairs = count_of(chunk.a_panels(), 2),
+                        column_pairs = count_of(chunk.b_panels(), 2);
+          const Grid grid = threads_ > 1 ? share_tiles(threads_, row_pairs, column_pairs) : Grid{};
+          parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
+            const TileScope scope;
+            for (int64_t s = begin; s < end; ++s) {
+              const int64_t r = s / grid.columns, c = s % grid.columns;
+              multiply(chunk, s, row_pairs * r / grid.rows, row_pairs * (r + 1) / grid.rows,
+                       column_pairs * c / grid.columns, column_pairs * (c + 1) / grid.columns);
+            }
+          });
+        }
+      }
+    }
+  }
+
+ private:
+  /// How many times as fast as the product of float that threads_for() expects.
+  static constexpr double kTileSpeed = 8;
+
+  void pack(const Chunk& chunk, int64_t begin, int64_t end) const {
+    for (int64_t q = begin; q < end; ++q) {
+      const bool of_a = q < chunk.a_panels();
+      const TilePacker& from = of_a ? a_ : b_;
+      const int64_t panel = of_a ? q : q - chunk.a_panels(), first = panel * kTileWidth;
+      const int64_t width = std::min(kTileWidth, (of_a ? chunk.rows : chunk.columns) - first);
+      BFloat16* to = (of_a ? a_packed_ : b_packed_).get() + panel * chunk.blocks() * kBlock;
+      from.pack((of_a ? chunk.i : chunk.j) + first, width, chunk.k, chunk.depth, to);
+      if (from.order() != (of_a ? TileOrder::ByK : TileOrder::ByIndex)) turn_blocks(to, chunk.blocks());
+    }
+  }
+
+  /// Pairs of panels [row_begin, row_end) x [column_begin, column_end).
+  void multiply(const Chunk& chunk, int64_t share, int64_t row_begin, int64_t row_end, int64_t column_begin,
+                int64_t column_end) const {
+    constexpr int64_t kPairs = kCoreBlock / (2 * kTileWidth);
+    for (int64_t c = column_begin; c < column_end; c += kPairs)
+      for (int64_t r = row_begin; r < row_end; r += kPairs)
+        multiply_block(chunk, share, r, std::min(row_end, r + kPairs), c, std::min(column_end, c + kPairs));
+  }
+
+  void multiply_block(const Chunk& chunk, int64_t share, int64_t row_begin, int64_t row_end,
+                      int64_t column_begin, int64_t column_end) const {
+    const int64_t blocks = chunk.blocks(), panel = blocks * kBlock;
+    const int64_t panel_bytes = blocks * kBlockBytes;
+    const int64_t i = 2 * row_begin * kTileWidth, j = 2 * column_begin * kTileWidth;
+    // All of the chunk's, or this block's alone.
+    float* sums =
+        sums_.get() + (keeps_sums_ ? i * stride_ + j : share * std::min(rows_, kCoreBlock) * stride_);
+    for (int64_t p = 0; p < blocks; p += kPassBlocks) {
+      const int64_t pass = std::min(kPassBlocks, blocks - p);
+      const bool begin = chunk.k == 0 && p == 0;
+      for (int64_t c = column_begin; c < column_end; ++c) {
+        const bool two_columns = 2 * c + 1 < chunk.b_panels();
+        const BFloat16* b = b_packed_.get() + 2 * c * panel + p * kBlock;
+        for (int64_t r = row_begin; r < row_end; ++r) {
+          const bool two_rows = 2 * r + 1 < chunk.a_panels();
+          const BFloat16* a = a_packed_.get() + 2 * r * panel + p * kBlock;
+          const auto kernel = two_rows ? (two_columns ? tile_kernel<2, 2> : tile_kernel<2, 1>)
+                                       : (two_columns ? tile_kernel<1, 2> : tile_kernel<1, 1>);
+          kernel(a, panel_bytes, b, panel_bytes, pass,
+                 sums + 2 * kTileWidth * ((r - row_begin) * stride_ + (c - column_begin)),
+                 stride_ * static_cast<int64_t>(sizeof(float)), begin);
+        }
+      }
+    }
+    if (chunk.k + chunk.depth < k_) return;
+    result_.finish(chunk.i + i, chunk.j + j, std::min(2 * row_end * kTileWidth, chunk.rows) - i,
+                   std::min(2 * column_end * kTileWidth, chunk.columns) - j, sums, stride_);
+  }
+
+  int64_t m_, n_, k_;
+  const TilePacker &a_, &b_;
+  const TileResult& result_;
+  int64_t depth_, rows_, columns_, threads_;
+  bool keeps_sums_;  ///< of one part of k for the next
+  int64_t stride_;
+  Scratch<BFloat16> a_packed_, b_packed_;
+  Scratch<float> sums_;
+};
+
+}  // namespace
+
+bool has_tiles() {
+  static const bool answer = [] {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    constexpr unsigned kBFloat16 = 1u << 22, kTiles = 1u << 24;
+    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBFloat16) == 0 || (d & kTiles) == 0)
+      return false;
+    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return answer;
+}
+
+void gemm_tiles(int64_t m, int64_t n, int64_t k, const TilePacker& a, const TilePacker& b,
+                const TileResult& result) {
+  const auto turned = [&](bool a_is_left) {
+    const auto elements = [&](const TilePacker& operand, int64_t size, bool left) {
+      return (operand.order() == TileOrder::ByK) == left ? 0.0
+                                                         : static_cast<double>(size) * static_cast<double>(k);
+    };
+    return elements(a, m, a_is_left) + elements(b, n, !a_is_left);
+  };
+  const double of_result = 2.0 * static_cast<double>(m) * static_cast<double>(n);
+  if (turned(true) > turned(false) + of_result)
+    TileGemm(n, m, k, b, a, TurnedResult(result)).run();
+  else
+    TileGemm(m, n, k, a, b, result).run();
+}
+
+TileMatrix::TileMatrix(const BFloat16* from, int64_t index_stride, int64_t k_stride)
+    : TilePacker(k_stride == 1 ? TileOrder::ByK : TileOrder::ByIndex),
+      from_(from),
+      index_stride_(index_stride),
+      k_stride_(k_stride) {}
+
+void TileMatrix::pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const {
+  const BFloat16* from = from_ + first * index_stride_ + k_first * k_stride_;
+  if (order() == TileOrder::ByK) {
+    for (int64_t i = 0; i < width; ++i, from += index_stride_, to += kTileDepth) {
+      int64_t p = 0;
+      for (; p + kTileDepth <= k_count; p += kTileDepth)
+        _mm512_storeu_si512(to + p * kTileWidth, _mm512_loadu_si512(from + p));
+      if (p == k_count) continue;
+      const __mmask32 inside = static_cast<__mmask32>((uint64_t{1} << (k_count - p)) - 1);
+      _mm512_storeu_si512(to + p * kTileWidth, _mm512_maskz_loadu_epi16(inside, from + p));
+    }
+    return;
+  }
+  const __mmask16 inside = static_cast<__mmask16>((1u << width) - 1);
+  const int64_t depth = count_of(k_count, kTileDepth) * kTileDepth;
+  for (int64_t p = 0; p < depth; p += 2, to += 2 * kTileWidth) {
+    const BFloat16 *low = from + p * k_stride_, *high = low + k_stride_;
+    if (index_stride_ == 1) {
+      // The forms with a mask: of the others GCC 12 says that they use what is not initialized.
+      const auto words = [&](const BFloat16* row, bool is_inside) {
+        return _mm512_maskz_cvtepu16_epi32(0xffff,
+                                           _mm256_maskz_loadu_epi16(is_inside ? inside : __mmask16{0}, row));
+      };
+      _mm512_storeu_si512(
+          to, words(low, p < k_count) | _mm512_maskz_slli_epi32(0xffff, words(high, p + 1 < k_count), 16));
+    } else {
+      for (int64_t i = 0; i < width; ++i) {
+        to[2 * i] = p < k_count ? low[i * index_stride_] : BFloat16(0.0f);
+        to[2 * i + 1] = p + 1 < k_count ? high[i * index_stride_] : BFloat16(0.0f);
+      }
+    }
+  }
+}
+#else
+bool has_tiles() { return false; }
+#endif
+
+int64_t least_exponent(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride) {
+  std::atomic<uint16_t> total = 0xffff;
+  parallel_for(
+      rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(columns, 1)), [&](int64_t begin, int64_t end) {
+        uint16_t least = 0xffff;
+        for (int64_t i = begin; i < end; ++i) {
+          const BFloat16* row = from + i * row_stride;
+          for (int64_t j = 0; j < columns; ++j) {
+            const uint16_t above_zero =
+                static_cast<uint16_t>((row[j].bits & 0x7fff) - 1);  // 0 becomes the largest
+            least = above_zero < least ? above_zero : least;
+          }
+        }
+        for (uint16_t before = total; least < before && !total.compare_exchange_weak(before, least);) {
+        }
+      });
+  return (int64_t{total} + 1) >> 7;
+}
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT

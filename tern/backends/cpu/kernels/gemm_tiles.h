@@ -1,0 +1,90 @@
+// The blocked product of bfloat16 on the tile registers of processors with AMX: sums in float. Operands come
+// in through packers, results go out block by block.
+#pragma once
+
+#include <cstdint>
+
+#include "tern/core/dtype.h"
+
+namespace tern::cpu::TERN_CPU_VARIANT {
+
+#if defined(__AVX512F__)
+inline constexpr bool kHasTiles = true;  ///< where has_tiles()
+#else
+inline constexpr bool kHasTiles = false;
+#endif
+
+/// Whether this processor has tiles of bfloat16 and the system lets the process use them.
+bool has_tiles();
+
+/// Rows of A, or columns of B, in one tile.
+inline constexpr int64_t kTileWidth = 16;
+/// Elements of k in one tile: one cache line.
+inline constexpr int64_t kTileDepth = 32;
+
+/// How the elements of a packed block of kTileWidth x kTileDepth lie.
+enum class TileOrder {
+  ByK,     ///< [index][k]
+  ByIndex  ///< [pair of neighbours in k][index][neighbour]
+};
+
+/// Writes parts of an operand; `index` is the row of A or the column of B.
+class TilePacker {
+ public:
+  explicit TilePacker(TileOrder order) : order_(order) {}
+  TileOrder order() const { return order_; }
+  /// Elements [first, first + width) x [k_first, k_first + k_count) as blocks of kTileDepth of k, one after
+  /// the other; width <= kTileWidth. What is beyond k_count must be 0; what is beyond width is not read.
+  virtual void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const = 0;
+
+ protected:
+  ~TilePacker() = default;
+
+ private:
+  TileOrder order_;
+};
+
+/// A matrix of any strides.
+class TileMatrix final : public TilePacker {
+ public:
+  TileMatrix(const BFloat16* from, int64_t index_stride, int64_t k_stride);
+  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const override;
+
+ private:
+  const BFloat16* from_;
+  int64_t index_stride_, k_stride_;
+};
+
+/// Takes the sums of rows [i, i + rows) and columns [j, j + columns), whose rows are `stride` floats apart,
+/// and may change them. Is called by several threads at once, once for each element.
+class TileResult {
+ public:
+  virtual void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+                      int64_t stride) const = 0;
+
+ protected:
+  ~TileResult() = default;
+};
+
+/// The exponent (biased) of the smallest magnitude that is not 0 in rows of bfloat16; 0 for numbers below the
+/// normal ones.
+int64_t least_exponent(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride);
+
+/// Whether every product of numbers with such exponents, and so every sum of them, is a multiple of a normal
+/// number: then tiles and pairs, which take smaller ones for 0, miss none.
+inline bool products_stay_normal(int64_t least_a, int64_t least_b) {
+  constexpr int64_t kBias = 127, kFraction = 7, kLeastNormal = -126;
+  return least_a > 0 && least_b > 0 && least_a + least_b - 2 * (kBias + kFraction) >= kLeastNormal;
+}
+
+/// Whether a product is large enough to be packed for tiles.
+inline bool suits_tiles(int64_t m, int64_t n, int64_t k) {
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= 65536;
+}
+
+/// result = A[m, k] @ B[k, n]. The order in which products are summed is the same for any sizes and threads.
+/// Numbers below the normal ones are taken for 0, in operands, products and sums.
+void gemm_tiles(int64_t m, int64_t n, int64_t k, const TilePacker& a, const TilePacker& b,
+                const TileResult& result);
+
+}  // namespace tern::cpu::TERN_CPU_VARIANT
