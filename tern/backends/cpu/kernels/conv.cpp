@@ -144,7 +144,7 @@ template <class T>
 requires kWidened<T>
 void forward(const Correlation& c, const ForwardOperands<T>& x, bool tiles) {
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>)
-    if (tiles && conv_suits_tiles(c) && conv_tiles(c, x)) return;
+    if (tiles && conv_suits_tiles(c, c.out_c) && conv_tiles(c, x)) return;
   const int64_t ins = c.groups * c.in_c * c.in_size(), outs = c.groups * c.out_c * c.out_size();
   const Widened weight(x.weight, c.groups * c.out_c * c.depth()), bias(x.bias, c.groups * c.out_c);
   for_each_part(c, [&](int64_t first, int64_t count) {
@@ -162,7 +162,7 @@ requires kWidened<T>
 void backward_input(const Conv2dShape& s, const T* grad_output, const T* weight, T* grad_input, bool tiles) {
   const Correlation c = correlation(s);
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>)
-    if (tiles && !is_empty(c) && conv_suits_tiles(c) &&
+    if (tiles && !is_empty(c) && conv_suits_tiles(c, c.in_c) &&
         conv_tiles_backward_input(c, grad_output, weight, grad_input))
       return;
   const int64_t ins = c.groups * c.in_c * c.in_size(), outs = c.groups * c.out_c * c.out_size();
@@ -183,7 +183,7 @@ void backward_weight(const Correlation& c, const WeightGradOperands<T>& x, bool 
   if (x.grad_bias != nullptr) sum_bias_gradient(c, x.grad_output, x.grad_bias);
   if (x.grad_weight == nullptr) return;
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>)
-    if (tiles && !is_empty(c) && conv_suits_tiles(c) &&
+    if (tiles && !is_empty(c) && conv_suits_tiles(c, c.in_c * c.out_c) &&
         conv_tiles_backward_weight(c, x.input, x.grad_output, x.grad_weight))
       return;
   const int64_t weights = c.groups * c.out_c * c.depth();

@@ -151,7 +151,8 @@ bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, con
                                 BFloat16* grad_weight);
 bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output, const BFloat16* weight,
                                BFloat16* grad_input);
-bool conv_suits_tiles(const Correlation& c);
+/// `rows`: output channels, those of the gradient of the input, or products of both for that of the weights.
+bool conv_suits_tiles(const Correlation& c, int64_t rows);
 
 /// Estimated cycles for one image and group.
 double conv_direct_cost(const Correlation& c);

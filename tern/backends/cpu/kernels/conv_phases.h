@@ -104,6 +104,9 @@ struct Phases {
   }
   template <class T>
   void copy_row(const T* row, T* to) const {
+#if defined(__AVX512F__)
+    if (sizeof(T) == 2 && c.stride_w == 2) return copy_halves_of_words(row, to);
+#endif
     if (c.stride_w > 1) return copy_each(row, to);
     const Inside in = inside(0);
     std::fill_n(to, in.begin, T(0.0f));
@@ -111,6 +114,22 @@ struct Phases {
     std::fill(to + in.end, to + w, T(0.0f));
   }
 
+#if defined(__AVX512F__)
+  /// The same as copy_even_and_odd, for elements of 16 bits.
+  void copy_halves_of_words(const void* from, void* to) const {
+    const uint16_t* row = static_cast<const uint16_t*>(from);
+    uint16_t *even = static_cast<uint16_t*>(to), *odd = even + size();
+    for (int64_t x = 0; x < w; x += 16) {
+      const int64_t first = 2 * x - c.pad_w, begin = std::clamp<int64_t>(-first, 0, 32),
+                    end = std::clamp<int64_t>(c.in_w - first, begin, 32);
+      const __mmask32 inside = static_cast<__mmask32>((uint64_t{1} << end) - (uint64_t{1} << begin));
+      const __mmask16 columns = static_cast<__mmask16>((1u << std::min<int64_t>(w - x, 16)) - 1);
+      const __m512i words = _mm512_maskz_loadu_epi16(inside, row + first);
+      _mm512_mask_cvtepi32_storeu_epi16(even + x, columns, words);
+      _mm512_mask_cvtepi32_storeu_epi16(odd + x, columns, _mm512_maskz_srli_epi32(0xffff, words, 16));
+    }
+  }
+#endif
   /// A padded row's even columns to `to`, the odd ones to the next phase.
   void copy_even_and_odd(const float* row, float* to) const {
     constexpr int64_t L = kLanes<float>;

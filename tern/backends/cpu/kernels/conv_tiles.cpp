@@ -83,16 +83,24 @@ class OffsetRows final : public TilePacker {
   const std::vector<int64_t>& offsets_;
 };
 
-/// Calls f(image, y, x, count, column) for the parts of columns [first, first + count) that lie in one row of
-/// w.
+/// Columns of sums that lie side by side in the result.
+struct RowPart {
+  int64_t from, count, to;
+};
+
+/// The parts of columns [first, first + count) that f(image, y, x, count, column) gives for those in one row
+/// of w.
 template <class F>
-void for_each_row_part(int64_t first, int64_t count, int64_t columns, int64_t w, const F& f) {
+std::vector<RowPart> row_parts(int64_t first, int64_t count, int64_t columns, int64_t w, const F& f) {
+  std::vector<RowPart> parts;
   for (int64_t column = first; column < first + count;) {
     const int64_t q = column % columns, x = q % w;
-    const int64_t part = std::min({first + count - column, columns - q, w - x});
-    f(column / columns, q / w, x, part, column - first);
-    column += part;
+    const int64_t length = std::min({first + count - column, columns - q, w - x});
+    const RowPart part = f(column / columns, q / w, x, length, column - first);
+    if (part.count > 0) parts.push_back(part);
+    column += length;
   }
+  return parts;
 }
 
 /// to[i] = relu(from[i] + bias).
@@ -106,6 +114,17 @@ void for_each_row_part(int64_t first, int64_t count, int64_t columns, int64_t w,
   }
 }
 
+/// to[2 * i] = from[i].
+[[gnu::always_inline]] inline void narrow_to_every_second(const float* from, int64_t count, BFloat16* to) {
+  for (int64_t i = 0; i < count; i += 16) {
+    const __mmask16 inside = static_cast<__mmask16>((1u << std::min<int64_t>(count - i, 16)) - 1);
+    const __m256i narrow = narrow_bfloat16(_mm512_maskz_loadu_ps(inside, from + i));
+    const __mmask32 second =
+        static_cast<__mmask32>(0x55555555 & ((uint64_t{1} << 2 * std::min<int64_t>(count - i, 16)) - 1));
+    _mm512_mask_storeu_epi16(to + 2 * i, second, _mm512_maskz_cvtepu16_epi32(0xffff, narrow));
+  }
+}
+
 /// Rows are output channels, columns outputs.
 class Outputs final : public TileResult {
  public:
@@ -114,16 +133,17 @@ class Outputs final : public TileResult {
 
   void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
               int64_t stride) const override {
+    const int64_t image_size = c_.groups * c_.out_c * c_.out_size();
+    const auto parts = row_parts(j, columns, columns_, w_,
+                                 [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t from) {
+                                   const int64_t inside = y < c_.out_h ? std::min(count, c_.out_w - x) : 0;
+                                   return RowPart{from, inside, image * image_size + y * c_.out_w + x};
+                                 });
     for (int64_t r = i; r < i + rows; ++r, sums += stride) {
       const int64_t channel = group_ * c_.out_c + r;
       const float bias = x_.bias != nullptr ? static_cast<float>(x_.bias[channel]) : 0.0f;
       BFloat16* out = x_.output + channel * c_.out_size();
-      for_each_row_part(
-          j, columns, columns_, w_, [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t at) {
-            if (y < c_.out_h && x < c_.out_w)
-              narrow_part(sums + at, std::min(count, c_.out_w - x), bias, x_.relu,
-                          out + image * c_.groups * c_.out_c * c_.out_size() + y * c_.out_w + x);
-          });
+      for (const auto& [from, count, to] : parts) narrow_part(sums + from, count, bias, x_.relu, out + to);
     }
   }
 
@@ -144,21 +164,26 @@ class PhaseGradients final : public TileResult {
               int64_t stride) const override {
     const Correlation& c = phases_.c;
     const auto in = phases_.inside(phase_ % c.stride_w);
+    const int64_t image_size = c.groups * c.in_c * c.in_size();
+    const auto parts =
+        row_parts(j, columns, columns_, phases_.w,
+                  [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t from) {
+                    const int64_t in_y = y * c.stride_h + phase_ / c.stride_w - c.pad_h;
+                    const int64_t begin = std::max(x, in.begin), end = std::min(x + count, in.end);
+                    const bool inside = y < phases_.h && in_y >= 0 && in_y < c.in_h;
+                    return RowPart{from + begin - x, inside ? end - begin : 0,
+                                   image * image_size + in_y * c.in_w + begin * c.stride_w + in.first};
+                  });
     for (int64_t r = i; r < i + rows; ++r, sums += stride) {
       BFloat16* channel = grad_input_ + (group_ * c.in_c + r) * c.in_size();
-      for_each_row_part(j, columns, columns_, phases_.w,
-                        [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t at) {
-                          const int64_t in_y = y * c.stride_h + phase_ / c.stride_w - c.pad_h;
-                          if (y >= phases_.h || in_y < 0 || in_y >= c.in_h) return;
-                          BFloat16* row = channel + image * c.groups * c.in_c * c.in_size() + in_y * c.in_w;
-                          const int64_t begin = std::max(x, in.begin), end = std::min(x + count, in.end);
-                          const float* from = sums + at - x;
-                          if (c.stride_w == 1 && begin < end)
-                            return narrow_part(from + begin, end - begin, 0.0f, false,
-                                               row + begin + in.first);
-                          for (int64_t p = begin; p < end; ++p)
-                            row[p * c.stride_w + in.first] = BFloat16(from[p]);
-                        });
+      for (const auto& [from, count, to] : parts) {
+        if (c.stride_w == 1)
+          narrow_part(sums + from, count, 0.0f, false, channel + to);
+        else if (c.stride_w == 2)
+          narrow_to_every_second(sums + from, count, channel + to);
+        else
+          for (int64_t p = 0; p < count; ++p) channel[to + p * c.stride_w] = BFloat16(sums[from + p]);
+      }
     }
   }
 
@@ -243,8 +268,9 @@ int64_t weights_of(const Correlation& c) { return c.groups * c.out_c * c.depth()
 
 }  // namespace
 
-bool conv_suits_tiles(const Correlation& c) {
-  return c.in_c * c.out_c >= 4 && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
+bool conv_suits_tiles(const Correlation& c, int64_t rows) {
+  constexpr int64_t kLeastRows = 6;
+  return rows >= kLeastRows && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
 }
 
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
@@ -293,20 +319,29 @@ bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output
       return to + front;
     });
     for (int64_t phase = 0; phase < phases.count(); ++phase) {
-      std::vector<int64_t> offsets;
-      std::vector<BFloat16> taps;  // [taps and output channels, in_c]
-      for (int64_t o = 0; o < c.out_c; ++o) {
-        for (int64_t t = 0; t < c.taps(); ++t) {
-          const int64_t ky = t / c.kernel_w, kx = t % c.kernel_w;
-          if (phases.phase_of(ky, kx) != phase) continue;
-          offsets.push_back(o * plane + front - phases.distance(ky, kx));
-          for (int64_t i = 0; i < c.in_c; ++i)
-            taps.push_back(weight[((group * c.out_c + o) * c.in_c + i) * c.taps() + t]);
-        }
+      std::vector<int64_t> taps, distances;
+      for (int64_t t = 0; t < c.taps(); ++t) {
+        if (phases.phase_of(t / c.kernel_w, t % c.kernel_w) != phase) continue;
+        taps.push_back(t);
+        distances.push_back(phases.distance(t / c.kernel_w, t % c.kernel_w));
       }
-      if (offsets.empty()) continue;
-      gemm_tiles(c.in_c, c.batch * planes.columns, static_cast<int64_t>(offsets.size()),
-                 TileMatrix(taps.data(), 1, c.in_c), OffsetColumns(planes, offsets),
+      if (taps.empty()) continue;
+      const int64_t tap_count = static_cast<int64_t>(taps.size()), depth = c.out_c * tap_count;
+      std::vector<int64_t> offsets;
+      for (int64_t o = 0; o < c.out_c; ++o)
+        for (int64_t distance : distances) offsets.push_back(o * plane + front - distance);
+      const Scratch<BFloat16> weights(depth * c.in_c);  // [out_c, taps of this phase, in_c]
+      parallel_for(c.out_c, std::max<int64_t>(1, 16384 / (tap_count * c.in_c)),
+                   [&](int64_t begin, int64_t end) {
+                     for (int64_t o = begin; o < end; ++o) {
+                       const BFloat16* from = weight + (group * c.out_c + o) * c.depth();
+                       BFloat16* to = weights.get() + o * tap_count * c.in_c;
+                       for (int64_t t : taps)
+                         for (int64_t i = 0; i < c.in_c; ++i) *to++ = from[i * c.taps() + t];
+                     }
+                   });
+      gemm_tiles(c.in_c, c.batch * planes.columns, depth, TileMatrix(weights.get(), 1, c.in_c),
+                 OffsetColumns(planes, offsets),
                  PhaseGradients(phases, phase, planes.columns, group, grad_input));
     }
   }

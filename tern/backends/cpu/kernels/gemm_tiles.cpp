@@ -34,6 +34,8 @@ constexpr int64_t kChunk = 2048, kChunkDepth = 4096;
 constexpr int64_t kCoreBlock = 256;
 /// Blocks of k for which two panels of B stay in the first-level cache.
 constexpr int64_t kPassBlocks = 32;
+/// Columns of the result up to which it does not pay to pack rows of A that lie in memory as tiles need them.
+constexpr int64_t kInPlaceColumns = 1024;
 
 /// The tile registers of this thread, all of 16 rows of 64 bytes, for the length of a scope.
 class TileScope {
@@ -82,11 +84,18 @@ template <int Rows, int Columns, class F>
   if constexpr (Rows == 2 && Columns == 2) f.template operator()<3, 1, 1>();
 }
 
-/// Adds `blocks` of k of one or two panels of A and B, whose parts lie a_step and b_step bytes apart, to the
-/// sums at c (rows of `stride` bytes), or begins them.
+/// One or two panels of A: tiles of rows `row` bytes apart, the next ones of k `next` bytes further, those of
+/// the second panel `second` bytes.
+struct Panels {
+  const char* first;
+  int64_t row, next, second;
+};
+
+/// Adds `blocks` of k of one or two panels of A and packed panels of B, which lie b_second bytes apart, to
+/// the sums at c (rows of `stride` bytes), or begins them.
 template <int Rows, int Columns>
-[[gnu::noinline]] void tile_kernel(const BFloat16* a_blocks, int64_t a_step, const BFloat16* b_blocks,
-                                   int64_t b_step, int64_t blocks, float* c, int64_t stride, bool begin) {
+[[gnu::noinline]] void tile_kernel(const Panels& panels, const BFloat16* b_blocks, int64_t b_second,
+                                   int64_t blocks, float* c, int64_t stride, bool begin) {
   const auto at = [&](int row, int column) {
     return reinterpret_cast<char*>(c) + row * kTileWidth * stride + column * 64;
   };
@@ -96,12 +105,13 @@ template <int Rows, int Columns>
     else
       load_tile<tile>(at(row, column), stride);
   });
-  const char *a = reinterpret_cast<const char*>(a_blocks), *b = reinterpret_cast<const char*>(b_blocks);
-  for (int64_t p = 0; p < blocks; ++p, a += kBlockBytes, b += kBlockBytes) {
-    load_tile<4>(a, 64);
+  const char *a = panels.first, *b = reinterpret_cast<const char*>(b_blocks);
+  const int64_t a_row = panels.row, a_next = panels.next, a_second = panels.second;
+  for (int64_t p = 0; p < blocks; ++p, a += a_next, b += kBlockBytes) {
+    load_tile<4>(a, a_row);
     load_tile<6>(b, 64);
-    if constexpr (Columns == 2) load_tile<7>(b + b_step, 64);
-    if constexpr (Rows == 2) load_tile<5>(a + a_step, 64);
+    if constexpr (Columns == 2) load_tile<7>(b + b_second, 64);
+    if constexpr (Rows == 2) load_tile<5>(a + a_second, a_row);
     for_each_sum<Rows, Columns>(
         [&]<int tile, int row, int column>() { multiply_tiles<tile, 4 + row, 6 + column>(); });
   }
@@ -160,7 +170,10 @@ class TileGemm {
         keeps_sums_(k > depth_),
         // Not a multiple of the first-level cache's ways apart.
         stride_((keeps_sums_ ? columns_ : std::min(columns_, kCoreBlock)) + 16),
-        a_packed_(rows_ * depth_),
+        in_place_(n <= kInPlaceColumns && m % kTileWidth == 0 && k % kTileDepth == 0
+                      ? a.rows()
+                      : TilePacker::Rows{nullptr, 0}),
+        a_packed_(in_place_.data != nullptr ? 0 : rows_ * depth_),
         b_packed_(columns_ * depth_),
         sums_((keeps_sums_ ? rows_ : threads_ * std::min(rows_, kCoreBlock)) * stride_) {}
 
@@ -170,7 +183,7 @@ class TileGemm {
         for (int64_t p = 0; p < k_; p += depth_) {
           const Chunk chunk{i, std::min(rows_, m_ - i), j, std::min(columns_, n_ - j),
                             p, std::min(depth_, k_ - p)};
-          const int64_t panels = chunk.a_panels() + chunk.b_panels();
+          const int64_t panels = packed_a_panels(chunk) + chunk.b_panels();
           parallel_for(panels, threads_ > 1 ? 1 : panels,
                        [&](int64_t begin, int64_t end) { pack(chunk, begin, end); });
           const int64_t row_pairs = count_of(chunk.a_panels(), 2),
@@ -193,11 +206,15 @@ class TileGemm {
   /// How many times as fast as the product of float that threads_for() expects.
   static constexpr double kTileSpeed = 8;
 
+  int64_t packed_a_panels(const Chunk& chunk) const {
+    return in_place_.data != nullptr ? 0 : chunk.a_panels();
+  }
+
   void pack(const Chunk& chunk, int64_t begin, int64_t end) const {
     for (int64_t q = begin; q < end; ++q) {
-      const bool of_a = q < chunk.a_panels();
+      const bool of_a = q < packed_a_panels(chunk);
       const TilePacker& from = of_a ? a_ : b_;
-      const int64_t panel = of_a ? q : q - chunk.a_panels(), first = panel * kTileWidth;
+      const int64_t panel = of_a ? q : q - packed_a_panels(chunk), first = panel * kTileWidth;
       const int64_t width = std::min(kTileWidth, (of_a ? chunk.rows : chunk.columns) - first);
       BFloat16* to = (of_a ? a_packed_ : b_packed_).get() + panel * chunk.blocks() * kBlock;
       from.pack((of_a ? chunk.i : chunk.j) + first, width, chunk.k, chunk.depth, to);
@@ -230,10 +247,9 @@ class TileGemm {
         const BFloat16* b = b_packed_.get() + 2 * c * panel + p * kBlock;
         for (int64_t r = row_begin; r < row_end; ++r) {
           const bool two_rows = 2 * r + 1 < chunk.a_panels();
-          const BFloat16* a = a_packed_.get() + 2 * r * panel + p * kBlock;
           const auto kernel = two_rows ? (two_columns ? tile_kernel<2, 2> : tile_kernel<2, 1>)
                                        : (two_columns ? tile_kernel<1, 2> : tile_kernel<1, 1>);
-          kernel(a, panel_bytes, b, panel_bytes, pass,
+          kernel(a_at(chunk, 2 * r, p), b, panel_bytes, pass,
                  sums + 2 * kTileWidth * ((r - row_begin) * stride_ + (c - column_begin)),
                  stride_ * static_cast<int64_t>(sizeof(float)), begin);
         }
@@ -244,12 +260,25 @@ class TileGemm {
                    std::min(2 * column_end * kTileWidth, chunk.columns) - j, sums, stride_);
   }
 
+  /// Row panels from `panel` on, blocks of k from `block` on.
+  Panels a_at(const Chunk& chunk, int64_t panel, int64_t block) const {
+    if (in_place_.data != nullptr) {
+      const int64_t row = in_place_.stride * static_cast<int64_t>(sizeof(BFloat16));
+      const BFloat16* first =
+          in_place_.data + (chunk.i + panel * kTileWidth) * in_place_.stride + chunk.k + block * kTileDepth;
+      return {reinterpret_cast<const char*>(first), row, 64, kTileWidth * row};
+    }
+    const BFloat16* first = a_packed_.get() + (panel * chunk.blocks() + block) * kBlock;
+    return {reinterpret_cast<const char*>(first), 64, kBlockBytes, chunk.blocks() * kBlockBytes};
+  }
+
   int64_t m_, n_, k_;
   const TilePacker &a_, &b_;
   const TileResult& result_;
   int64_t depth_, rows_, columns_, threads_;
   bool keeps_sums_;  ///< of one part of k for the next
   int64_t stride_;
+  TilePacker::Rows in_place_;
   Scratch<BFloat16> a_packed_, b_packed_;
   Scratch<float> sums_;
 };

@@ -37,6 +37,13 @@ class TilePacker {
   /// the other; width <= kTileWidth. What is beyond k_count must be 0; what is beyond width is not read.
   virtual void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const = 0;
 
+  /// Rows of k that lie `stride` apart in memory; null where there are none.
+  struct Rows {
+    const BFloat16* data;
+    int64_t stride;
+  };
+  virtual Rows rows() const { return {nullptr, 0}; }
+
  protected:
   ~TilePacker() = default;
 
@@ -49,6 +56,7 @@ class TileMatrix final : public TilePacker {
  public:
   TileMatrix(const BFloat16* from, int64_t index_stride, int64_t k_stride);
   void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const override;
+  Rows rows() const override { return {order() == TileOrder::ByK ? from_ : nullptr, index_stride_}; }
 
  private:
   const BFloat16* from_;
