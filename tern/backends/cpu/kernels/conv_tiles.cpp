@@ -43,15 +43,14 @@ class OffsetColumns final : public TilePacker {
   void pack(int64_t first, int64_t, int64_t k_first, int64_t k_count, BFloat16* to) const override {
     const BFloat16* from = planes_.at(first);
     const int64_t* offset = offsets_.data() + k_first;
-    const auto words = [&](int64_t k) {
-      return _mm512_maskz_cvtepu16_epi32(
-          0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset[k])));
+    const auto row = [&](int64_t k) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset[k]));
     };
     int64_t k = 0;
     for (; k + 2 <= k_count; k += 2, to += 2 * kTileWidth)
-      _mm512_storeu_si512(to, words(k) | _mm512_maskz_slli_epi32(0xffff, words(k + 1), 16));
+      _mm512_storeu_si512(to, interleave(row(k), row(k + 1)));
     if (k < k_count) {
-      _mm512_storeu_si512(to, words(k));
+      _mm512_storeu_si512(to, interleave(row(k), _mm256_setzero_si256()));
       k += 2;
       to += 2 * kTileWidth;
     }

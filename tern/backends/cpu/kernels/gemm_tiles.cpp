@@ -210,16 +210,25 @@ class TileGemm {
     return in_place_.data != nullptr ? 0 : chunk.a_panels();
   }
 
+  /// Panels of A, then of B. Several of them take the same part of k, since neighbours share cache lines.
   void pack(const Chunk& chunk, int64_t begin, int64_t end) const {
-    for (int64_t q = begin; q < end; ++q) {
-      const bool of_a = q < packed_a_panels(chunk);
-      const TilePacker& from = of_a ? a_ : b_;
-      const int64_t panel = of_a ? q : q - packed_a_panels(chunk), first = panel * kTileWidth;
-      const int64_t width = std::min(kTileWidth, (of_a ? chunk.rows : chunk.columns) - first);
-      BFloat16* to = (of_a ? a_packed_ : b_packed_).get() + panel * chunk.blocks() * kBlock;
-      from.pack((of_a ? chunk.i : chunk.j) + first, width, chunk.k, chunk.depth, to);
-      if (from.order() != (of_a ? TileOrder::ByK : TileOrder::ByIndex)) turn_blocks(to, chunk.blocks());
-    }
+    constexpr int64_t kTogether = 4, kPart = 8 * kTileDepth;
+    for (int64_t group = begin; group < end; group += kTogether)
+      for (int64_t k = 0; k < chunk.depth; k += kPart)
+        for (int64_t q = group; q < std::min(end, group + kTogether); ++q)
+          pack_panel(chunk, q, k, std::min(kPart, chunk.depth - k));
+  }
+
+  void pack_panel(const Chunk& chunk, int64_t q, int64_t k, int64_t count) const {
+    const int64_t a_panels = packed_a_panels(chunk);
+    const bool of_a = q < a_panels;
+    const TilePacker& from = of_a ? a_ : b_;
+    const int64_t panel = of_a ? q : q - a_panels, first = panel * kTileWidth;
+    const int64_t width = std::min(kTileWidth, (of_a ? chunk.rows : chunk.columns) - first);
+    BFloat16* to = (of_a ? a_packed_ : b_packed_).get() + (panel * chunk.blocks() + k / kTileDepth) * kBlock;
+    from.pack((of_a ? chunk.i : chunk.j) + first, width, chunk.k + k, count, to);
+    if (from.order() != (of_a ? TileOrder::ByK : TileOrder::ByIndex))
+      turn_blocks(to, count_of(count, kTileDepth));
   }
 
   /// Pairs of panels [row_begin, row_end) x [column_begin, column_end).
@@ -337,13 +346,10 @@ void TileMatrix::pack(int64_t first, int64_t width, int64_t k_first, int64_t k_c
   for (int64_t p = 0; p < depth; p += 2, to += 2 * kTileWidth) {
     const BFloat16 *low = from + p * k_stride_, *high = low + k_stride_;
     if (index_stride_ == 1) {
-      // The forms with a mask: of the others GCC 12 says that they use what is not initialized.
-      const auto words = [&](const BFloat16* row, bool is_inside) {
-        return _mm512_maskz_cvtepu16_epi32(0xffff,
-                                           _mm256_maskz_loadu_epi16(is_inside ? inside : __mmask16{0}, row));
+      const auto row = [&](const BFloat16* elements, bool is_inside) {
+        return _mm256_maskz_loadu_epi16(is_inside ? inside : __mmask16{0}, elements);
       };
-      _mm512_storeu_si512(
-          to, words(low, p < k_count) | _mm512_maskz_slli_epi32(0xffff, words(high, p + 1 < k_count), 16));
+      _mm512_storeu_si512(to, interleave(row(low, p < k_count), row(high, p + 1 < k_count)));
     } else {
       for (int64_t i = 0; i < width; ++i) {
         to[2 * i] = p < k_count ? low[i * index_stride_] : BFloat16(0.0f);

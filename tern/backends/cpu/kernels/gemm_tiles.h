@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #include "tern/core/dtype.h"
 
@@ -73,6 +76,16 @@ class TileResult {
  protected:
   ~TileResult() = default;
 };
+
+#if defined(__AVX512F__)
+/// Two rows of 16 elements as pairs.
+[[gnu::always_inline]] inline __m512i interleave(__m256i low, __m256i high) {
+  typedef uint16_t Row __attribute__((vector_size(32)));
+  return (__m512i)__builtin_shufflevector((Row)low, (Row)high, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6,
+                                          22, 7, 23, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                          31);
+}
+#endif
 
 /// The exponent (biased) of the smallest magnitude that is not 0 in rows of bfloat16; 0 for numbers below the
 /// normal ones.
