@@ -257,15 +257,19 @@ std::vector<float> bfloat16_product(const Variant& variant, int64_t m, int64_t n
 
 /// Numbers whose sums float holds exactly, whatever their order.
 TEST(CpuMatmul, BFloat16OfSizesAroundThoseOfTiles) {
-  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{16, 64, 64},
-                                                                   {1, 4096, 33},
-                                                                   {17, 130, 31},
-                                                                   {33, 47, 95},
-                                                                   {48, 16, 129},
-                                                                   {300, 270, 70},
-                                                                   {40, 50, 2100},
-                                                                   {2100, 20, 40},
-                                                                   {20, 2100, 40}}) {
+  struct Sizes {
+    int64_t m, n, k;
+  };
+  for (const Sizes& sizes : {Sizes{16, 64, 64},
+                             {1, 4096, 33},
+                             {17, 130, 31},
+                             {33, 47, 95},
+                             {48, 16, 129},
+                             {300, 270, 70},
+                             {40, 50, 4200},
+                             {2100, 20, 40},
+                             {20, 2100, 40}}) {
+    const int64_t m = sizes.m, n = sizes.n, k = sizes.k;
     Random random(11);
     const std::vector<float> a = random.elements<float>(m * k), b = random.elements<float>(k * n);
     for (bool turned : {false, true}) {

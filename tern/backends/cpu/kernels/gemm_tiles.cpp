@@ -294,15 +294,20 @@ class TileGemm {
 
 }  // namespace
 
+// Of asm/prctl.h, which older systems lack.
+constexpr long kGetSupported = 0x1021, kRequestPermission = 0x1023, kTileData = 18;
+
 bool has_tiles() {
-  static const bool answer = [] {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    constexpr unsigned kBFloat16 = 1u << 22, kTiles = 1u << 24;
-    if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kBFloat16) == 0 || (d & kTiles) == 0)
-      return false;
-    constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
-    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
-  }();
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kOfBFloat16 = 1u << 22, kTiles = 1u << 24;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kOfBFloat16) == 0 || (d & kTiles) == 0)
+    return false;
+  uint64_t supported = 0;
+  return syscall(SYS_arch_prctl, kGetSupported, &supported) == 0 && (supported >> kTileData & 1) != 0;
+}
+
+bool may_use_tiles() {
+  static const bool answer = has_tiles() && syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
   return answer;
 }
 
@@ -360,6 +365,7 @@ void TileMatrix::pack(int64_t first, int64_t width, int64_t k_first, int64_t k_c
 }
 #else
 bool has_tiles() { return false; }
+bool may_use_tiles() { return false; }
 #endif
 
 int64_t least_exponent(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride) {

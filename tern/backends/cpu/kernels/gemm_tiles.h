@@ -17,8 +17,11 @@ inline constexpr bool kHasTiles = true;  ///< where has_tiles()
 inline constexpr bool kHasTiles = false;
 #endif
 
-/// Whether this processor has tiles of bfloat16 and the system lets the process use them.
+/// Whether this processor has tiles of bfloat16 and the system knows them.
 bool has_tiles();
+/// Asks the system for them at the first call, for all threads: with them signals need larger stacks, so that
+/// programs that never use them are spared.
+bool may_use_tiles();
 
 /// Rows of A, or columns of B, in one tile.
 inline constexpr int64_t kTileWidth = 16;
@@ -100,7 +103,7 @@ inline bool products_stay_normal(int64_t least_a, int64_t least_b) {
 
 /// Whether a product is large enough to be packed for tiles.
 inline bool suits_tiles(int64_t m, int64_t n, int64_t k) {
-  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= 65536;
+  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= 65536 && may_use_tiles();
 }
 
 /// result = A[m, k] @ B[k, n]. The order in which products are summed is the same for any sizes and threads.

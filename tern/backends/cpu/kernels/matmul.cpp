@@ -256,7 +256,12 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
   const bool adjacent = (a.k_stride == 1 && b.k_stride == 1) || args.k == 1;
   const bool few_rows = adjacent && args.m <= kNarrowRows, one_column = adjacent && args.n == 1;
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>) {
-    if (tiles && !few_rows && !one_column && suits_tiles(args.m, args.n, args.k) && stay_normal(args, a, b))
+    // Tiles read operands twice, which costs more than they save where no cache holds the weights of few
+    // rows.
+    constexpr int64_t kCached = int64_t{1} << 21;
+    const int64_t least_rows = args.n * args.k < kCached ? 2 : 5;
+    const bool by_rows = adjacent && args.m < least_rows;
+    if (tiles && !by_rows && !one_column && suits_tiles(args.m, args.n, args.k) && stay_normal(args, a, b))
       return gemm_tiles(args.m, args.n, args.k, TileMatrix(a.from, a.index_stride, a.k_stride),
                         TileMatrix(b.from, b.index_stride, b.k_stride), NarrowResult(args, x));
   }
