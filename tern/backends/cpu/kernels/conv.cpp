@@ -134,9 +134,10 @@ void narrow(const Scratch<float>& from, int64_t count, T* to) {
 /// Calls f(first, count) for parts of the batch whose images are widened together.
 template <class F>
 void for_each_part(const Correlation& c, const F& f) {
-  constexpr int64_t kElements = int64_t{1} << 23, kLeast = 32;
+  constexpr int64_t kElements = int64_t{1} << 23, kLeast = 8, kLanesOfImages = 16;
   const int64_t image = c.groups * (c.in_c * c.in_size() + c.out_c * c.out_size());
-  const int64_t images = std::max(kLeast, kElements / std::max<int64_t>(image, 1) / kLeast * kLeast);
+  int64_t images = std::max(kLeast, kElements / std::max<int64_t>(image, 1));
+  if (images > kLanesOfImages) images -= images % kLanesOfImages;
   for (int64_t first = 0; first < c.batch; first += images) f(first, std::min(images, c.batch - first));
 }
 
