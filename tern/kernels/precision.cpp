@@ -9,16 +9,16 @@
 namespace tern {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"highest", "high", "medium"};
+constexpr std::array<std::string_view, 3> kNames = {"highest", "high", "medium"};  // as MatmulPrecision
 
-std::atomic<size_t> matmul_precision{0};  // a place in kNames
+std::atomic<size_t> precision_of_matmul{0};  // a place in kNames
 std::atomic<bool> conv_in_tf32{false}, conv_measured{false}, matmul_measured{false};
 
 }  // namespace
 
 void set_float32_matmul_precision(std::string_view precision) {
   for (size_t i = 0; i < kNames.size(); ++i)
-    if (precision == kNames[i]) return matmul_precision.store(i, std::memory_order_relaxed);
+    if (precision == kNames[i]) return precision_of_matmul.store(i, std::memory_order_relaxed);
   TERN_THROW(
       ValueError,
       "set_float32_matmul_precision: {} is not one of 'highest', 'high', or 'medium': the precision stays "
@@ -27,7 +27,7 @@ void set_float32_matmul_precision(std::string_view precision) {
 }
 
 std::string_view get_float32_matmul_precision() noexcept {
-  return kNames[matmul_precision.load(std::memory_order_relaxed)];
+  return kNames[precision_of_matmul.load(std::memory_order_relaxed)];
 }
 
 void set_cudnn_allow_tf32(bool allow) noexcept { conv_in_tf32.store(allow, std::memory_order_relaxed); }
@@ -43,6 +43,8 @@ void set_matmul_benchmark(bool benchmark) noexcept {
 }
 bool matmul_benchmark() noexcept { return matmul_measured.load(std::memory_order_relaxed); }
 
-bool kernels::matmul_allows_tf32() noexcept { return matmul_precision.load(std::memory_order_relaxed) != 0; }
+kernels::MatmulPrecision kernels::matmul_precision() noexcept {
+  return static_cast<MatmulPrecision>(precision_of_matmul.load(std::memory_order_relaxed));
+}
 
 }  // namespace tern

@@ -1,16 +1,23 @@
-// How GPUs compute products and convolutions, for the whole process: how exactly, and by which of a library's
-// ways. Backends read it at every launch; those that know one way only, like the CPU, which always computes
-// float32, need not. Mixed precision, which changes dtypes, is in ops/autocast.h.
+// How products and convolutions are computed, for the whole process: how exactly, and by which of a library's
+// ways. Backends read it at every launch; those that know one way only need not. Mixed precision, which
+// changes dtypes, is in ops/autocast.h.
 #pragma once
 
 #include <string_view>
 
 namespace tern {
 
-/// Sets how GPUs compute matrix products of float32, gradients included, as in PyTorch: "highest" in float32,
-/// "high" and "medium" with inputs rounded to TF32 (10 bits of mantissa) and sums in float32. ("medium"
-/// allows bfloat16, which neither PyTorch nor Tern makes use of on GPUs.) "highest" at first. Products that
-/// follow on any thread heed it. ValueError for any other text. The CPU computes float32 whatever it says.
+/// Sets how exactly matrix products of float32 are computed, gradients included, as in PyTorch; sums are
+/// float32 always. "highest" at first. Products that follow on any thread heed it. ValueError for any other
+/// text.
+/// - "highest": float32.
+/// - "high": on GPUs inputs are rounded to TF32 (10 bits of mantissa). CPUs with AMX multiply inputs that are
+///   sums of two bfloat16 (16 bits), with an error of about 2^-16 of the product of magnitudes; products with
+///   infinities, NaN or numbers above 3.39e38 are computed as by "highest".
+/// - "medium": GPUs do the same as for "high" (neither PyTorch nor Tern makes use of bfloat16 there). CPUs
+///   with AMX round inputs to bfloat16 (7 bits).
+/// Other CPUs compute float32 whatever it says, as do those for products too small to gain. Where bfloat16 is
+/// multiplied, numbers and products below 1.2e-38 in magnitude count as 0.
 void set_float32_matmul_precision(std::string_view precision);
 /// "highest", "high" or "medium".
 std::string_view get_float32_matmul_precision() noexcept;
@@ -36,8 +43,9 @@ bool matmul_benchmark() noexcept;
 
 namespace kernels {
 
-/// Whether set_float32_matmul_precision() allows it.
-bool matmul_allows_tf32() noexcept;
+/// What set_float32_matmul_precision() allows.
+enum class MatmulPrecision { Highest, High, Medium };
+MatmulPrecision matmul_precision() noexcept;
 
 }  // namespace kernels
 }  // namespace tern

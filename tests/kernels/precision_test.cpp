@@ -11,12 +11,13 @@ namespace {
 
 TEST(Float32MatmulPrecision, IsHighestAtFirstAndIsKept) {
   EXPECT_EQ(get_float32_matmul_precision(), "highest");
-  EXPECT_FALSE(kernels::matmul_allows_tf32());
+  EXPECT_EQ(kernels::matmul_precision(), kernels::MatmulPrecision::Highest);
   set_float32_matmul_precision("high");
   EXPECT_EQ(get_float32_matmul_precision(), "high");
-  EXPECT_TRUE(kernels::matmul_allows_tf32());
+  EXPECT_EQ(kernels::matmul_precision(), kernels::MatmulPrecision::High);
   set_float32_matmul_precision("medium");
   EXPECT_EQ(get_float32_matmul_precision(), "medium");
+  EXPECT_EQ(kernels::matmul_precision(), kernels::MatmulPrecision::Medium);
   set_float32_matmul_precision("highest");
   EXPECT_EQ(get_float32_matmul_precision(), "highest");
 }

@@ -4,8 +4,11 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+#include <random>
 #include <string_view>
 
+#include "tern/kernels/precision.h"
 #include "tests/backends/cpu/kernel_testing.h"
 
 namespace tern::testing {
@@ -129,6 +132,28 @@ void check(const Variant& variant, Random& random, const ProductCase& c) {
                   c.m, c.k, c.k, c.n, int(c.a), int(c.b), int(c.addend), c.relu, args.batch_count()));
 }
 
+/// Sets the precision of products for the length of a scope.
+struct PrecisionGuard {
+  explicit PrecisionGuard(std::string_view precision) { set_float32_matmul_precision(precision); }
+  PrecisionGuard(const PrecisionGuard&) = delete;
+  PrecisionGuard& operator=(const PrecisionGuard&) = delete;
+  ~PrecisionGuard() { set_float32_matmul_precision("highest"); }
+};
+
+/// a[m, k] @ b[k, n].
+std::vector<float> float_product(const Variant& variant, int64_t m, int64_t n, int64_t k,
+                                 const std::vector<float>& a, const std::vector<float>& b) {
+  std::vector<float> out(static_cast<size_t>(m * n));
+  MatmulArgs args;
+  args.dtype = DType::Float32;
+  args.m = m, args.n = n, args.k = k;
+  args.a = a.data(), args.b = b.data(), args.out = out.data();
+  args.a_row_stride = k, args.b_row_stride = args.out_row_stride = n;
+  args.a_col_stride = args.b_col_stride = 1;
+  variant.run(kernels::matmul, args);
+  return out;
+}
+
 TEST(CpuMatmul, RandomCases) {
   for_each_variant([](const Variant& variant) {
     Random random(1);
@@ -164,6 +189,89 @@ TEST(CpuMatmul, SeveralBlocksInEveryDirection) {
     check<float>(variant, random, {2, 300, 1200, Layout::Columns, Layout::Rows, Addend::Matrix});
     check<double>(variant, random, {100, 130, 600, Layout::Columns, Layout::Rows});
   });
+}
+
+/// Eighths are exact as bfloat16.
+TEST(CpuMatmul, EveryPrecisionTakesEveryShape) {
+  for (const char* precision : {"high", "medium"}) {
+    const PrecisionGuard guard(precision);
+    for_each_variant([](const Variant& variant) {
+      Random random(12);
+      for (int i = 0; i < 24; ++i) {
+        ProductCase c{random.integer(30, 150), random.integer(30, 150), random.integer(1, 200)};
+        c.a = static_cast<Layout>(random.integer(0, 2));
+        c.b = static_cast<Layout>(random.integer(0, 2));
+        c.addend = static_cast<Addend>(random.integer(0, 4));
+        c.relu = random.coin();
+        c.batch_dims = i % 8 == 0;
+        check<float>(variant, random, c);
+      }
+      if (std::string_view(variant.table->variant) != "amx") return;  // the others know one precision
+      check<float>(variant, random, {2100, 70, 40, Layout::Rows, Layout::Columns, Addend::Bias});
+      check<float>(variant, random, {64, 64, 4200, Layout::Columns, Layout::Rows, Addend::Matrix});
+    });
+  }
+}
+
+TEST(CpuMatmul, PrecisionSaysWhatIsMultiplied) {
+  const int64_t m = 130, n = 140, k = 150;
+  std::mt19937 engine(13);
+  std::normal_distribution<float> normal;
+  std::vector<float> a(static_cast<size_t>(m * k)), b(static_cast<size_t>(k * n));
+  for (float& x : a) x = normal(engine);
+  for (float& x : b) x = normal(engine);
+  using Product = double (*)(double x, double y);
+  static const auto rounded = [](double x) { return to_double(BFloat16(static_cast<float>(x))); };
+  const Product exact = [](double x, double y) { return x * y; };
+  const auto expected_of = [&](Product product) {
+    std::vector<double> sums(static_cast<size_t>(m * n));
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t j = 0; j < n; ++j)
+          sums[static_cast<size_t>(i * n + j)] +=
+              product(a[static_cast<size_t>(i * k + p)], b[static_cast<size_t>(p * n + j)]);
+    return sums;
+  };
+  const std::vector<double> expected = expected_of(exact);
+  const std::pair<const char*, Product> on_tiles[] = {
+      {"highest", exact},
+      {"high",
+       [](double x, double y) {
+         const double high_x = rounded(x), high_y = rounded(y);
+         return high_x * high_y + high_x * rounded(y - high_y) + rounded(x - high_x) * high_y;
+       }},
+      {"medium", [](double x, double y) { return rounded(x) * rounded(y); }}};
+  for (const auto& [precision, product] : on_tiles) {
+    const PrecisionGuard guard(precision);
+    const std::vector<double> with_tiles = expected_of(product);
+    for (const cpu::KernelTable* table : cpu::kernel_tables())
+      if (table->supported())
+        expect_near(float_product(Variant{table}, m, n, k, a, b),
+                    std::string_view(table->variant) == "amx" ? with_tiles : expected, precision);
+  }
+}
+
+TEST(CpuMatmul, EveryPrecisionPassesInfinityAndNan) {
+  const int64_t size = 130;
+  const float most = std::numeric_limits<float>::max();
+  std::vector<float> a(static_cast<size_t>(size * size), 0.3f), b(static_cast<size_t>(size * size), 0.0f);
+  for (int64_t i = 0; i < size; ++i) b[static_cast<size_t>(i * size + i)] = 1.0f;  // the unit matrix
+  const auto row = [&](int64_t i) { return a.begin() + i * size; };
+  std::fill_n(row(0), size, INFINITY);
+  std::fill_n(row(1), size, -INFINITY);
+  std::fill_n(row(2), size, NAN);
+  std::fill_n(row(3), size, most);
+  for (const char* precision : {"highest", "high", "medium"}) {
+    const PrecisionGuard guard(precision);
+    const bool rounds = std::string_view(precision) == "medium";
+    for_each_variant([&](const Variant& variant) {
+      const std::vector<float> out = float_product(variant, size, size, size, a, b);
+      const auto first_of = [&](int64_t i) { return out[static_cast<size_t>(i * size)]; };
+      for (int64_t i : {0, 1, 2}) EXPECT_TRUE(std::isnan(first_of(i)));  // infinity times 0
+      EXPECT_TRUE(rounds || first_of(3) == most) << first_of(3);
+      EXPECT_NEAR(first_of(4), 0.3f, rounds ? 1e-3f : 1e-5f);
+    });
+  }
 }
 
 TEST(CpuMatmul, AccumulatesIntoItsOwnResult) {

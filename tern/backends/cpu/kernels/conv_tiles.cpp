@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tern/backends/cpu/kernels/conv_phases.h"
-#include "tern/backends/cpu/kernels/gemm_tiles.h"
 #include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/tile_matrix.h"
 #include "tern/backends/cpu/kernels/widen.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -278,7 +278,7 @@ bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
   const std::vector<int64_t> offsets = tap_offsets(phases);
   for (int64_t group = 0; group < c.groups; ++group) {
     const Planes planes = image_planes(phases, x.input, group);
-    const TileMatrix weights(x.weight + group * c.out_c * c.depth(), c.depth(), 1);
+    const TileMatrix<BFloat16> weights(x.weight + group * c.out_c * c.depth(), c.depth(), 1);
     gemm_tiles(c.out_c, c.batch * planes.columns, c.depth(), weights, OffsetColumns(planes, offsets),
                Outputs(c, phases.w, planes.columns, x, group));
   }
@@ -297,8 +297,8 @@ bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, con
     spread_gradients(phases, grad_output, group, planes.columns, [&](int64_t image, int64_t channel) {
       return gradients.get() + channel * depth + image * planes.columns;
     });
-    gemm_tiles(c.out_c, c.depth(), depth, TileMatrix(gradients.get(), depth, 1), OffsetRows(planes, offsets),
-               Rows(grad_weight + group * c.out_c * c.depth(), c.depth()));
+    gemm_tiles(c.out_c, c.depth(), depth, TileMatrix<BFloat16>(gradients.get(), depth, 1),
+               OffsetRows(planes, offsets), Rows(grad_weight + group * c.out_c * c.depth(), c.depth()));
   }
   return true;
 }
@@ -339,7 +339,7 @@ bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output
                          for (int64_t i = 0; i < c.in_c; ++i) *to++ = from[i * c.taps() + t];
                      }
                    });
-      gemm_tiles(c.in_c, c.batch * planes.columns, depth, TileMatrix(weights.get(), 1, c.in_c),
+      gemm_tiles(c.in_c, c.batch * planes.columns, depth, TileMatrix<BFloat16>(weights.get(), 1, c.in_c),
                  OffsetColumns(planes, offsets),
                  PhaseGradients(phases, phase, planes.columns, group, grad_input));
     }

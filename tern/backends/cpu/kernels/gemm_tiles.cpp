@@ -32,7 +32,7 @@ static_assert(kBlockBytes == 1024);
 constexpr int64_t kChunk = 2048, kChunkDepth = 4096;
 /// Rows and columns of the result for which one core runs through k.
 constexpr int64_t kCoreBlock = 256;
-/// Blocks of k for which two panels of B stay in the first-level cache.
+/// Blocks of k, of one part, for which two panels of A stay in the first-level cache.
 constexpr int64_t kPassBlocks = 32;
 /// Columns of the result up to which it does not pay to pack rows of A that lie in memory as tiles need them.
 constexpr int64_t kInPlaceColumns = 1024;
@@ -93,7 +93,7 @@ struct Panels {
 
 /// Adds `blocks` of k of one or two panels of A and packed panels of B, which lie b_second bytes apart, to
 /// the sums at c (rows of `stride` bytes), or begins them.
-template <int Rows, int Columns>
+template <int Rows, int Columns, int Parts>
 [[gnu::noinline]] void tile_kernel(const Panels& panels, const BFloat16* b_blocks, int64_t b_second,
                                    int64_t blocks, float* c, int64_t stride, bool begin) {
   const auto at = [&](int row, int column) {
@@ -107,16 +107,41 @@ template <int Rows, int Columns>
   });
   const char *a = panels.first, *b = reinterpret_cast<const char*>(b_blocks);
   const int64_t a_row = panels.row, a_next = panels.next, a_second = panels.second;
-  for (int64_t p = 0; p < blocks; ++p, a += a_next, b += kBlockBytes) {
-    load_tile<4>(a, a_row);
-    load_tile<6>(b, 64);
-    if constexpr (Columns == 2) load_tile<7>(b + b_second, 64);
-    if constexpr (Rows == 2) load_tile<5>(a + a_second, a_row);
+  const auto load_a = [&](int64_t part) {
+    load_tile<4>(a + part, a_row);
+    if constexpr (Rows == 2) load_tile<5>(a + part + a_second, a_row);
+  };
+  const auto load_b = [&](int64_t part) {
+    load_tile<6>(b + part, 64);
+    if constexpr (Columns == 2) load_tile<7>(b + part + b_second, 64);
+  };
+  const auto multiply = [&] {
     for_each_sum<Rows, Columns>(
         [&]<int tile, int row, int column>() { multiply_tiles<tile, 4 + row, 6 + column>(); });
+  };
+  for (int64_t p = 0; p < blocks; ++p, a += a_next, b += Parts * kBlockBytes) {
+    load_a(0);
+    if constexpr (Parts == 2) {
+      load_b(kBlockBytes);
+      multiply();
+    }
+    load_b(0);
+    multiply();
+    if constexpr (Parts == 2) {
+      load_a(kBlockBytes);
+      multiply();
+    }
   }
   for_each_sum<Rows, Columns>(
       [&]<int tile, int row, int column>() { store_tile<tile>(at(row, column), stride); });
+}
+
+using TileKernel = void (*)(const Panels& panels, const BFloat16* b_blocks, int64_t b_second, int64_t blocks,
+                            float* c, int64_t stride, bool begin);
+template <int Parts>
+TileKernel kernel_for(bool two_rows, bool two_columns) {
+  if (two_rows) return two_columns ? tile_kernel<2, 2, Parts> : tile_kernel<2, 1, Parts>;
+  return two_columns ? tile_kernel<1, 2, Parts> : tile_kernel<1, 1, Parts>;
 }
 
 /// [index][k] becomes [pair][index][neighbour] and the other way round.
@@ -162,19 +187,20 @@ class TileGemm {
         a_(a),
         b_(b),
         result_(result),
+        parts_(a.parts()),
         depth_(count_of(count_of(k, count_of(k, kChunkDepth)), kTileDepth) * kTileDepth),
         rows_(std::min(kChunk, count_of(m, kTileWidth) * kTileWidth)),
         columns_(std::min(kChunk, count_of(n, kTileWidth) * kTileWidth)),
-        threads_(threads_for(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) /
-                             kTileSpeed)),
+        threads_(threads_for(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                             static_cast<double>(2 * parts_ - 1) / kTileSpeed)),
         keeps_sums_(k > depth_),
         // Not a multiple of the first-level cache's ways apart.
         stride_((keeps_sums_ ? columns_ : std::min(columns_, kCoreBlock)) + 16),
         in_place_(n <= kInPlaceColumns && m % kTileWidth == 0 && k % kTileDepth == 0
                       ? a.rows()
                       : TilePacker::Rows{nullptr, 0}),
-        a_packed_(in_place_.data != nullptr ? 0 : rows_ * depth_),
-        b_packed_(columns_ * depth_),
+        a_packed_(in_place_.data != nullptr ? 0 : rows_ * depth_ * parts_),
+        b_packed_(columns_ * depth_ * parts_),
         sums_((keeps_sums_ ? rows_ : threads_ * std::min(rows_, kCoreBlock)) * stride_) {}
 
   void run() {
@@ -206,6 +232,9 @@ class TileGemm {
   /// How many times as fast as the product of float that threads_for() expects.
   static constexpr double kTileSpeed = 8;
 
+  /// Elements of one packed block, all parts of it.
+  int64_t block() const { return parts_ * kBlock; }
+
   int64_t packed_a_panels(const Chunk& chunk) const {
     return in_place_.data != nullptr ? 0 : chunk.a_panels();
   }
@@ -225,10 +254,10 @@ class TileGemm {
     const TilePacker& from = of_a ? a_ : b_;
     const int64_t panel = of_a ? q : q - a_panels, first = panel * kTileWidth;
     const int64_t width = std::min(kTileWidth, (of_a ? chunk.rows : chunk.columns) - first);
-    BFloat16* to = (of_a ? a_packed_ : b_packed_).get() + (panel * chunk.blocks() + k / kTileDepth) * kBlock;
+    BFloat16* to = (of_a ? a_packed_ : b_packed_).get() + (panel * chunk.blocks() + k / kTileDepth) * block();
     from.pack((of_a ? chunk.i : chunk.j) + first, width, chunk.k + k, count, to);
     if (from.order() != (of_a ? TileOrder::ByK : TileOrder::ByIndex))
-      turn_blocks(to, count_of(count, kTileDepth));
+      turn_blocks(to, count_of(count, kTileDepth) * parts_);
   }
 
   /// Pairs of panels [row_begin, row_end) x [column_begin, column_end).
@@ -242,49 +271,52 @@ class TileGemm {
 
   void multiply_block(const Chunk& chunk, int64_t share, int64_t row_begin, int64_t row_end,
                       int64_t column_begin, int64_t column_end) const {
-    const int64_t blocks = chunk.blocks(), panel = blocks * kBlock;
-    const int64_t panel_bytes = blocks * kBlockBytes;
+    const int64_t blocks = chunk.blocks(), panel = blocks * block();
+    const int64_t panel_bytes = panel * static_cast<int64_t>(sizeof(BFloat16));
     const int64_t i = 2 * row_begin * kTileWidth, j = 2 * column_begin * kTileWidth;
     // All of the chunk's, or this block's alone.
     float* sums =
         sums_.get() + (keeps_sums_ ? i * stride_ + j : share * std::min(rows_, kCoreBlock) * stride_);
-    for (int64_t p = 0; p < blocks; p += kPassBlocks) {
-      const int64_t pass = std::min(kPassBlocks, blocks - p);
-      const bool begin = chunk.k == 0 && p == 0;
-      for (int64_t c = column_begin; c < column_end; ++c) {
-        const bool two_columns = 2 * c + 1 < chunk.b_panels();
-        const BFloat16* b = b_packed_.get() + 2 * c * panel + p * kBlock;
-        for (int64_t r = row_begin; r < row_end; ++r) {
-          const bool two_rows = 2 * r + 1 < chunk.a_panels();
-          const auto kernel = two_rows ? (two_columns ? tile_kernel<2, 2> : tile_kernel<2, 1>)
-                                       : (two_columns ? tile_kernel<1, 2> : tile_kernel<1, 1>);
-          kernel(a_at(chunk, 2 * r, p), b, panel_bytes, pass,
-                 sums + 2 * kTileWidth * ((r - row_begin) * stride_ + (c - column_begin)),
-                 stride_ * static_cast<int64_t>(sizeof(float)), begin);
+    const int64_t columns = std::min(2 * column_end * kTileWidth, chunk.columns) - j;
+    const int64_t pass_blocks = kPassBlocks / parts_;
+    for (int64_t p = 0; p < blocks; p += pass_blocks) {
+      const int64_t pass = std::min(pass_blocks, blocks - p);
+      const bool begin = chunk.k == 0 && p == 0, last = p + pass == blocks && chunk.k + chunk.depth == k_;
+      for (int64_t r = row_begin; r < row_end; ++r) {
+        const bool two_rows = 2 * r + 1 < chunk.a_panels();
+        const int64_t row = 2 * r * kTileWidth;
+        float* row_sums = sums + (row - i) * stride_;
+        for (int64_t c = column_begin; c < column_end; ++c) {
+          const bool two_columns = 2 * c + 1 < chunk.b_panels();
+          const TileKernel kernel =
+              parts_ == 2 ? kernel_for<2>(two_rows, two_columns) : kernel_for<1>(two_rows, two_columns);
+          kernel(a_at(chunk, 2 * r, p), b_packed_.get() + 2 * c * panel + p * block(), panel_bytes, pass,
+                 row_sums + 2 * c * kTileWidth - j, stride_ * static_cast<int64_t>(sizeof(float)), begin);
         }
+        if (last)
+          result_.finish(chunk.i + row, chunk.j + j, std::min(2 * kTileWidth, chunk.rows - row), columns,
+                         row_sums, stride_);
       }
     }
-    if (chunk.k + chunk.depth < k_) return;
-    result_.finish(chunk.i + i, chunk.j + j, std::min(2 * row_end * kTileWidth, chunk.rows) - i,
-                   std::min(2 * column_end * kTileWidth, chunk.columns) - j, sums, stride_);
   }
 
-  /// Row panels from `panel` on, blocks of k from `block` on.
-  Panels a_at(const Chunk& chunk, int64_t panel, int64_t block) const {
+  /// Row panels from `panel` on, blocks of k from `index` on.
+  Panels a_at(const Chunk& chunk, int64_t panel, int64_t index) const {
     if (in_place_.data != nullptr) {
       const int64_t row = in_place_.stride * static_cast<int64_t>(sizeof(BFloat16));
       const BFloat16* first =
-          in_place_.data + (chunk.i + panel * kTileWidth) * in_place_.stride + chunk.k + block * kTileDepth;
+          in_place_.data + (chunk.i + panel * kTileWidth) * in_place_.stride + chunk.k + index * kTileDepth;
       return {reinterpret_cast<const char*>(first), row, 64, kTileWidth * row};
     }
-    const BFloat16* first = a_packed_.get() + (panel * chunk.blocks() + block) * kBlock;
-    return {reinterpret_cast<const char*>(first), 64, kBlockBytes, chunk.blocks() * kBlockBytes};
+    const BFloat16* first = a_packed_.get() + (panel * chunk.blocks() + index) * block();
+    const int64_t bytes = block() * static_cast<int64_t>(sizeof(BFloat16));
+    return {reinterpret_cast<const char*>(first), 64, bytes, chunk.blocks() * bytes};
   }
 
   int64_t m_, n_, k_;
   const TilePacker &a_, &b_;
   const TileResult& result_;
-  int64_t depth_, rows_, columns_, threads_;
+  int64_t parts_, depth_, rows_, columns_, threads_;
   bool keeps_sums_;  ///< of one part of k for the next
   int64_t stride_;
   TilePacker::Rows in_place_;
@@ -299,9 +331,10 @@ constexpr long kGetSupported = 0x1021, kRequestPermission = 0x1023, kTileData = 
 
 bool has_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  constexpr unsigned kOfBFloat16 = 1u << 22, kTiles = 1u << 24;
+  constexpr unsigned kOfBFloat16 = 1u << 22, kTiles = 1u << 24, kConversions = 1u << 5;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & kOfBFloat16) == 0 || (d & kTiles) == 0)
     return false;
+  if (__get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & kConversions) == 0) return false;
   uint64_t supported = 0;
   return syscall(SYS_arch_prctl, kGetSupported, &supported) == 0 && (supported >> kTileData & 1) != 0;
 }
@@ -325,43 +358,6 @@ void gemm_tiles(int64_t m, int64_t n, int64_t k, const TilePacker& a, const Tile
     TileGemm(n, m, k, b, a, TurnedResult(result)).run();
   else
     TileGemm(m, n, k, a, b, result).run();
-}
-
-TileMatrix::TileMatrix(const BFloat16* from, int64_t index_stride, int64_t k_stride)
-    : TilePacker(k_stride == 1 ? TileOrder::ByK : TileOrder::ByIndex),
-      from_(from),
-      index_stride_(index_stride),
-      k_stride_(k_stride) {}
-
-void TileMatrix::pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const {
-  const BFloat16* from = from_ + first * index_stride_ + k_first * k_stride_;
-  if (order() == TileOrder::ByK) {
-    for (int64_t i = 0; i < width; ++i, from += index_stride_, to += kTileDepth) {
-      int64_t p = 0;
-      for (; p + kTileDepth <= k_count; p += kTileDepth)
-        _mm512_storeu_si512(to + p * kTileWidth, _mm512_loadu_si512(from + p));
-      if (p == k_count) continue;
-      const __mmask32 inside = static_cast<__mmask32>((uint64_t{1} << (k_count - p)) - 1);
-      _mm512_storeu_si512(to + p * kTileWidth, _mm512_maskz_loadu_epi16(inside, from + p));
-    }
-    return;
-  }
-  const __mmask16 inside = static_cast<__mmask16>((1u << width) - 1);
-  const int64_t depth = count_of(k_count, kTileDepth) * kTileDepth;
-  for (int64_t p = 0; p < depth; p += 2, to += 2 * kTileWidth) {
-    const BFloat16 *low = from + p * k_stride_, *high = low + k_stride_;
-    if (index_stride_ == 1) {
-      const auto row = [&](const BFloat16* elements, bool is_inside) {
-        return _mm256_maskz_loadu_epi16(is_inside ? inside : __mmask16{0}, elements);
-      };
-      _mm512_storeu_si512(to, interleave(row(low, p < k_count), row(high, p + 1 < k_count)));
-    } else {
-      for (int64_t i = 0; i < width; ++i) {
-        to[2 * i] = p < k_count ? low[i * index_stride_] : BFloat16(0.0f);
-        to[2 * i + 1] = p + 1 < k_count ? high[i * index_stride_] : BFloat16(0.0f);
-      }
-    }
-  }
 }
 #else
 bool has_tiles() { return false; }

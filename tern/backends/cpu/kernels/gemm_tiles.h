@@ -17,7 +17,7 @@ inline constexpr bool kHasTiles = true;  ///< where has_tiles()
 inline constexpr bool kHasTiles = false;
 #endif
 
-/// Whether this processor has tiles of bfloat16 and the system knows them.
+/// Whether this processor has tiles of bfloat16 and AVX512-BF16, and the system knows the tiles.
 bool has_tiles();
 /// Asks the system for them at the first call, for all threads: with them signals need larger stacks, so that
 /// programs that never use them are spared.
@@ -34,11 +34,14 @@ enum class TileOrder {
   ByIndex  ///< [pair of neighbours in k][index][neighbour]
 };
 
-/// Writes parts of an operand; `index` is the row of A or the column of B.
+/// Writes blocks of an operand; `index` is the row of A or the column of B. Elements of an operand in two
+/// parts are sums of two bfloat16, a high and a low one: each block comes as one of high parts and one of low
+/// parts.
 class TilePacker {
  public:
-  explicit TilePacker(TileOrder order) : order_(order) {}
+  explicit TilePacker(TileOrder order, int64_t parts = 1) : order_(order), parts_(parts) {}
   TileOrder order() const { return order_; }
+  int64_t parts() const { return parts_; }
   /// Elements [first, first + width) x [k_first, k_first + k_count) as blocks of kTileDepth of k, one after
   /// the other; width <= kTileWidth. What is beyond k_count must be 0; what is beyond width is not read.
   virtual void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const = 0;
@@ -55,18 +58,7 @@ class TilePacker {
 
  private:
   TileOrder order_;
-};
-
-/// A matrix of any strides.
-class TileMatrix final : public TilePacker {
- public:
-  TileMatrix(const BFloat16* from, int64_t index_stride, int64_t k_stride);
-  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const override;
-  Rows rows() const override { return {order() == TileOrder::ByK ? from_ : nullptr, index_stride_}; }
-
- private:
-  const BFloat16* from_;
-  int64_t index_stride_, k_stride_;
+  int64_t parts_;
 };
 
 /// Takes the sums of rows [i, i + rows) and columns [j, j + columns), whose rows are `stride` floats apart,
@@ -107,7 +99,10 @@ inline bool suits_tiles(int64_t m, int64_t n, int64_t k) {
 }
 
 /// result = A[m, k] @ B[k, n]. The order in which products are summed is the same for any sizes and threads.
-/// Numbers below the normal ones are taken for 0, in operands, products and sums.
+/// Numbers below the normal ones are taken for 0, in operands, products and sums. Both operands have as many
+/// parts; products of two low ones, which are next to nothing, are left out: see G. Henry, P. T. P. Tang and
+/// A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations"
+/// (2019).
 void gemm_tiles(int64_t m, int64_t n, int64_t k, const TilePacker& a, const TilePacker& b,
                 const TileResult& result);
 

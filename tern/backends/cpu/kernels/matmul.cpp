@@ -3,16 +3,15 @@
 #include "tern/kernels/matmul.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 
 #include "tern/backends/cpu/kernels/gemm.h"
 #include "tern/backends/cpu/kernels/gemm_narrow.h"
-#include "tern/backends/cpu/kernels/gemm_tiles.h"
+#include "tern/backends/cpu/kernels/matmul_packers.h"
 #include "tern/backends/cpu/kernels/scratch.h"
-#include "tern/backends/cpu/kernels/widen.h"
+#include "tern/backends/cpu/kernels/tile_matrix.h"
 #include "tern/device/launch.h"
 #include "tern/kernels/linear.h"
+#include "tern/kernels/precision.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -26,7 +25,46 @@ struct Matrices {
   T* out;
 };
 
+template <class T>
+std::pair<Operand<T>, Operand<T>> operands_of(const MatmulArgs& args, const Matrices<T>& x) {
+  return {{x.a, args.a_row_stride, args.a_col_stride}, {x.b, args.b_col_stride, args.b_row_stride}};
+}
+
 bool is_relu(const MatmulArgs& args) { return args.epilogue == MatmulEpilogue::Relu; }
+
+/// Rows [i, i + rows) and columns [j, j + columns) of the result from their sums, which change.
+template <class T>
+void finish_rows(const MatmulArgs& args, const Matrices<T>& x, int64_t i, int64_t rows, int64_t j,
+                 int64_t columns, float* sums, int64_t stride) {
+  const float alpha = static_cast<float>(args.alpha), beta = static_cast<float>(args.beta);
+  for (int64_t r = i; r < i + rows; ++r, sums += stride) {
+    if (alpha != 1.0f)
+      for (int64_t c = 0; c < columns; ++c) sums[c] *= alpha;
+    if (x.addend != nullptr) {
+      const T* addend = x.addend + r * args.addend_row_stride + j * args.addend_col_stride;
+      for (int64_t c = 0; c < columns; ++c)
+        sums[c] += beta * static_cast<float>(addend[c * args.addend_col_stride]);
+    }
+    if (is_relu(args))
+      for (int64_t c = 0; c < columns; ++c) sums[c] = sums[c] < 0.0f ? 0.0f : sums[c];
+    from_compute(x.out + r * args.out_row_stride + j, sums, columns);
+  }
+}
+
+/// Writes what the product of tiles sums.
+template <class T>
+class FinishedResult final : public TileResult {
+ public:
+  FinishedResult(const MatmulArgs& args, const Matrices<T>& x) : args_(args), x_(x) {}
+  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
+              int64_t stride) const override {
+    finish_rows(args_, x_, i, rows, j, columns, sums, stride);
+  }
+
+ private:
+  const MatmulArgs& args_;
+  const Matrices<T>& x_;
+};
 
 // ---- float and double
 // ------------------------------------------------------------------------------------------------
@@ -54,11 +92,41 @@ void multiply_vectors(const MatmulArgs& args, const Matrices<T>& x) {
   });
 }
 
+#if defined(__AVX512F__)
+bool has_parts(const Operand<float>& x, int64_t size, int64_t k) {
+  if (x.index_stride == 1) return have_parts(x.from, k, size, x.k_stride);
+  return x.k_stride == 1 && have_parts(x.from, size, k, x.index_stride);
+}
+
+/// The product on tiles of bfloat16. False where the precision that is set does not allow it, or it does not
+/// pay.
+bool multiply_by_tiles(const MatmulArgs& args, const Matrices<float>& x) {
+  const auto precision = kernels::matmul_precision();
+  if (precision == kernels::MatmulPrecision::Highest) return false;
+  const bool high = precision == kernels::MatmulPrecision::High;
+  // Below these, operands would be read only to be converted.
+  const int64_t least = high ? 64 : 32, least_products = high ? int64_t{1} << 21 : 0;
+  if (std::min(args.m, args.n) < least || args.m * args.n * args.k < least_products ||
+      !suits_tiles(args.m, args.n, args.k))
+    return false;
+  const auto [a, b] = operands_of(args, x);
+  if (high && !(has_parts(a, args.m, args.k) && has_parts(b, args.n, args.k))) return false;
+  const int64_t parts = high ? 2 : 1;
+  gemm_tiles(args.m, args.n, args.k, TileMatrix<float>(a.from, a.index_stride, a.k_stride, parts),
+             TileMatrix<float>(b.from, b.index_stride, b.k_stride, parts), FinishedResult<float>(args, x));
+  return true;
+}
+#else
+bool multiply_by_tiles(const MatmulArgs&, const Matrices<float>&) { return false; }
+#endif
+
 template <class T>
 requires std::is_floating_point_v<T>
-void multiply(const MatmulArgs& args, const Matrices<T>& x, bool /*tiles*/) {
+void multiply(const MatmulArgs& args, const Matrices<T>& x, bool tiles) {
   if (args.k == 1 && x.addend == nullptr && args.b_col_stride == 1 && args.n >= 16)
     return multiply_vectors(args, x);
+  if constexpr (std::is_same_v<T, float>)
+    if (tiles && multiply_by_tiles(args, x)) return;
   Gemm<T> g{.m = args.m,
             .n = args.n,
             .k = args.k,
@@ -99,134 +167,19 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x, bool /*tiles*/) {
 // ---- float16 and bfloat16
 // --------------------------------------------------------------------------------------------
 
-/// A matrix of 16-bit elements: `index` is the row of A or the column of B, as in Packer.
-template <class T>
-struct Narrow {
-  const T* from;
-  int64_t index_stride, k_stride;
-};
-
-/// Packs a matrix of 16-bit elements as floats. Every second element of bfloat16 changes places with the one
-/// before it, so that products are added in the order in which processors add them by pairs.
-template <class T>
-class WideningPacker final : public Packer<float> {
- public:
-  explicit WideningPacker(const Narrow<T>& matrix) : matrix_(matrix) {}
-
-  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, float* to) const override {
-    const auto [source, index_stride, k_stride] = matrix_;
-    const T* from = source + first * index_stride + k_first * k_stride;
-    if (index_stride == 1) {
-      for (int64_t p = 0; p < k_count; ++p) widen_row(to + p * width, from + p * k_stride, width);
-    } else if (k_stride != 1) {
-      for (int64_t p = 0; p < k_count; ++p)
-        for (int64_t i = 0; i < width; ++i)
-          to[p * width + i] = static_cast<float>(from[i * index_stride + p * k_stride]);
-    } else {
-      constexpr int64_t kChunk = 64;
-      alignas(64) float wide[kTileColumns<float> * kChunk];
-      for (int64_t p = 0; p < k_count; p += kChunk) {
-        const int64_t count = std::min(kChunk, k_count - p);
-        for (int64_t i = 0; i < width; ++i) widen_row(wide + i * kChunk, from + i * index_stride + p, count);
-        pack_panel(wide, kChunk, int64_t{1}, width, count, to + p * width);
-      }
-    }
-    if constexpr (std::is_same_v<T, BFloat16>)
-      for (float* row = to; row + 2 * width <= to + k_count * width; row += 2 * width)
-        std::swap_ranges(row, row + width, row + width);
-  }
-
- private:
-  Narrow<T> matrix_;
-};
-
-/// Packs a matrix of bfloat16 as pairs of neighbours in k, a last one alone with zero.
-class PairPacker final : public Packer<float> {
- public:
-  PairPacker(const Narrow<BFloat16>& matrix, int64_t k) : matrix_(matrix), k_(k) {}
-
-  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, float* to) const override {
-    const int64_t is = matrix_.index_stride, ks = matrix_.k_stride;
-    const BFloat16* from = matrix_.from + first * is + 2 * k_first * ks;
-    const int64_t values = std::min(2 * k_count, k_ - 2 * k_first);
-    if (ks != 1) {
-      for (int64_t p = 0; p < k_count; ++p, to += width) {
-        const BFloat16 *low = from + 2 * p * ks, *high = low + ks;
-        if (2 * p + 1 >= values)
-          for (int64_t i = 0; i < width; ++i) to[i] = pair(low[i * is].bits, 0);
-        else if (is == 1)
-          for (int64_t i = 0; i < width; ++i) to[i] = pair(low[i].bits, high[i].bits);
-        else
-          for (int64_t i = 0; i < width; ++i) to[i] = pair(low[i * is].bits, high[i * is].bits);
-      }
-      return;
-    }
-    constexpr int64_t kChunk = 64;
-    alignas(64) float words[kTileColumns<float> * kChunk];
-    for (int64_t p = 0; p < k_count; p += kChunk) {
-      const int64_t count = std::min(kChunk, k_count - p);
-      const size_t bytes = static_cast<size_t>(std::min(2 * count, values - 2 * p)) * sizeof(BFloat16);
-      for (int64_t i = 0; i < width; ++i) {
-        words[i * kChunk + count - 1] = 0.0f;
-        std::memcpy(words + i * kChunk, from + i * is + 2 * p, bytes);
-      }
-      pack_panel(words, kChunk, int64_t{1}, width, count, to + p * width);
-    }
-  }
-
- private:
-  static float pair(uint16_t low, uint16_t high) { return std::bit_cast<float>(uint32_t{high} << 16 | low); }
-
-  Narrow<BFloat16> matrix_;
-  int64_t k_;
-};
-
 /// least_exponent() of a matrix; 0 for one without contiguous rows or columns.
-int64_t matrix_exponent(const Narrow<BFloat16>& x, int64_t size, int64_t k) {
+int64_t matrix_exponent(const Operand<BFloat16>& x, int64_t size, int64_t k) {
   if (x.index_stride == 1) return least_exponent(x.from, k, size, x.k_stride);
   return x.k_stride == 1 ? least_exponent(x.from, size, k, x.index_stride) : 0;
 }
 
-/// Rows [i, i + rows) and columns [j, j + columns) of the result from their sums, which change.
-template <class T>
-void finish_rows(const MatmulArgs& args, const Matrices<T>& x, int64_t i, int64_t rows, int64_t j,
-                 int64_t columns, float* sums, int64_t stride) {
-  const float alpha = static_cast<float>(args.alpha), beta = static_cast<float>(args.beta);
-  for (int64_t r = i; r < i + rows; ++r, sums += stride) {
-    if (alpha != 1.0f)
-      for (int64_t c = 0; c < columns; ++c) sums[c] *= alpha;
-    if (x.addend != nullptr) {
-      const T* addend = x.addend + r * args.addend_row_stride + j * args.addend_col_stride;
-      for (int64_t c = 0; c < columns; ++c)
-        sums[c] += beta * static_cast<float>(addend[c * args.addend_col_stride]);
-    }
-    if (is_relu(args))
-      for (int64_t c = 0; c < columns; ++c) sums[c] = sums[c] < 0.0f ? 0.0f : sums[c];
-    narrow_row(x.out + r * args.out_row_stride + j, sums, columns);
-  }
-}
-
-/// Writes what the product of tiles sums.
-class NarrowResult final : public TileResult {
- public:
-  NarrowResult(const MatmulArgs& args, const Matrices<BFloat16>& x) : args_(args), x_(x) {}
-  void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
-              int64_t stride) const override {
-    finish_rows(args_, x_, i, rows, j, columns, sums, stride);
-  }
-
- private:
-  const MatmulArgs& args_;
-  const Matrices<BFloat16>& x_;
-};
-
-bool stay_normal(const MatmulArgs& args, const Narrow<BFloat16>& a, const Narrow<BFloat16>& b) {
+bool stay_normal(const MatmulArgs& args, const Operand<BFloat16>& a, const Operand<BFloat16>& b) {
   return products_stay_normal(matrix_exponent(a, args.m, args.k), matrix_exponent(b, args.n, args.k));
 }
 
 /// sums[m, n] = a @ b, by pairs of bfloat16 or widened.
 template <class T>
-void sum_products(const MatmulArgs& args, const Narrow<T>& a, const Narrow<T>& b, float* sums) {
+void sum_products(const MatmulArgs& args, const Operand<T>& a, const Operand<T>& b, float* sums) {
   Gemm<float> g{.m = args.m, .n = args.n, .k = args.k, .c = sums, .c_row_stride = args.n};
   const auto run = [&](const Packer<float>& pack_a, const Packer<float>& pack_b) {
     g.pack_a = &pack_a;
@@ -252,7 +205,7 @@ template <class T>
 requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(const MatmulArgs& args,
                                                                                const Matrices<T>& x,
                                                                                bool tiles) {
-  const Narrow<T> a{x.a, args.a_row_stride, args.a_col_stride}, b{x.b, args.b_col_stride, args.b_row_stride};
+  const auto [a, b] = operands_of(args, x);
   const bool adjacent = (a.k_stride == 1 && b.k_stride == 1) || args.k == 1;
   const bool few_rows = adjacent && args.m <= kNarrowRows, one_column = adjacent && args.n == 1;
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>) {
@@ -262,8 +215,8 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
     const int64_t least_rows = args.n * args.k < kCached ? 2 : 5;
     const bool by_rows = adjacent && args.m < least_rows;
     if (tiles && !by_rows && !one_column && suits_tiles(args.m, args.n, args.k) && stay_normal(args, a, b))
-      return gemm_tiles(args.m, args.n, args.k, TileMatrix(a.from, a.index_stride, a.k_stride),
-                        TileMatrix(b.from, b.index_stride, b.k_stride), NarrowResult(args, x));
+      return gemm_tiles(args.m, args.n, args.k, TileMatrix<T>(a.from, a.index_stride, a.k_stride),
+                        TileMatrix<T>(b.from, b.index_stride, b.k_stride), FinishedResult<T>(args, x));
   }
   const Scratch<float> sums(args.m * args.n);
   if (few_rows)

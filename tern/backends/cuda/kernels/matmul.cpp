@@ -155,11 +155,13 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
+bool allows_tf32() { return kernels::matmul_precision() != kernels::MatmulPrecision::Highest; }
+
 /// What set_float32_matmul_precision() allows; 16-bit floats are summed in float32 either way.
 cublasComputeType_t compute_type(DType dtype) {
   if (dtype == DType::Float64) return CUBLAS_COMPUTE_64F;
   if (dtype != DType::Float32) return CUBLAS_COMPUTE_32F;
-  return kernels::matmul_allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
+  return allows_tf32() ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
 
 class Plan {
@@ -539,7 +541,7 @@ bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, 
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kMostProducts = int64_t{1} << 26, kMostResults = int64_t{1} << 20, kLongest = 1024;
-  return wanted_ways() != Ways::Cublas && dtype == DType::Float32 && !kernels::matmul_allows_tf32() &&
+  return wanted_ways() != Ways::Cublas && dtype == DType::Float32 && !allows_tf32() &&
          std::min({m, n, k}) > 0 && k <= kLongest && m <= kMostResults && n <= kMostResults / m &&
          k <= kMostProducts / (m * n);
 }
