@@ -55,14 +55,20 @@ struct LogParts {
   int32_t exponent;
 };
 TERN_FN LogParts log_parts(float x) {
-  uint32_t bits = as_bits(x);
-  int32_t e = static_cast<int32_t>((bits - 0x3f3504f3u) >> 23);
-  e = e << 23 >> 23;
-  return {as_float(bits - (static_cast<uint32_t>(e) << 23)) - 1.0f, e};
+  uint32_t above = as_bits(x) - 0x3f3504f3u;
+  return {as_float(as_bits(x) - (above & 0xff800000u)) - 1.0f, static_cast<int32_t>(above) >> 23};
 }
-/// log((1 + m) * 2^exponent) + rest.
-TERN_FN float log_of(float m, float exponent, float rest) {
-  float z = m * m;
+/// The same for any positive finite x, the exponent as a number.
+struct LogNumbers {
+  float mantissa, exponent;
+};
+TERN_FN LogNumbers log_parts_of_any(float x) {
+  bool tiny = x < 1.17549435e-38f;
+  LogParts parts = log_parts(tiny ? x * 8388608.0f : x);
+  return {parts.mantissa, static_cast<float>(parts.exponent) - (tiny ? 23.0f : 0.0f)};
+}
+/// (log(1 + m) - m + m^2 / 2) / m^3.
+TERN_FN float log_series(float m) {
   float p = 7.0376836292e-2f;
   p = p * m - 1.1514610310e-1f;
   p = p * m + 1.1676998740e-1f;
@@ -71,9 +77,23 @@ TERN_FN float log_of(float m, float exponent, float rest) {
   p = p * m - 1.6668057665e-1f;
   p = p * m + 2.0000714765e-1f;
   p = p * m - 2.4999993993e-1f;
-  p = p * m + 3.3333331174e-1f;
-  float y = m * z * p + exponent * -2.12194440e-4f - 0.5f * z + rest;
+  return p * m + 3.3333331174e-1f;
+}
+/// log((1 + m) * 2^exponent) + rest.
+TERN_FN float log_of(float m, float exponent, float rest) {
+  float z = m * m;
+  float y = m * z * log_series(m) + exponent * -2.12194440e-4f - 0.5f * z + rest;
   return m + y + exponent * 0.693359375f;
+}
+/// log(1 + m) * (factor + factor_rest) + whole + rest, where the product with m and m^2 are twice as exact;
+/// |whole| is 0 or larger than that product.
+TERN_FN float log_of_base(float m, float factor, float factor_rest, float whole, float rest) {
+  float z = m * m;
+  float y = m * z * log_series(m) - 0.5f * std::fma(m, m, -z) - 0.5f * z;
+  float product = m * factor;
+  float product_rest = std::fma(m, factor, -product) + m * factor_rest;
+  float sum = whole + product;
+  return sum + ((product - (sum - whole)) + (product_rest + (y * factor + rest)));
 }
 /// A logarithm of x where it is positive and finite; -inf at 0, NaN below.
 TERN_FN float log_ends(float x, float logarithm) {
@@ -87,10 +107,8 @@ TERN_FN float log(float x) {
 #if defined(__CUDA_ARCH__)
   return ::logf(x);
 #else
-  bool tiny = x < 1.17549435e-38f;
-  LogParts parts = log_parts(tiny ? x * 8388608.0f : x);
-  return log_ends(x,
-                  log_of(parts.mantissa, static_cast<float>(parts.exponent) - (tiny ? 23.0f : 0.0f), 0.0f));
+  auto [m, e] = log_parts_of_any(x);
+  return log_ends(x, log_of(m, e, 0.0f));
 #endif
 }
 
@@ -130,39 +148,45 @@ TERN_FN float log1p(float x) {
 #endif
 }
 
+/// Exact at powers of two.
 TERN_FN float log2(float x) {
 #if defined(__CUDA_ARCH__)
   return ::log2f(x);
 #else
-  return log_ends(x, static_cast<float>(log_wide(magnitude(x)) * 1.44269504088896340736));
+  auto [m, e] = log_parts_of_any(x);
+  return log_ends(x, log_of_base(m, 1.44269502162933349609f, 1.92596299e-8f, e, 0.0f));
 #endif
 }
 
+/// Exact at powers of ten.
 TERN_FN float log10(float x) {
 #if defined(__CUDA_ARCH__)
   return ::log10f(x);
 #else
-  return log_ends(x, static_cast<float>(log_wide(magnitude(x)) * 0.43429448190325182765));
+  auto [m, e] = log_parts_of_any(x);
+  // log10(2) in two parts, the first of which times e is exact.
+  return log_ends(x, log_of_base(m, 0.434294492006301879883f, -1.010305e-8f, e * 0.301025390625f,
+                                 e * 4.60503898119521e-6f));
 #endif
 }
 
+/// Below 0.625 a polynomial, above by e^2x; from 9.1 on it is 1.
 TERN_FN float tanh(float x) {
 #if defined(__CUDA_ARCH__)
   return ::tanhf(x);
 #else
-  float ax = x < 0 ? -x : x;
+  float ax = magnitude(x);
   float z = x * x;
   float p = -5.70498872745e-3f;
   p = p * z + 2.06390887954e-2f;
   p = p * z - 5.37397155531e-2f;
   p = p * z + 1.33314422036e-1f;
   p = p * z - 3.33332819422e-1f;
-  float near = x + x * z * p;
-  float e = exp(2.0f * ax);
-  float far = 1.0f - 2.0f / (e + 1.0f);
-  far = x < 0 ? -far : far;
-  near = x == 0.0f ? x : near;  // keeps -0
-  return ax < 0.625f ? near : far;
+  float near = ax + ax * z * p;
+  ExpParts e = exp_parts(2.0f * (ax < 9.1f ? ax : 9.1f));
+  float power = as_float(as_bits(e.significand) + (static_cast<uint32_t>(e.exponent) << 23));
+  float far = 1.0f - 2.0f / (power + 1.0f);
+  return std::copysign(ax >= 0.625f ? far : near, x);
 #endif
 }
 
