@@ -328,6 +328,25 @@ constexpr Conv2dShape kDirectShapes[] = {
      .stride_h = 2,
      .stride_w = 2,
      .padding_h = 1},
+    // Patches, and strides beyond the image.
+    {.batch = 3,
+     .in_channels = 3,
+     .in_h = 28,
+     .in_w = 32,
+     .out_channels = 160,
+     .kernel_h = 4,
+     .kernel_w = 4,
+     .stride_h = 4,
+     .stride_w = 4},
+    {.batch = 20,
+     .in_channels = 32,
+     .in_h = 4,
+     .in_w = 4,
+     .out_channels = 32,
+     .kernel_h = 4,
+     .kernel_w = 4,
+     .stride_h = 1000,
+     .stride_w = 1000},
 };
 
 TEST(CpuConv2d, ManyChannels) {
@@ -411,38 +430,89 @@ TEST(CpuConv2d, ManyChannelsGiveTheSameBitsEverywhere) {
   }
 }
 
-TEST(CpuConv2d, ResultDoesNotDependOnThreads) {
-  Conv2dShape s{.batch = 50,
-                .in_channels = 3,
-                .in_h = 17,
-                .in_w = 13,
-                .out_channels = 7,
-                .kernel_h = 3,
-                .kernel_w = 3,
-                .padding_h = 1,
-                .padding_w = 1};
+/// Bits of results by any number of threads, of numbers whose sums are rounded.
+template <class T>
+void expect_the_same_on_threads(Conv2dShape s) {
   ASSERT_TRUE(infer_output(s));
   Random random(3);
-  std::vector<float> input = random.elements<float>(50 * 3 * 17 * 13),
-                     grad_output = random.elements<float>(50 * 7 * 17 * 13);
-  for (float& x : input) x /= 3.0f;
+  const auto thirds = [&](int64_t count) {
+    std::vector<T> values;
+    for (int64_t i = 0; i < count; ++i) values.push_back(T(random.element<float>() / 3.0f));
+    return values;
+  };
+  const std::vector<T> input = thirds(s.batch * s.in_channels * s.in_h * s.in_w),
+                       weight = thirds(s.out_channels * (s.in_channels / s.groups) * s.kernel_h * s.kernel_w),
+                       grad_output = thirds(s.batch * s.out_channels * s.out_h * s.out_w);
   for (const cpu::KernelTable* table : cpu::kernel_tables()) {
     if (!table->supported()) continue;
-    std::vector<float> weights[3], biases[3];
+    std::vector<std::vector<double>> results;
     for (int threads : {1, 2, 3}) {
       set_thread_local_num_threads(threads);
-      weights[threads - 1].resize(7 * 3 * 9);
-      biases[threads - 1].resize(7);
+      std::vector<T> output(grad_output.size()), grad_input(input.size()), grad_weight(weight.size()),
+          grad_bias(static_cast<size_t>(s.out_channels));
+      Variant{table}.run(kernels::conv2d, {dtype_of<T>(), /*relu=*/false, s, input.data(), weight.data(),
+                                           nullptr, output.data()});
       Variant{table}.run(kernels::conv2d_backward,
-                         {DType::Float32, s, grad_output.data(), nullptr, input.data(), nullptr, nullptr,
-                          weights[threads - 1].data(), biases[threads - 1].data()});
+                         {dtype_of<T>(), s, grad_output.data(), nullptr, input.data(), weight.data(),
+                          grad_input.data(), grad_weight.data(), grad_bias.data()});
+      std::vector<double>& all = results.emplace_back();
+      for (const std::vector<T>* part : {&output, &grad_input, &grad_weight, &grad_bias})
+        for (T x : *part) all.push_back(to_double(x));
     }
-    for (int i : {1, 2}) {
-      EXPECT_EQ(weights[0], weights[i]) << table->variant;
-      EXPECT_EQ(biases[0], biases[i]) << table->variant;
-    }
+    EXPECT_EQ(results[0], results[1]) << table->variant << ", " << s.in_channels << " channels";
+    EXPECT_EQ(results[0], results[2]) << table->variant << ", " << s.in_channels << " channels";
   }
   set_thread_local_num_threads(0);
+}
+
+TEST(CpuConv2d, ResultDoesNotDependOnThreads) {
+  expect_the_same_on_threads<float>({.batch = 50,
+                                     .in_channels = 3,
+                                     .in_h = 17,
+                                     .in_w = 13,
+                                     .out_channels = 7,
+                                     .kernel_h = 3,
+                                     .kernel_w = 3,
+                                     .padding_h = 1,
+                                     .padding_w = 1});
+  for (const Conv2dShape& s : kDirectShapes) expect_the_same_on_threads<BFloat16>(s);
+}
+
+/// A weight's gradient is a sum over outputs; what is computed beside them must not reach it.
+TEST(CpuConv2d, BFloat16KeepsInfinitePixelsWhereTheyBelong) {
+  for (int64_t kernel : {1, 3}) {
+    for (int64_t padding : {0, 1}) {
+      Conv2dShape s{.batch = 4,
+                    .in_channels = 32,
+                    .in_h = 15,
+                    .in_w = 15,
+                    .out_channels = 32,
+                    .kernel_h = kernel,
+                    .kernel_w = kernel,
+                    .padding_h = padding,
+                    .padding_w = padding};
+      ASSERT_TRUE(infer_output(s));
+      const size_t weights = static_cast<size_t>(s.out_channels * s.in_channels * kernel * kernel);
+      const BFloat16 one(1.0f);
+      for (size_t pixel : {225u, 15u * 15 * 32, 225u * 6 - 1}) {
+        std::vector<BFloat16> input(4 * 32 * 225, one), weight(weights, one), grad_weight(weights),
+            grad_output(static_cast<size_t>(s.batch * s.out_channels * s.out_h * s.out_w), one);
+        input[pixel] = BFloat16(INFINITY);
+        std::vector<bool> infinite(weights), expected(weights);
+        for_each_product(s, [&](size_t, size_t i, size_t w) {
+          if (i == pixel) expected[w] = true;
+        });
+        for_each_variant([&](const Variant& variant) {
+          variant.run(kernels::conv2d_backward,
+                      {DType::BFloat16, s, grad_output.data(), nullptr, input.data(), weight.data(), nullptr,
+                       grad_weight.data(), nullptr});
+          for (size_t w = 0; w < weights; ++w)
+            infinite[w] = !std::isfinite(static_cast<float>(grad_weight[w]));
+          EXPECT_EQ(infinite, expected) << kernel << ", " << padding << ", pixel " << pixel;
+        });
+      }
+    }
+  }
 }
 
 TEST(CpuConv2d, EmptyBatchGivesZeroGradients) {

@@ -188,14 +188,26 @@ void backward_weight(const Correlation& c, const WeightGradOperands<T>& x, bool 
         conv_tiles_backward_weight(c, x.input, x.grad_output, x.grad_weight))
       return;
   const int64_t weights = c.groups * c.out_c * c.depth();
-  const Widened input(x.input, c.batch * c.groups * c.in_c * c.in_size()),
-      gradient(x.grad_output, c.batch * c.groups * c.out_c * c.out_size());
+  const int64_t ins = c.groups * c.in_c * c.in_size(), outs = c.groups * c.out_c * c.out_size();
   const Scratch<float> result(weights);
-  backward_weight(c, WeightGradOperands<float>{input.get(), gradient.get(), result.get(), nullptr});
+  std::fill_n(result.get(), c.batch == 0 ? weights : 0, 0.0f);
+  for_each_part(c, [&](int64_t first, int64_t count) {
+    Correlation part = c;
+    part.batch = count;
+    const Widened input(x.input + first * ins, count * ins),
+        gradient(x.grad_output + first * outs, count * outs);
+    const Scratch<float> more(first == 0 ? 0 : weights);
+    float* to = first == 0 ? result.get() : more.get();
+    backward_weight(part, WeightGradOperands<float>{input.get(), gradient.get(), to, nullptr});
+    if (first == 0) return;
+    parallel_for(weights, 65536, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) result.get()[i] += to[i];
+    });
+  });
   narrow(result, weights, x.grad_weight);
 }
 
-// ---- every dtype
+// ---- float and double, as the dtypes above
 // -----------------------------------------------------------------------------------------------------
 
 template <class T>

@@ -145,7 +145,8 @@ void conv_depthwise_backward_input(const Correlation& c, const float* grad_outpu
 bool conv_suits_depthwise(const Correlation& c);
 
 /// On AMX tiles: good where conv_suits_tiles says so. They answer whether it was done: tiles take numbers
-/// below the normal ones for 0, so that operands from which such a product could come are for the other ways.
+/// below the normal ones for 0, so that operands from which such a product could come are for the other ways,
+/// and so are infinite pixels in gradients of weights, and gradients of images that would not fill tiles.
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x);
 bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
                                 BFloat16* grad_weight);

@@ -105,7 +105,8 @@ struct Phases {
   template <class T>
   void copy_row(const T* row, T* to) const {
 #if defined(__AVX512F__)
-    if (sizeof(T) == 2 && c.stride_w == 2) return copy_halves_of_words(row, to);
+    if constexpr (sizeof(T) == 2)
+      if (c.stride_w == 2) return copy_halves_of_words(row, to);
 #endif
     if (c.stride_w > 1) return copy_each(row, to);
     const Inside in = inside(0);

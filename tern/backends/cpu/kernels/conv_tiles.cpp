@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tern/backends/cpu/kernels/conv_phases.h"
+#include "tern/backends/cpu/kernels/exponents.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/tile_matrix.h"
 #include "tern/backends/cpu/kernels/widen.h"
@@ -192,10 +193,9 @@ class PhaseGradients final : public TileResult {
   BFloat16* grad_input_;
 };
 
-/// A dense matrix.
-class Rows final : public TileResult {
+class DenseResult final : public TileResult {
  public:
-  Rows(BFloat16* to, int64_t row_size) : to_(to), row_size_(row_size) {}
+  DenseResult(BFloat16* to, int64_t row_size) : to_(to), row_size_(row_size) {}
   void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
               int64_t stride) const override {
     for (int64_t r = 0; r < rows; ++r)
@@ -252,13 +252,17 @@ void spread_gradients(const Phases& phases, const BFloat16* grad_output, int64_t
   });
 }
 
-bool stay_normal(const BFloat16* a, int64_t a_count, const BFloat16* b, int64_t b_count) {
+Exponents exponents_of(const BFloat16* from, int64_t count) {
   constexpr int64_t kRow = 4096;
-  const auto least = [](const BFloat16* from, int64_t count) {
-    const int64_t rest = least_exponent(from + count / kRow * kRow, 1, count % kRow, 0);
-    return std::min(rest, least_exponent(from, count / kRow, kRow, kRow));
-  };
-  return products_stay_normal(least(a, a_count), least(b, b_count));
+  const Exponents rows = TERN_CPU_VARIANT::exponents_of(from, count / kRow, kRow, kRow),
+                  rest = TERN_CPU_VARIANT::exponents_of(from + count / kRow * kRow, 1, count % kRow, 0);
+  return {std::min(rows.least, rest.least), rows.finite && rest.finite};
+}
+bool stay_normal(const Exponents& a, const Exponents& b) { return products_stay_normal(a.least, b.least); }
+
+/// Whether tiles have enough to do that is not left out in the end: `columns` of an image are computed.
+bool fills_tiles(const Correlation& c, int64_t columns) {
+  return 3 * c.out_size() >= round_up(columns, kTileDepth);
 }
 
 int64_t inputs_of(const Correlation& c) { return c.batch * c.groups * c.in_c * c.in_size(); }
@@ -268,12 +272,18 @@ int64_t weights_of(const Correlation& c) { return c.groups * c.out_c * c.depth()
 }  // namespace
 
 bool conv_suits_tiles(const Correlation& c, int64_t rows) {
-  constexpr int64_t kLeastRows = 6;
-  return rows >= kLeastRows && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
+  constexpr int64_t kLeastRows = 6, kLeastUses = 128;
+  const Phases phases(c);
+  // Strides beyond the image would make phases of padding.
+  const bool wastes =
+      phases.channel_size() > 2 * c.reach_h() * c.reach_w() || !fills_tiles(c, phases.columns());
+  // With larger strides than 2 pixels are copied one by one.
+  const bool copies = c.stride_w > 2 && c.out_c * c.taps() < kLeastUses * phases.count();
+  return rows >= kLeastRows && !wastes && !copies && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
 }
 
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
-  if (!stay_normal(x.input, inputs_of(c), x.weight, weights_of(c))) return false;
+  if (!stay_normal(exponents_of(x.input, inputs_of(c)), exponents_of(x.weight, weights_of(c)))) return false;
   const Phases phases(c);
   const std::vector<int64_t> offsets = tap_offsets(phases);
   for (int64_t group = 0; group < c.groups; ++group) {
@@ -287,7 +297,9 @@ bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
 
 bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
                                 BFloat16* grad_weight) {
-  if (!stay_normal(input, inputs_of(c), grad_output, outputs_of(c))) return false;
+  // Columns that are left out are products with gradients of 0, which an infinite pixel would make NaN.
+  const Exponents of_input = exponents_of(input, inputs_of(c));
+  if (!of_input.finite || !stay_normal(of_input, exponents_of(grad_output, outputs_of(c)))) return false;
   const Phases phases(c);
   const std::vector<int64_t> offsets = tap_offsets(phases);
   for (int64_t group = 0; group < c.groups; ++group) {
@@ -298,18 +310,23 @@ bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, con
       return gradients.get() + channel * depth + image * planes.columns;
     });
     gemm_tiles(c.out_c, c.depth(), depth, TileMatrix<BFloat16>(gradients.get(), depth, 1),
-               OffsetRows(planes, offsets), Rows(grad_weight + group * c.out_c * c.depth(), c.depth()));
+               OffsetRows(planes, offsets),
+               DenseResult(grad_weight + group * c.out_c * c.depth(), c.depth()));
   }
   return true;
 }
 
 bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output, const BFloat16* weight,
                                BFloat16* grad_input) {
-  if (!stay_normal(grad_output, outputs_of(c), weight, weights_of(c))) return false;
   const Phases phases(c);
+  if (!fills_tiles(c, phases.size()) ||
+      !stay_normal(exponents_of(grad_output, outputs_of(c)), exponents_of(weight, weights_of(c))))
+    return false;
   // Phases read the gradients backwards, from as far before their beginning as the last tap reaches.
   const int64_t front = phases.distance(c.kernel_h - 1, c.kernel_w - 1), plane = front + phases.size();
-  std::fill_n(grad_input, inputs_of(c), BFloat16(0.0f));
+  parallel_for(inputs_of(c), 65536, [&](int64_t begin, int64_t end) {
+    std::fill(grad_input + begin, grad_input + end, BFloat16(0.0f));
+  });
   for (int64_t group = 0; group < c.groups; ++group) {
     const Planes planes(c.batch, c.out_c * plane, phases.size());
     spread_gradients(phases, grad_output, group, phases.size(), [&](int64_t image, int64_t channel) {

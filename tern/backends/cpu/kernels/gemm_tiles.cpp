@@ -11,7 +11,6 @@
 #endif
 
 #include <algorithm>
-#include <atomic>
 
 #include "tern/backends/cpu/kernels/gemm.h"
 #include "tern/backends/cpu/kernels/scratch.h"
@@ -363,24 +362,5 @@ void gemm_tiles(int64_t m, int64_t n, int64_t k, const TilePacker& a, const Tile
 bool has_tiles() { return false; }
 bool may_use_tiles() { return false; }
 #endif
-
-int64_t least_exponent(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride) {
-  std::atomic<uint16_t> total = 0xffff;
-  parallel_for(
-      rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(columns, 1)), [&](int64_t begin, int64_t end) {
-        uint16_t least = 0xffff;
-        for (int64_t i = begin; i < end; ++i) {
-          const BFloat16* row = from + i * row_stride;
-          for (int64_t j = 0; j < columns; ++j) {
-            const uint16_t above_zero =
-                static_cast<uint16_t>((row[j].bits & 0x7fff) - 1);  // 0 becomes the largest
-            least = above_zero < least ? above_zero : least;
-          }
-        }
-        for (uint16_t before = total; least < before && !total.compare_exchange_weak(before, least);) {
-        }
-      });
-  return (int64_t{total} + 1) >> 7;
-}
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -82,20 +82,13 @@ class TileResult {
 }
 #endif
 
-/// The exponent (biased) of the smallest magnitude that is not 0 in rows of bfloat16; 0 for numbers below the
-/// normal ones.
-int64_t least_exponent(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride);
-
-/// Whether every product of numbers with such exponents, and so every sum of them, is a multiple of a normal
-/// number: then tiles and pairs, which take smaller ones for 0, miss none.
-inline bool products_stay_normal(int64_t least_a, int64_t least_b) {
-  constexpr int64_t kBias = 127, kFraction = 7, kLeastNormal = -126;
-  return least_a > 0 && least_b > 0 && least_a + least_b - 2 * (kBias + kFraction) >= kLeastNormal;
-}
-
-/// Whether a product is large enough to be packed for tiles.
+/// Whether a product is large enough to be packed for tiles, and fills them.
 inline bool suits_tiles(int64_t m, int64_t n, int64_t k) {
-  return static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) >= 65536 && may_use_tiles();
+  constexpr double kLeastProducts = 65536, kLeastResults = 128;
+  constexpr int64_t kLeastDepth = 8;
+  const double results = static_cast<double>(m) * static_cast<double>(n);
+  return results >= kLeastResults && k >= kLeastDepth && results * static_cast<double>(k) >= kLeastProducts &&
+         may_use_tiles();
 }
 
 /// result = A[m, k] @ B[k, n]. The order in which products are summed is the same for any sizes and threads.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tern/backends/cpu/kernels/exponents.h"
 #include "tern/backends/cpu/kernels/gemm.h"
 #include "tern/backends/cpu/kernels/gemm_narrow.h"
 #include "tern/backends/cpu/kernels/matmul_packers.h"
@@ -167,19 +168,20 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x, bool tiles) {
 // ---- float16 and bfloat16
 // --------------------------------------------------------------------------------------------
 
-/// least_exponent() of a matrix; 0 for one without contiguous rows or columns.
+/// The least exponent of a matrix; 0 for one without contiguous rows or columns, which is not scanned.
 int64_t matrix_exponent(const Operand<BFloat16>& x, int64_t size, int64_t k) {
-  if (x.index_stride == 1) return least_exponent(x.from, k, size, x.k_stride);
-  return x.k_stride == 1 ? least_exponent(x.from, size, k, x.index_stride) : 0;
+  if (x.index_stride == 1) return exponents_of(x.from, k, size, x.k_stride).least;
+  return x.k_stride == 1 ? exponents_of(x.from, size, k, x.index_stride).least : 0;
 }
 
 bool stay_normal(const MatmulArgs& args, const Operand<BFloat16>& a, const Operand<BFloat16>& b) {
   return products_stay_normal(matrix_exponent(a, args.m, args.k), matrix_exponent(b, args.n, args.k));
 }
 
-/// sums[m, n] = a @ b, by pairs of bfloat16 or widened.
+/// sums[m, n] = a @ b, by pairs of bfloat16 where they `may_pair`, or widened.
 template <class T>
-void sum_products(const MatmulArgs& args, const Operand<T>& a, const Operand<T>& b, float* sums) {
+void sum_products(const MatmulArgs& args, const Operand<T>& a, const Operand<T>& b,
+                  [[maybe_unused]] bool may_pair, float* sums) {
   Gemm<float> g{.m = args.m, .n = args.n, .k = args.k, .c = sums, .c_row_stride = args.n};
   const auto run = [&](const Packer<float>& pack_a, const Packer<float>& pack_b) {
     g.pack_a = &pack_a;
@@ -190,7 +192,7 @@ void sum_products(const MatmulArgs& args, const Operand<T>& a, const Operand<T>&
     const int64_t pair_depth = (pass_depth<float>(args.k) + 1) / 2;
     const bool many = static_cast<double>(args.m) * static_cast<double>(args.n) >=
                       64.0 * static_cast<double>(args.m + args.n);
-    if (many && has_pairs() && stay_normal(args, a, b)) {
+    if (may_pair && many && has_pairs() && stay_normal(args, a, b)) {
       g.k = (args.k + 1) / 2;
       g.pass_depth = pair_depth;
       g.elements = Elements::Pairs;
@@ -208,15 +210,19 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
   const auto [a, b] = operands_of(args, x);
   const bool adjacent = (a.k_stride == 1 && b.k_stride == 1) || args.k == 1;
   const bool few_rows = adjacent && args.m <= kNarrowRows, one_column = adjacent && args.n == 1;
+  bool may_pair = true;
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>) {
     // Tiles read operands twice, which costs more than they save where no cache holds the weights of few
     // rows.
     constexpr int64_t kCached = int64_t{1} << 21;
     const int64_t least_rows = args.n * args.k < kCached ? 2 : 5;
     const bool by_rows = adjacent && args.m < least_rows;
-    if (tiles && !by_rows && !one_column && suits_tiles(args.m, args.n, args.k) && stay_normal(args, a, b))
-      return gemm_tiles(args.m, args.n, args.k, TileMatrix<T>(a.from, a.index_stride, a.k_stride),
-                        TileMatrix<T>(b.from, b.index_stride, b.k_stride), FinishedResult<T>(args, x));
+    if (tiles && !by_rows && !one_column && suits_tiles(args.m, args.n, args.k)) {
+      if (stay_normal(args, a, b))
+        return gemm_tiles(args.m, args.n, args.k, TileMatrix<T>(a.from, a.index_stride, a.k_stride),
+                          TileMatrix<T>(b.from, b.index_stride, b.k_stride), FinishedResult<T>(args, x));
+      may_pair = false;
+    }
   }
   const Scratch<float> sums(args.m * args.n);
   if (few_rows)
@@ -224,7 +230,7 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
   else if (one_column)
     gemm_narrow_dot(1, args.m, args.k, b.from, b.index_stride, a.from, a.index_stride, sums.get());
   else
-    sum_products(args, a, b, sums.get());
+    sum_products(args, a, b, may_pair, sums.get());
   const int64_t grain = std::max<int64_t>(1, 8192 / std::max<int64_t>(args.n, 1));
   parallel_for(args.m, grain, [&](int64_t begin, int64_t end) {
     finish_rows(args, x, begin, end - begin, 0, args.n, sums.get() + begin * args.n, args.n);

@@ -2,11 +2,8 @@
 #include "tern/backends/cpu/kernels/tile_matrix.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cstring>
 
 #include "tern/backends/cpu/kernels/widen.h"
-#include "tern/base/parallel.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
@@ -100,24 +97,5 @@ void TileMatrix<T>::pack_pairs(const T* from, int64_t width, int64_t k_count, BF
 template class TileMatrix<BFloat16>;
 template class TileMatrix<float>;
 #endif
-
-bool have_parts(const float* from, int64_t rows, int64_t columns, int64_t row_stride) {
-  constexpr uint32_t kMagnitude = 0x7fffffff, kRoundsToInfinity = 0x7f7f8000;
-  std::atomic<bool> all = true;
-  parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(columns, 1)),
-               [&](int64_t begin, int64_t end) {
-                 uint32_t largest = 0;
-                 for (int64_t i = begin; i < end; ++i) {
-                   const float* row = from + i * row_stride;
-                   for (int64_t j = 0; j < columns; ++j) {
-                     uint32_t bits;
-                     std::memcpy(&bits, row + j, sizeof bits);
-                     largest = std::max(largest, bits & kMagnitude);
-                   }
-                 }
-                 if (largest >= kRoundsToInfinity) all = false;
-               });
-  return all;
-}
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

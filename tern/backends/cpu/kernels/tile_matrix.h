@@ -28,7 +28,4 @@ class TileMatrix final : public TilePacker {
   int64_t index_stride_, k_stride_;
 };
 
-/// Whether every element of such rows has two parts: all are finite, and stay so as bfloat16.
-bool have_parts(const float* from, int64_t rows, int64_t columns, int64_t row_stride);
-
 }  // namespace tern::cpu::TERN_CPU_VARIANT
