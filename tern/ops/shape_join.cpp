@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/base/parallel.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/shape.h"
@@ -23,12 +24,24 @@ DType common_dtype(const std::vector<Tensor>& tensors) {
   return dtype;
 }
 
-/// The elements from `start` on along `d` of a fresh result; no history.
-Tensor piece_of(const Tensor& out, size_t d, int64_t start, int64_t length) {
-  Shape shape = out.shape();
+/// The elements from `start` on along `d`; no history.
+Tensor piece_of(const Tensor& x, size_t d, int64_t start, int64_t length) {
+  Shape shape = x.shape();
   shape[d] = length;
-  return Tensor::view_of(out.storage(), out.dtype(), std::move(shape), out.strides(),
-                         start * out.strides()[d]);
+  return Tensor::view_of(x.storage(), x.dtype(), std::move(shape), x.strides(),
+                         x.storage_offset() + start * x.strides()[d]);
+}
+
+/// How many rows of a fresh result all tensors are copied to before the next ones. On the CPU a large result
+/// of short pieces is written while a cache holds it, else each of its lines would be fetched for every
+/// tensor again.
+int64_t rows_at_once(const Tensor& out, size_t d) {
+  constexpr int64_t kCached = int64_t{512} << 10, kLongPiece = 2048;
+  const int64_t rows = out.shape()[0], itemsize = static_cast<int64_t>(tern::itemsize(out.dtype()));
+  if (d == 0 || !out.device().is_cpu() || out.numel() * itemsize < 4 * kCached) return rows;
+  const int64_t row_bytes = out.numel() / rows * itemsize;
+  if (out.shape()[d] * out.strides()[d] * itemsize >= kLongPiece) return rows;
+  return std::max<int64_t>(1, kCached * num_threads() / row_bytes);
 }
 
 bool is_skipped(const Tensor& x) { return x.dim() == 1 && x.size(0) == 0; }
@@ -63,11 +76,16 @@ Tensor cat_as(const char* op, const std::vector<Tensor>& tensors, int64_t dim) {
   DType dtype = common_dtype(tensors);
   int64_t numel = with_context(op, [&] { return checked_numel(shape); });
   Tensor y = empty_contiguous(std::move(shape), numel, dtype, tensors[0].device());
-  int64_t start = 0;
-  for (const Tensor& x : tensors) {
-    if (is_skipped(x)) continue;
-    if (x.numel() != 0) copy_elements(piece_of(y, d, start, x.shape()[d]), x);
-    start += x.shape()[d];
+  const int64_t rows = numel == 0 ? 0 : y.shape()[0], at_once = numel == 0 ? 1 : rows_at_once(y, d);
+  for (int64_t row = 0; row < rows; row += at_once) {
+    const int64_t count = std::min(at_once, rows - row);
+    const auto part = [&](const Tensor& x) { return count == rows ? x : piece_of(x, 0, row, count); };
+    int64_t start = 0;
+    for (const Tensor& x : tensors) {
+      if (is_skipped(x)) continue;
+      if (x.numel() != 0) copy_elements(part(piece_of(y, d, start, x.shape()[d])), d == 0 ? x : part(x));
+      start += x.shape()[d];
+    }
   }
   if (!tracks_grad(tensors)) return y;
   struct Part {

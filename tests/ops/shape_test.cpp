@@ -7,6 +7,7 @@
 
 #include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
@@ -286,6 +287,16 @@ TEST(Shape, Errors) {
                            "repeat_interleave: repeats must be non-negative, got -1");
   expect_error<ShapeError>([&] { roll(x, {1, 2}, {0}); }, "roll: `shifts` and `dims` must align");
   expect_error<ShapeError>([&] { flip(x, {0, 0}); }, "flip: dim 0 appears multiple times");
+}
+
+/// Larger than what is copied at once.
+TEST(Cat, ManyShortRows) {
+  const int64_t rows = 70001;
+  Tensor a = arange(rows * 3).reshape({rows, 3}).to(float32), b = arange(rows * 6).reshape({6, rows}).t();
+  Tensor empty = zeros({0}), joined = cat({a, empty, b}, 1);
+  EXPECT_EQ(joined.shape(), (Shape{rows, 9}));
+  EXPECT_TRUE(equal(narrow(joined, 1, 0, 3), a));
+  EXPECT_TRUE(equal(narrow(joined, 1, 3, 6), b));
 }
 
 TEST(CatErrors, SizesThatAddUpToTooMuch) {
