@@ -186,6 +186,8 @@ TEST(CpuMatmul, SeveralBlocksInEveryDirection) {
     check<float>(variant, random,
                  {350, 270, 1100, Layout::Rows, Layout::Columns, Addend::Bias, /*relu=*/true});
     check<float>(variant, random, {7, 4200, 40, Layout::Rows, Layout::Columns, Addend::Bias});
+    check<float>(variant, random, {40, 4200, 60, Layout::Rows, Layout::Rows, Addend::Bias});
+    check<float>(variant, random, {20, 1200, 700, Layout::Columns, Layout::Columns, Addend::Matrix});
     check<float>(variant, random, {2, 300, 1200, Layout::Columns, Layout::Rows, Addend::Matrix});
     check<double>(variant, random, {100, 130, 600, Layout::Columns, Layout::Rows});
   });

@@ -17,9 +17,14 @@ void pack_panel(const T* from, int64_t index_stride, int64_t k_stride, int64_t w
   constexpr int64_t L = kLanes<T>;
   if (index_stride == 1) {
     if (width == 2 * L) {
+      // What the next panel will read, which no processor foresees where each row has a page of its own.
+      const bool fetches_ahead = k_stride * static_cast<int64_t>(sizeof(T)) > 4096;
       for (int64_t p = 0; p < k_count; ++p, from += k_stride, to += width) {
         store(to, load(from));
         store(to + L, load(from + L));
+        if (!fetches_ahead) continue;
+        __builtin_prefetch(from + 2 * L, 0, 2);
+        __builtin_prefetch(from + 3 * L, 0, 2);
       }
       return;
     }
@@ -70,31 +75,39 @@ class BlockedGemm {
     const int64_t threads = threads_for(work);
     const int64_t panels = (std::min(columns_, g_.n) + W - 1) / W;
     const Grid grid = threads > 1 ? share_tiles(threads, row_tiles_, panels) : Grid{};
+    // Panels of B that one core alone reads, and once, are packed just before and stay in its cache, where
+    // all of them would not.
+    const bool once = b_packed_ && grid.rows == 1 && block_tiles_ >= row_tiles_ &&
+                      panels * W * depth_ * static_cast<int64_t>(sizeof(T)) > 2 * kBlockBytes;
+    const int64_t shares = grid.rows * grid.columns;
     const int64_t a_share =
         a_packed_ ? round_to_line<T>(std::min(g_.m, block_tiles_ * kMaxRows) * depth_) : 0;
-    const int64_t b_share = b_packed_ ? round_to_line<T>(panels * W * depth_) : 0;
-    const Scratch<T> scratch(b_share + a_share * grid.rows * grid.columns);
+    const int64_t b_share = b_packed_ ? round_to_line<T>((once ? 1 : panels) * W * depth_) : 0;
+    const Scratch<T> scratch(b_share * (once ? shares : 1) + a_share * shares);
+    T* const packed_a = scratch.get() + b_share * (once ? shares : 1);
 
     for (int64_t j = 0; j < g_.n; j += columns_) {
       const int64_t n = std::min(columns_, g_.n - j);
       int64_t p = 0;
       do {  // once for k == 0 too: the epilogue is still to be done
         const int64_t depth = std::min(depth_, g_.k - p);
-        const Block block{j, n, p, depth, scratch.get()};
+        const Block block{j, n, p, depth, once};
         const int64_t block_panels = (n + W - 1) / W;
-        if (b_packed_) {
+        if (b_packed_ && !once) {
           const int64_t grain = threads > 1 ? std::max<int64_t>(1, 16384 / (W * depth)) : block_panels;
-          parallel_for(block_panels, grain, [&](int64_t begin, int64_t end) { pack_b(block, begin, end); });
+          parallel_for(block_panels, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t q = begin; q < end; ++q) pack_b(block, q, scratch.get() + q * W * depth);
+          });
         }
-        if (grid.rows * grid.columns == 1) {
-          multiply(block, 0, row_tiles_, 0, block_panels, scratch.get() + b_share);
+        if (shares == 1) {
+          multiply(block, 0, row_tiles_, 0, block_panels, scratch.get(), packed_a);
         } else {
-          parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
+          parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
             for (int64_t s = begin; s < end; ++s) {
               const int64_t r = s / grid.columns, c = s % grid.columns;
               multiply(block, row_tiles_ * r / grid.rows, row_tiles_ * (r + 1) / grid.rows,
                        block_panels * c / grid.columns, block_panels * (c + 1) / grid.columns,
-                       scratch.get() + b_share + s * a_share);
+                       scratch.get() + (once ? s * b_share : 0), packed_a + s * a_share);
             }
           });
         }
@@ -107,25 +120,23 @@ class BlockedGemm {
   static constexpr int64_t W = kTileColumns<T>;
   static constexpr int64_t kDirectElements = 65536;
 
-  /// Columns [j, j + n) and depths [p, p + depth) of the product.
+  /// Columns [j, j + n) and depths [p, p + depth) of the product. Panels of B are packed all at once, or each
+  /// before it is read.
   struct Block {
     int64_t j, n, p, depth;
-    T* packed_b;
+    bool once;
   };
 
   /// Rows are spread evenly over the tiles.
   int64_t first_row(int64_t tile) const { return g_.m * tile / row_tiles_; }
 
-  void pack_b(const Block& block, int64_t begin, int64_t end) const {
-    for (int64_t q = begin; q < end; ++q) {
-      const int64_t j = block.j + q * W, width = std::min(W, block.n - q * W);
-      T* to = block.packed_b + q * W * block.depth;
-      if (g_.pack_b != nullptr)
-        g_.pack_b->pack(j, width, block.p, block.depth, to);
-      else
-        pack_panel(g_.b + block.p * g_.b_row_stride + j * g_.b_col_stride, g_.b_col_stride, g_.b_row_stride,
-                   width, block.depth, to);
-    }
+  void pack_b(const Block& block, int64_t q, T* to) const {
+    const int64_t j = block.j + q * W, width = std::min(W, block.n - q * W);
+    if (g_.pack_b != nullptr)
+      g_.pack_b->pack(j, width, block.p, block.depth, to);
+    else
+      pack_panel(g_.b + block.p * g_.b_row_stride + j * g_.b_col_stride, g_.b_col_stride, g_.b_row_stride,
+                 width, block.depth, to);
   }
 
   void pack_a(const Block& block, int64_t first_tile, int64_t last_tile, T* to) const {
@@ -141,7 +152,7 @@ class BlockedGemm {
   }
 
   void multiply(const Block& block, int64_t first_tile, int64_t last_tile, int64_t first_panel,
-                int64_t last_panel, T* packed_a) const {
+                int64_t last_panel, T* packed_b, T* packed_a) const {
     const bool first = block.p == 0, last = block.p + block.depth == g_.k;
     Epilogue<T> epilogue = g_.epilogue;
     if (!first) {
@@ -161,7 +172,9 @@ class BlockedGemm {
         tile.k = block.depth;
         tile.c_row_stride = g_.c_row_stride;
         if (b_packed_) {
-          tile.b = block.packed_b + q * W * block.depth;
+          T* panel = packed_b + (block.once ? 0 : q * W * block.depth);
+          if (block.once) pack_b(block, q, panel);
+          tile.b = panel;
           tile.b_row_stride = width;
         } else {
           tile.b = g_.b + block.p * g_.b_row_stride + j;
