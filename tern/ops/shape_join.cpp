@@ -44,6 +44,17 @@ int64_t rows_at_once(const Tensor& out, size_t d) {
   return std::max<int64_t>(1, kCached * num_threads() / row_bytes);
 }
 
+/// Calls f(rows_of) for those parts, where rows_of(x) are its rows of x.
+template <class F>
+void for_each_rows(const Tensor& out, size_t d, const F& f) {
+  if (out.numel() == 0) return;
+  const int64_t rows = out.shape()[0], at_once = rows_at_once(out, d);
+  for (int64_t row = 0; row < rows; row += at_once) {
+    const int64_t count = std::min(at_once, rows - row);
+    f([&](const Tensor& x) { return count == rows ? x : piece_of(x, 0, row, count); });
+  }
+}
+
 bool is_skipped(const Tensor& x) { return x.dim() == 1 && x.size(0) == 0; }
 
 Tensor cat_as(const char* op, const std::vector<Tensor>& tensors, int64_t dim) {
@@ -76,17 +87,14 @@ Tensor cat_as(const char* op, const std::vector<Tensor>& tensors, int64_t dim) {
   DType dtype = common_dtype(tensors);
   int64_t numel = with_context(op, [&] { return checked_numel(shape); });
   Tensor y = empty_contiguous(std::move(shape), numel, dtype, tensors[0].device());
-  const int64_t rows = numel == 0 ? 0 : y.shape()[0], at_once = numel == 0 ? 1 : rows_at_once(y, d);
-  for (int64_t row = 0; row < rows; row += at_once) {
-    const int64_t count = std::min(at_once, rows - row);
-    const auto part = [&](const Tensor& x) { return count == rows ? x : piece_of(x, 0, row, count); };
+  for_each_rows(y, d, [&](const auto& rows_of) {
     int64_t start = 0;
     for (const Tensor& x : tensors) {
       if (is_skipped(x)) continue;
-      if (x.numel() != 0) copy_elements(part(piece_of(y, d, start, x.shape()[d])), d == 0 ? x : part(x));
+      if (x.numel() != 0) copy_elements(rows_of(piece_of(y, d, start, x.shape()[d])), rows_of(x));
       start += x.shape()[d];
     }
-  }
+  });
   if (!tracks_grad(tensors)) return y;
   struct Part {
     Shape shape;
@@ -126,16 +134,18 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
   shape.insert(d, static_cast<int64_t>(tensors.size()));
   int64_t numel = with_context("stack", [&] { return checked_numel(shape); });
   Tensor y = empty_contiguous(std::move(shape), numel, common_dtype(tensors), tensors[0].device());
-  for (size_t i = 0; i < tensors.size() && numel != 0; ++i) {
-    Tensor place = piece_of(y, d, static_cast<int64_t>(i), 1);
-    Shape inner = place.shape();
-    Strides strides = place.strides();
-    inner.erase(d);
-    strides.erase(d);
-    copy_elements(
-        Tensor::view_of(y.storage(), y.dtype(), std::move(inner), std::move(strides), place.storage_offset()),
-        tensors[i]);
-  }
+  for_each_rows(y, d, [&](const auto& rows_of) {
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      Tensor place = rows_of(piece_of(y, d, static_cast<int64_t>(i), 1));
+      Shape inner = place.shape();
+      Strides strides = place.strides();
+      inner.erase(d);
+      strides.erase(d);
+      copy_elements(Tensor::view_of(y.storage(), y.dtype(), std::move(inner), std::move(strides),
+                                    place.storage_offset()),
+                    rows_of(tensors[i]));
+    }
+  });
   if (!tracks_grad(tensors)) return y;
   std::vector<DType> dtypes;
   for (const Tensor& x : tensors) dtypes.push_back(x.dtype());

@@ -297,6 +297,10 @@ TEST(Cat, ManyShortRows) {
   EXPECT_EQ(joined.shape(), (Shape{rows, 9}));
   EXPECT_TRUE(equal(narrow(joined, 1, 0, 3), a));
   EXPECT_TRUE(equal(narrow(joined, 1, 3, 6), b));
+  const Tensor stacked = stack({a, a + 1, -a}, 1);
+  EXPECT_EQ(stacked.shape(), (Shape{rows, 3, 3}));
+  EXPECT_TRUE(equal(select(stacked, 1, 1), a + 1));
+  EXPECT_TRUE(equal(select(stacked, 1, 2), -a));
 }
 
 TEST(CatErrors, SizesThatAddUpToTooMuch) {
