@@ -184,8 +184,7 @@ TERN_FN float tanh(float x) {
   p = p * z - 3.33332819422e-1f;
   float near = ax + ax * z * p;
   ExpParts e = exp_parts(2.0f * (ax < 9.1f ? ax : 9.1f));
-  float power = as_float(as_bits(e.significand) + (static_cast<uint32_t>(e.exponent) << 23));
-  float far = 1.0f - 2.0f / (power + 1.0f);
+  float far = 1.0f - 2.0f / (e.significand * power_of_two(e.exponent) + 1.0f);
   return std::copysign(ax >= 0.625f ? far : near, x);
 #endif
 }

@@ -252,14 +252,6 @@ void spread_gradients(const Phases& phases, const BFloat16* grad_output, int64_t
   });
 }
 
-Exponents exponents_of(const BFloat16* from, int64_t count) {
-  constexpr int64_t kRow = 4096;
-  const Exponents rows = TERN_CPU_VARIANT::exponents_of(from, count / kRow, kRow, kRow),
-                  rest = TERN_CPU_VARIANT::exponents_of(from + count / kRow * kRow, 1, count % kRow, 0);
-  return {std::min(rows.least, rest.least), rows.finite && rest.finite};
-}
-bool stay_normal(const Exponents& a, const Exponents& b) { return products_stay_normal(a.least, b.least); }
-
 /// Whether tiles have enough to do that is not left out in the end: `columns` of an image are computed.
 bool fills_tiles(const Correlation& c, int64_t columns) {
   return 3 * c.out_size() >= round_up(columns, kTileDepth);
@@ -283,7 +275,8 @@ bool conv_suits_tiles(const Correlation& c, int64_t rows) {
 }
 
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
-  if (!stay_normal(exponents_of(x.input, inputs_of(c)), exponents_of(x.weight, weights_of(c)))) return false;
+  if (!products_stay_normal(exponents_of(x.input, inputs_of(c)), exponents_of(x.weight, weights_of(c))))
+    return false;
   const Phases phases(c);
   const std::vector<int64_t> offsets = tap_offsets(phases);
   for (int64_t group = 0; group < c.groups; ++group) {
@@ -299,7 +292,8 @@ bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, con
                                 BFloat16* grad_weight) {
   // Columns that are left out are products with gradients of 0, which an infinite pixel would make NaN.
   const Exponents of_input = exponents_of(input, inputs_of(c));
-  if (!of_input.finite || !stay_normal(of_input, exponents_of(grad_output, outputs_of(c)))) return false;
+  if (!of_input.finite || !products_stay_normal(of_input, exponents_of(grad_output, outputs_of(c))))
+    return false;
   const Phases phases(c);
   const std::vector<int64_t> offsets = tap_offsets(phases);
   for (int64_t group = 0; group < c.groups; ++group) {
@@ -320,7 +314,7 @@ bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output
                                BFloat16* grad_input) {
   const Phases phases(c);
   if (!fills_tiles(c, phases.size()) ||
-      !stay_normal(exponents_of(grad_output, outputs_of(c)), exponents_of(weight, weights_of(c))))
+      !products_stay_normal(exponents_of(grad_output, outputs_of(c)), exponents_of(weight, weights_of(c))))
     return false;
   // Phases read the gradients backwards, from as far before their beginning as the last tap reaches.
   const int64_t front = phases.distance(c.kernel_h - 1, c.kernel_w - 1), plane = front + phases.size();

@@ -13,12 +13,14 @@ struct Exponents {
   bool finite;    ///< neither infinities nor NaN
 };
 Exponents exponents_of(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride);
+/// Of `count` elements side by side.
+Exponents exponents_of(const BFloat16* from, int64_t count);
 
 /// Whether every product of numbers with such exponents, and so every sum of them, is a multiple of a normal
 /// number: then tiles and pairs, which take smaller ones for 0, miss none.
-inline bool products_stay_normal(int64_t least_a, int64_t least_b) {
+inline bool products_stay_normal(const Exponents& a, const Exponents& b) {
   constexpr int64_t kBias = 127, kFraction = 7, kLeastNormal = -126;
-  return least_a > 0 && least_b > 0 && least_a + least_b - 2 * (kBias + kFraction) >= kLeastNormal;
+  return a.least > 0 && b.least > 0 && a.least + b.least - 2 * (kBias + kFraction) >= kLeastNormal;
 }
 
 /// Whether every element of such rows is the sum of two bfloat16, nearly: all are finite, and stay so when

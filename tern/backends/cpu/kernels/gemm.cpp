@@ -82,9 +82,12 @@ class BlockedGemm {
     const int64_t shares = grid.rows * grid.columns;
     const int64_t a_share =
         a_packed_ ? round_to_line<T>(std::min(g_.m, block_tiles_ * kMaxRows) * depth_) : 0;
-    const int64_t b_share = b_packed_ ? round_to_line<T>((once ? 1 : panels) * W * depth_) : 0;
-    const Scratch<T> scratch(b_share * (once ? shares : 1) + a_share * shares);
-    T* const packed_a = scratch.get() + b_share * (once ? shares : 1);
+    const int64_t panel_share = once ? round_to_line<T>(W * depth_) : 0;  // else all panels are everyone's
+    const int64_t b_size = once        ? panel_share * shares
+                           : b_packed_ ? round_to_line<T>(panels * W * depth_)
+                                       : 0;
+    const Scratch<T> scratch(b_size + a_share * shares);
+    T *const packed_b = scratch.get(), *const packed_a = packed_b + b_size;
 
     for (int64_t j = 0; j < g_.n; j += columns_) {
       const int64_t n = std::min(columns_, g_.n - j);
@@ -96,18 +99,18 @@ class BlockedGemm {
         if (b_packed_ && !once) {
           const int64_t grain = threads > 1 ? std::max<int64_t>(1, 16384 / (W * depth)) : block_panels;
           parallel_for(block_panels, grain, [&](int64_t begin, int64_t end) {
-            for (int64_t q = begin; q < end; ++q) pack_b(block, q, scratch.get() + q * W * depth);
+            for (int64_t q = begin; q < end; ++q) pack_b(block, q, packed_b + q * W * depth);
           });
         }
         if (shares == 1) {
-          multiply(block, 0, row_tiles_, 0, block_panels, scratch.get(), packed_a);
+          multiply(block, 0, row_tiles_, 0, block_panels, packed_b, packed_a);
         } else {
           parallel_for(shares, 1, [&](int64_t begin, int64_t end) {
             for (int64_t s = begin; s < end; ++s) {
               const int64_t r = s / grid.columns, c = s % grid.columns;
               multiply(block, row_tiles_ * r / grid.rows, row_tiles_ * (r + 1) / grid.rows,
                        block_panels * c / grid.columns, block_panels * (c + 1) / grid.columns,
-                       scratch.get() + (once ? s * b_share : 0), packed_a + s * a_share);
+                       packed_b + s * panel_share, packed_a + s * a_share);
             }
           });
         }

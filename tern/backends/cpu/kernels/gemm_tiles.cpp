@@ -276,11 +276,10 @@ class TileGemm {
     // All of the chunk's, or this block's alone.
     float* sums =
         sums_.get() + (keeps_sums_ ? i * stride_ + j : share * std::min(rows_, kCoreBlock) * stride_);
-    const int64_t columns = std::min(2 * column_end * kTileWidth, chunk.columns) - j;
     const int64_t pass_blocks = kPassBlocks / parts_;
     for (int64_t p = 0; p < blocks; p += pass_blocks) {
       const int64_t pass = std::min(pass_blocks, blocks - p);
-      const bool begin = chunk.k == 0 && p == 0, last = p + pass == blocks && chunk.k + chunk.depth == k_;
+      const bool begin = chunk.k == 0 && p == 0;
       for (int64_t r = row_begin; r < row_end; ++r) {
         const bool two_rows = 2 * r + 1 < chunk.a_panels();
         const int64_t row = 2 * r * kTileWidth;
@@ -292,11 +291,11 @@ class TileGemm {
           kernel(a_at(chunk, 2 * r, p), b_packed_.get() + 2 * c * panel + p * block(), panel_bytes, pass,
                  row_sums + 2 * c * kTileWidth - j, stride_ * static_cast<int64_t>(sizeof(float)), begin);
         }
-        if (last)
-          result_.finish(chunk.i + row, chunk.j + j, std::min(2 * kTileWidth, chunk.rows - row), columns,
-                         row_sums, stride_);
       }
     }
+    if (chunk.k + chunk.depth < k_) return;
+    result_.finish(chunk.i + i, chunk.j + j, std::min(2 * row_end * kTileWidth, chunk.rows) - i,
+                   std::min(2 * column_end * kTileWidth, chunk.columns) - j, sums, stride_);
   }
 
   /// Row panels from `panel` on, blocks of k from `index` on.

@@ -106,9 +106,11 @@ bool multiply_by_tiles(const MatmulArgs& args, const Matrices<float>& x) {
   if (precision == kernels::MatmulPrecision::Highest) return false;
   const bool high = precision == kernels::MatmulPrecision::High;
   // Below these, operands would be read only to be converted.
-  const int64_t least = high ? 64 : 32, least_products = high ? int64_t{1} << 21 : 0;
-  if (std::min(args.m, args.n) < least || args.m * args.n * args.k < least_products ||
-      !suits_tiles(args.m, args.n, args.k))
+  const int64_t least = high ? 64 : 32;
+  const double least_products = high ? 0x1p21 : 0,
+               products =
+                   static_cast<double>(args.m) * static_cast<double>(args.n) * static_cast<double>(args.k);
+  if (std::min(args.m, args.n) < least || products < least_products || !suits_tiles(args.m, args.n, args.k))
     return false;
   const auto [a, b] = operands_of(args, x);
   if (high && !(has_parts(a, args.m, args.k) && has_parts(b, args.n, args.k))) return false;
@@ -168,14 +170,15 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x, bool tiles) {
 // ---- float16 and bfloat16
 // --------------------------------------------------------------------------------------------
 
-/// The least exponent of a matrix; 0 for one without contiguous rows or columns, which is not scanned.
-int64_t matrix_exponent(const Operand<BFloat16>& x, int64_t size, int64_t k) {
-  if (x.index_stride == 1) return exponents_of(x.from, k, size, x.k_stride).least;
-  return x.k_stride == 1 ? exponents_of(x.from, size, k, x.index_stride).least : 0;
+/// Of a matrix; the least ones for one without contiguous rows or columns, which is not scanned.
+Exponents exponents_of(const Operand<BFloat16>& x, int64_t size, int64_t k) {
+  using TERN_CPU_VARIANT::exponents_of;
+  if (x.index_stride == 1) return exponents_of(x.from, k, size, x.k_stride);
+  return x.k_stride == 1 ? exponents_of(x.from, size, k, x.index_stride) : Exponents{0, false};
 }
 
 bool stay_normal(const MatmulArgs& args, const Operand<BFloat16>& a, const Operand<BFloat16>& b) {
-  return products_stay_normal(matrix_exponent(a, args.m, args.k), matrix_exponent(b, args.n, args.k));
+  return products_stay_normal(exponents_of(a, args.m, args.k), exponents_of(b, args.n, args.k));
 }
 
 /// sums[m, n] = a @ b, by pairs of bfloat16 where they `may_pair`, or widened.
