@@ -14,7 +14,6 @@ import tempfile
 
 from peers import Peer, PeerError, duration, measured, report, write_report
 
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "DEFAULT")  # all of it: the tests' rows would leave AMX out
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "tests", "support"))
 

@@ -17,8 +17,6 @@ import torch
 warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
-# PyTorch's convolutions of bfloat16 corrupt memory on AMX (seen with 1.13 and 2.15); read at the first of them.
-os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 # Largest relative difference by dtype; a row may multiply it.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
 NARROW = (torch.float16, torch.bfloat16)
@@ -378,10 +376,17 @@ def run_tool(tool, cases, device):
                     return
 
 
+def make_oracle():
+    """Prepares PyTorch for rows: the same random numbers in every run, and no AMX, on which its convolutions of bfloat16 corrupt memory
+    (seen with 1.13 and 2.15). It reads the latter once, at the first of them."""
+    os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+    torch.manual_seed(0)
+
+
 def run_rows(rows, tool, devices, limit=3):
     """Prints a line for each case that fails (at most `limit` for a row on a device), as they come, and how far it is; returns (passed,
     failed, without an answer, not run). Each case counts once for each device."""
-    torch.manual_seed(0)
+    make_oracle()
     cases, unanswered = [], 0
     for row in rows:
         if VERSION < row.since:
