@@ -27,7 +27,7 @@ NO_GPU = 3
 EPILOG = """where a machine is lent for a quarter of an hour, and a command may take ten minutes, two commands are enough. Each runs
 several of these, since a machine that has to be started again costs time too. First, the half minute that shows whether anything runs (its
 files need not come back) and the tests (three files: gpu-results.md and .json, logs.tgz); then the benchmarks (four: bench.json too):
-  ./gpu-check --only facts,cuda --budget 60 --output ../smoke
+  ./gpu-check --only facts,cuda --budget 90 --output ../smoke
   ./gpu-check --skip bench,sanitizer --budget 270 --output first
   ./gpu-check --only bench --budget 230 --output second
 then, in the same loan or the next, what failed, once mended, or had no time left (of the benchmarks by --only bench --cases NAMES), and

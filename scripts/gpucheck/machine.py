@@ -29,24 +29,26 @@ ONLY_SIMULATED = {
     "test_parallel": "DataParallelTest.TheSameBitsWithJitterAndOtherStreams:DataParallelTest.WithoutAGpuItIsAPlainCall:"
                      "DataParallelTest.GoesOnAfterAFailedDevice:SyncBatchNormTest.TheSameBitsInEveryRun:Soak.*",
 }
-# Errors that cuBLASLt and cuDNN tell nobody else.
-LIBRARY_LOGS = {"CUBLASLT_LOG_LEVEL": "1", "CUDNN_LOGLEVEL_DBG": "1", "CUDNN_LOGDEST_DBG": "stderr"}
+TORCH_VERSIONS = """
+import torch
+print("torch", torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), torch.cuda.is_available())
+"""
 # Prints the versions of the libraries that are named, of those that are found.
 LIBRARY_VERSIONS = """
 import ctypes, sys
 for name in sys.argv[1:]:
     try:
         library = ctypes.CDLL(name)
-    except OSError:
-        continue
-    if "nccl" in name:
-        version = ctypes.c_int()
-        library.ncclGetVersion(ctypes.byref(version))
-        print(name, version.value)
-    else:
-        version = library.cublasLtGetVersion if "cublas" in name else library.cudnnGetVersion
-        version.restype = ctypes.c_size_t
-        print(name, version())
+        if "nccl" in name:
+            version = ctypes.c_int()
+            library.ncclGetVersion(ctypes.byref(version))
+            print(name, version.value)
+        else:
+            version = library.cublasLtGetVersion if "cublas" in name else library.cudnnGetVersion
+            version.restype = ctypes.c_size_t
+            print(name, version())
+    except (OSError, AttributeError):
+        pass
 """
 # Has a CUDA context until its input ends.
 HOLD_CONTEXT = """
@@ -69,6 +71,9 @@ class Check:
         self.logs = self.work / "logs"
         self.logs.mkdir(parents=True)
         self.figures, self.facts, self.holder = {}, {}, None
+        # Errors that cuBLASLt and cuDNN tell nobody else. The former would go to stdout, where programs answer.
+        self.library_logs = {"CUBLASLT_LOG_LEVEL": "1", "CUBLASLT_LOG_FILE": f"{self.logs}/cublaslt-%i.log",
+                             "CUDNN_LOGLEVEL_DBG": "1", "CUDNN_LOGDEST_DBG": "stderr"}
         self.end = 0.0  # of the stage at hand, on time.monotonic()
         shared = next((p for p in (root / "shared", root.parent / "shared") if p.is_dir()), None)
         mnist = pathlib.Path(options.mnist) if options.mnist else shared / "data/mnist" if shared else None
@@ -114,7 +119,7 @@ class Check:
     def env(self, stage="", **more):
         """The environment of programs; a variable that is None is taken out. The libraries write nothing in measurements, nor where
         output is compared."""
-        made = {**self.base, **({} if stage in ("", "bench", "device", "examples") else LIBRARY_LOGS), **more}
+        made = {**self.base, **({} if stage in ("", "bench", "device", "examples") else self.library_logs), **more}
         return {key: value for key, value in made.items() if value is not None}
 
     def gpus(self, count):
@@ -199,25 +204,30 @@ def operating_system():
 def gather_facts(check):
     query = "name,driver_version,memory.total,compute_cap,pcie.link.gen.max,pcie.link.width.max,clocks.max.sm,power.limit,compute_mode"
     card = printed(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"])
+    check.facts["gpu"] = [dict(zip(query.split(","), (word.strip() for word in line.split(",")))) for line in card.splitlines()]
+    check.hold_context(True)
     nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
-    # The first import from a cold disk takes long.
-    torch = printed([check.python, "-c", "import torch; print(torch.__version__, torch.version.cuda, torch.backends.cudnn.version(), "
-                                         "torch.cuda.is_available())"], timeout_s=180)
-    devices = check.json_of("devices")
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # from a cold disk each of these takes long
+        asked = {name: pool.submit(*call) for name, call in {
+            "torch": (versions, check, TORCH_VERSIONS), "libraries": (versions, check), "devices": (check.json_of, "devices"),
+            "doctor": (check.json_of, "doctor"), "tern": (printed, [check.bin / "tern", "--version"], check.env()),
+            "nvcc": (printed, [nvcc, "--version"])}.items()}
+        found = {name: answer.result() for name, answer in asked.items()}
+    devices, torch = found["devices"], found["torch"].pop("torch", None)
     check.facts = {
         "date": time.strftime("%Y-%m-%d"),
-        "gpu": [dict(zip(query.split(","), (word.strip() for word in line.split(",")))) for line in card.splitlines()],
+        "gpu": check.facts["gpu"],
         "driver": devices.get("driver_version"),
         "cuda_of_driver": devices.get("cuda_driver_version"),
         "cuda_of_tern": devices.get("cuda_runtime_version"),
-        "toolkit": (re.findall(r"release ([\d.]+)", printed([nvcc, "--version"])) or [None])[0],
-        "torch": dict(zip(("version", "cuda", "cudnn", "sees_gpu"), torch.split())) if torch else None,
+        "toolkit": (re.findall(r"release ([\d.]+)", found["nvcc"]) or [None])[0],
+        "torch": dict(zip(("version", "cuda", "cudnn", "sees_gpu"), torch)) if torch else None,
         "python": sys.version.split()[0],
         "libraries_of": "PyTorch" if any("site-packages" in folder for folder in check.library_folders) else
                         "the toolkit" if check.library_folders else "the system",
-        "libraries": {side: found for side, found in (("Tern", library_versions(check, "")),
-                                                      ("PyTorch", library_versions(check, "import torch") if torch else {})) if found},
-        "tern": printed([check.bin / "tern", "--version"], check.env()),
+        "libraries": {side: {name: version for name, (version,) in of.items()}
+                      for side, of in (("Tern", found["libraries"]), ("PyTorch", found["torch"])) if of},
+        "tern": found["tern"],
         "commit": packed_commit(check),
         "build": library_hashes(check.build / "lib"),
         "processor": processor(),
@@ -226,15 +236,15 @@ def gather_facts(check):
         "system": operating_system(),
         "devices": [{key: each.get(key) for key in ("device", "name", "backend", "simulated", "memory_bytes", "compute_capability")}
                     for each in devices.get("devices", [])],
-        "doctor": check.json_of("doctor").get("conclusion", ""),
+        "doctor": found["doctor"].get("conclusion", ""),
     }
     check.facts["version"] = version_of(check.facts)
 
 
-def library_versions(check, prepare):
-    """{file name: version} of cuBLASLt, cuDNN and NCCL as programs find them, in Python after `prepare`."""
+def versions(check, prepare=""):
+    """{file name: [version]} of cuBLASLt, cuDNN and NCCL as programs find them, in Python after `prepare`, which may print such a line too."""
     lines = printed([check.python, "-c", prepare + LIBRARY_VERSIONS, *check.library_names], check.env(), 180).splitlines()
-    return dict(line.split() for line in lines)
+    return {words[0]: words[1:] for words in map(str.split, lines) if words and words[0] in ("torch", *check.library_names)}
 
 
 def packed_commit(check):

@@ -1,7 +1,7 @@
 // libcublasLt as the backend calls it: three loops. Its heuristic advises an algorithm that takes long and
 // rounds after every step before one that refuses and one that does neither. What the real library would
 // refuse (sizes that do not fit, leading dimensions that are too small, pointers less aligned than was
-// promised, very many matrices) is refused here too.
+// promised or not of the epilogue, very many matrices) is refused here too.
 #include <cublasLt.h>
 
 #include <algorithm>
@@ -233,6 +233,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   // As documented, of 16-bit floats: rows of the other matrix are 16 bytes apart, or a multiple of that.
   if (op.has_aux() && (op.aux_ld < of<Layout>(d).rows || op.aux_ld % 8 != 0))
     return CUBLAS_STATUS_INVALID_VALUE;
+  if (op.writes_bias_gradient() && op.transposed_b != CUBLAS_OP_T) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (wide && op.compute != CUBLAS_COMPUTE_64F) return CUBLAS_STATUS_NOT_SUPPORTED;
   if (of<Layout>(d).batch >= kTooManyMatrices) return CUBLAS_STATUS_NOT_SUPPORTED;
   for (; *count < std::min(asked, kWays); ++*count) {
@@ -267,10 +268,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
       !aligned(c_data, algorithm.align_c) || !aligned(d_data, algorithm.align_d) ||
       (op.has_bias() &&
        (op.bias == nullptr || !aligned(op.bias, std::max(kBiasAlignment, algorithm.align_bias)))) ||
+      (!op.has_bias() && op.bias != nullptr) || (!op.has_aux() && op.aux != nullptr) ||
       (op.has_aux() &&
        (op.aux == nullptr || !aligned(op.aux, std::max(kBiasAlignment, algorithm.align_aux)))))
     return CUBLAS_STATUS_INVALID_VALUE;
-  if (algorithm.way == Way::Refusing) return CUBLAS_STATUS_NOT_SUPPORTED;
+  const auto is_large = [](const Layout& x) { return std::max({x.rows, x.cols, x.ld}) > INT32_MAX; };
+  if (algorithm.way == Way::Refusing || is_large(a) || is_large(b) || is_large(c) || is_large(d))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   const double factor = read_number(op.scale, alpha, 0), keep = read_number(op.scale, beta, 0);
   const bool slow = algorithm.way == Way::Slow, rounds = slow && d.type == CUDA_R_32F;
   const int bits = op.compute == CUBLAS_COMPUTE_32F_FAST_TF32 ? 13 : 0;

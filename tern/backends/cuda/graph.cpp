@@ -60,15 +60,20 @@ struct Edges {
   }
 };
 
-/// All edges that leave a node.
+/// All edges that leave a node. Their number is not asked for beforehand: CUDA may refuse to tell it without
+/// what kind they are (cudaErrorLossyQuery).
 Edges edges_from(cudaGraphNode_t node) {
-  size_t count = 0;
-  TERN_CUDA_CALL(cudaGraphNodeGetDependentNodes(node, nullptr, nullptr, &count));
   Edges edges;
+  size_t count = 0;
+  for (size_t room = 16; count == edges.to.size(); room *= 2) {
+    edges.to.resize(room);
+    edges.data.resize(room);
+    count = room;
+    TERN_CUDA_CALL(cudaGraphNodeGetDependentNodes(node, edges.to.data(), edges.data.data(), &count));
+  }
   edges.from.resize(count, node);
   edges.to.resize(count);
   edges.data.resize(count);
-  TERN_CUDA_CALL(cudaGraphNodeGetDependentNodes(node, edges.to.data(), edges.data.data(), &count));
   return edges;
 }
 

@@ -116,6 +116,17 @@ TEST_F(Gpu, Products) {
   expect_same([](Inputs x) { return conv2d(x[0], x[1], x[2]); }, {image, weight, bias}, 1e-4, 1e-4);
 }
 
+TEST_F(Gpu, ProductsOfRowsThatAreVeryFarApart) {
+  if (testing::is_emulated("cuda:0")) GTEST_SKIP() << "more memory than the emulator's";
+  const int64_t apart = (int64_t{1} << 31) + 8;
+  const Tensor memory = empty({apart + 64}, {.dtype = bfloat16, .device = "cuda:0"});
+  Tensor rows = as_strided(memory, {2, 64}, {apart, 1});
+  const Tensor dense = randn({2, 64}).to(bfloat16).to("cuda:0"),
+               b = randn({64, 16}).to(bfloat16).to("cuda:0");
+  rows.copy_(dense);
+  EXPECT_TRUE(equal(matmul(rows, b), matmul(dense, b)));
+}
+
 TEST_F(Gpu, ProductsOfFloat32AreAsExactAsThePrecisionAsksFor) {
   const Tensor a = rand({256, 256}), b = rand({256, 256});
   const Tensor exact = matmul(a.to(float64), b.to(float64)), x = a.to("cuda:0"), y = b.to("cuda:0");

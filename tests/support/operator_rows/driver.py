@@ -304,7 +304,8 @@ class Helper:
             try:
                 for line in self._lines(process.stdout):
                     if line != b"saved":
-                        self.running = int(line)
+                        if line.isdigit():  # CUDA's libraries may print something else
+                            self.running = int(line)
                         continue
                     path = f"{self.output}.{first}"
                     results = torch.load(path)

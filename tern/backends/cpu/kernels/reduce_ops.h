@@ -1,4 +1,4 @@
-// What the order-free reductions do with an element and with two partial results; see reduce_loops.h for the
+// What the order-free reductions do with an element and with two partial results; see reduce_vector.h for the
 // concept.
 #pragma once
 

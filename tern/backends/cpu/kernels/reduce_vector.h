@@ -1,6 +1,14 @@
 // Blocks of 64 bytes on every instruction set, made of as many registers as it takes, so that a reduction
-// adds in the same order, and gives the same result, on all of them. The loops over them are in
-// reduce_loops.h.
+// adds in the same order, and gives the same result, on all of them. The loops over them are in reduce_rows.h
+// and reduce_loops.h.
+//
+// An operation `Op` has
+//   using Acc;                              what is accumulated
+//   Acc identity() const;
+//   void map(V& v, int64_t number) const;   an element, converted to Acc, becomes a term
+//   void combine(V& a, const V& b) const;   a = a with b
+// with V the scalar Acc or Register<Acc>; `number` counts the registers of a tile of columns, and is 0 along
+// rows.
 #pragma once
 
 #include <cstdint>
@@ -95,6 +103,43 @@ template <class C>
     std::memcpy(&lane, kNumbers.lane + i * kRegisterLanes<M>, sizeof lane);
     v.part[i] = lane < static_cast<M>(count) ? Register<C>{} + rest : v.part[i];
   }
+}
+
+template <class Op>
+[[gnu::always_inline]] inline void combine(const Op& op, Block<typename Op::Acc>& a,
+                                           const Block<typename Op::Acc>& b) {
+  for (int i = 0; i < kParts; ++i) op.combine(a.part[i], b.part[i]);
+}
+
+/// sum = sum with the terms of the elements in v; `number` is the block's in the tile.
+template <class Op>
+[[gnu::always_inline]] inline void accumulate(const Op& op, Block<typename Op::Acc>& sum,
+                                              Block<typename Op::Acc>& v, int64_t number) {
+  for (int i = 0; i < kParts; ++i) {
+    op.map(v.part[i], number * kParts + i);
+    op.combine(sum.part[i], v.part[i]);
+  }
+}
+
+/// All lanes of v combined, in a tree.
+template <class Op>
+[[gnu::always_inline]] inline typename Op::Acc combine_lanes(const Op& op, const Block<typename Op::Acc>& v) {
+  using A = typename Op::Acc;
+  A lanes[kLanes<A>];
+  std::memcpy(lanes, &v, sizeof v);
+#pragma GCC unroll 1
+  for (int width = kLanes<A> / 2; width > 0; width /= 2)
+    for (int i = 0; i < width; ++i) op.combine(lanes[i], lanes[i + width]);
+  return lanes[0];
+}
+
+/// values[j] = values[i * width + j] over i < count combined, pairwise, for j < width.
+template <class V, class Combine>
+void combine_tree(V* values, int64_t count, int64_t width, const Combine& combine_values) {
+  for (int64_t step = 1; step < count; step *= 2)
+    for (int64_t i = 0; i + step < count; i += 2 * step)
+      for (int64_t j = 0; j < width; ++j)
+        combine_values(values[i * width + j], values[(i + step) * width + j]);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT::wide

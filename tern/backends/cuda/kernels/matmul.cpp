@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -38,9 +39,18 @@ using BatchStrides = std::array<int64_t, kMaxBatch>;
 
 /// cuBLASLt's own limit is below 65536.
 constexpr int64_t kMostMatrices = 32768;
-constexpr int64_t kMostAlignment = 256;  // that cuBLASLt is told of
-/// Of operands of an epilogue, of which it may read so much at a time, whatever it was told of alignments.
-constexpr int64_t kEpilogueAlignment = 16;
+/// And of rows, columns and leading dimensions; it tells that at the product, when it may have advised an
+/// algorithm.
+constexpr int64_t kMostRows = std::numeric_limits<int32_t>::max();
+/// That cuBLASLt is told of: it moves no more bytes at once, and each alignment has plans of its own.
+/// Operands of an epilogue need it, whatever it was told.
+constexpr int64_t kMostAlignment = 16;
+
+/// cuBLASLt refuses a pointer to a bias with any other epilogue.
+bool has_bias(cublasLtEpilogue_t epilogue) {
+  return epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_BIAS ||
+         epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+}
 
 bool has_gelu_input(cublasLtEpilogue_t epilogue) {
   return epilogue == CUBLASLT_EPILOGUE_GELU_AUX || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
@@ -59,6 +69,7 @@ struct Matrix {
 /// Element (i, j) of a rows x cols matrix is at i * row_stride + j * col_stride. True when it can be taken as
 /// it is.
 bool fit(Matrix& x, int64_t rows, int64_t cols, int64_t row_stride, int64_t col_stride) {
+  if ((rows > 1 && row_stride > kMostRows) || (cols > 1 && col_stride > kMostRows)) return false;
   const bool dense_row =
       rows == 1 && col_stride == 1;  // as a column: aligned, where rows of one element are not
   if (!dense_row && (row_stride == 1 || rows == 1) && (cols == 1 || col_stride >= rows)) {
@@ -180,8 +191,8 @@ class Plan {
     const auto epilogue = static_cast<cublasLtEpilogue_t>(p.epilogue);
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     // The heuristic sees addresses of the least alignment that operands will have.
-    const auto* some = reinterpret_cast<const void*>(kEpilogueAlignment);
-    if (epilogue != CUBLASLT_EPILOGUE_DEFAULT) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, some);
+    const auto* some = reinterpret_cast<const void*>(kMostAlignment);
+    if (has_bias(epilogue)) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, some);
     if (has_gelu_input(epilogue)) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, some);
       set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.n);
@@ -390,7 +401,7 @@ void copy_addend(const LaunchContext& context, const MatmulArgs& args) {
 bool fits_epilogue(const MatmulArgs& args) {
   constexpr int64_t kGeluColumns = 8;  // by which rows of the other matrix must be apart
   return args.epilogue >= MatmulEpilogue::Gelu && itemsize(args.dtype) == 2 && args.n % kGeluColumns == 0 &&
-         (args.gelu_input == nullptr || alignment(args.gelu_input, kMostAlignment) >= kEpilogueAlignment);
+         (args.gelu_input == nullptr || alignment(args.gelu_input, kMostAlignment) == kMostAlignment);
 }
 
 cublasLtEpilogue_t epilogue_of(const MatmulArgs& args, bool bias, bool row_sums) {
@@ -405,11 +416,12 @@ cublasLtEpilogue_t epilogue_of(const MatmulArgs& args, bool bias, bool row_sums)
 /// null, gets the sums of a's rows. False where cuBLASLt has no algorithm: nothing but `out` has changed.
 bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogues,
               void* row_sums = nullptr) {
+  const int64_t out_ld = args.m == 1 ? args.n : args.out_row_stride;
+  if (std::max({args.m, args.n, args.k, out_ld}) > kMostRows) return false;
   const bool wide = args.dtype == DType::Float64;
   const Operand b{args.b, args.n, args.k, args.b_col_stride, args.b_row_stride, args.b_batch_strides};
   const Operand a{args.a, args.k, args.m, args.a_col_stride, args.a_row_stride, args.a_batch_strides};
   Matrix left = matrix_of(context, args, b), right = matrix_of(context, args, a);
-  const int64_t out_ld = args.m == 1 ? std::max(args.out_row_stride, args.n) : args.out_row_stride;
 
   // The addend is a bias of the epilogue, a matrix that cuBLASLt reads, or else copied to where the result
   // goes.
@@ -417,7 +429,7 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
                                   [](int64_t stride) { return stride == 0; });
   const bool bias = epilogues && args.addend != nullptr && !wide && args.beta == 1 && shared &&
                     args.addend_row_stride == 0 && args.addend_col_stride == 1 &&
-                    alignment(args.addend, kMostAlignment) >= kEpilogueAlignment;
+                    alignment(args.addend, kMostAlignment) == kMostAlignment;
   const void* c = args.out;
   int64_t c_ld = out_ld;
   double beta = 0;
@@ -426,7 +438,8 @@ bool multiply(const LaunchContext& context, const MatmulArgs& args, bool epilogu
   c_strides = out_strides;
   if (args.addend != nullptr && !bias) {
     beta = args.beta;
-    if (args.addend_col_stride == 1 && (args.m == 1 || args.addend_row_stride >= args.n)) {
+    if (args.addend_col_stride == 1 &&
+        (args.m == 1 || (args.addend_row_stride >= args.n && args.addend_row_stride <= kMostRows))) {
       c = args.addend;
       c_ld = args.m == 1 ? args.n : args.addend_row_stride;
       std::copy_n(args.addend_batch_strides, kMaxBatch, c_strides.begin());
@@ -535,8 +548,12 @@ Ways wanted_ways() {
 }  // namespace
 
 bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums) {
+  // cuBLASLt sums those of a transposed matrix alone.
+  const bool transposed =
+      args.a_row_stride == 1 && (args.k == 1 || (args.m > 1 && args.a_col_stride >= args.m));
   return wanted_ways() != Ways::Separate && is_floating_point(args.dtype) && itemsize(args.dtype) == 2 &&
-         args.m > 0 && args.n > 0 && args.k > 0 && multiply(context, args, /*epilogues=*/true, row_sums);
+         transposed && args.m > 0 && args.n > 0 && args.k > 0 &&
+         multiply(context, args, /*epilogues=*/true, row_sums);
 }
 
 bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
