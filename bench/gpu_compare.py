@@ -84,6 +84,9 @@ def rows(small):
                      own_side="separate", own_is="GELU and the gradients of the biases by kernels of their own"))
     found.append(Row("two_at_once", "two chains of small kernels on two logical GPUs at once", {}, tern="logical", own="two_in_turn",
                      own_is="one after the other on one"))
+    for case, nbytes in [("softmax", 12), ("layer_norm", 12), ("norm", 8)]:
+        found.append(Row(f"{case}_gradient", f"gradients of {case}, [{numel // 1024}, 1024]", {"eager": None}, work="nbytes",
+                         amount=nbytes * numel))
     return found
 
 

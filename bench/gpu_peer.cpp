@@ -114,6 +114,15 @@ peer::Step feed_forward_step() {
   });
 }
 
+/// The gradients of an operator, for x and for `others`.
+peer::Step gradient_on_large(const std::function<Tensor(const Tensor&)>& f, std::vector<Tensor> others = {}) {
+  Tensor x = large().requires_grad_();
+  for (const Tensor& each : others) each.requires_grad_();
+  const Tensor y = f(x), g = randn(y.shape(), {.device = kGpu});
+  others.insert(others.begin(), x);
+  return [=] { grad({y}, others, {g}, GradOptions{.retain_graph = true}); };
+}
+
 /// 1000 products of 100 x 100 and their norms: each read by the host, or kept on the device.
 peer::Step products(bool read_each) {
   set_float32_matmul_precision("highest");
@@ -219,6 +228,14 @@ std::map<std::string, peer::Setup> cases() {
       {"sum_columns", [] { return on_large([](const Tensor& x) { sum(x, {0}); }); }},
       {"amax_rows", [] { return on_large([](const Tensor& x) { amax(x, {1}); }); }},
       {"norm", [] { return on_large([](const Tensor& x) { norm(x); }); }},
+      {"softmax_gradient", [] { return gradient_on_large([](const Tensor& x) { return softmax(x, 1); }); }},
+      {"layer_norm_gradient",
+       [] {
+         Tensor weight = ones({kColumns}, {.device = kGpu}), bias = zeros({kColumns}, {.device = kGpu});
+         return gradient_on_large([=](const Tensor& x) { return layer_norm(x, {kColumns}, weight, bias); },
+                                  {weight, bias});
+       }},
+      {"norm_gradient", [] { return gradient_on_large([](const Tensor& x) { return norm(x); }); }},
       {"linear_bfloat16", [] { return linear_step(); }},
       {"feed_forward_bfloat16", [] { return feed_forward_step(); }},
       {"products_each", [] { return products(/*read_each=*/true); }},

@@ -139,6 +139,18 @@ def layer_norm():
     return on_large(lambda x: F.layer_norm(x, (COLUMNS,), weight, bias))
 
 
+def gradient_on_large(f, *others):
+    wanting = [each.requires_grad_() for each in (large(), *others)]
+    y = f(*wanting)
+    g = torch.randn_like(y)
+    return lambda: torch.autograd.grad(y, wanting, g, retain_graph=True)
+
+
+def layer_norm_gradient():
+    weight, bias = torch.ones(COLUMNS, device=device), torch.zeros(COLUMNS, device=device)
+    return gradient_on_large(lambda x, w, b: F.layer_norm(x, (COLUMNS,), w, b), weight, bias)
+
+
 def pinned_copy():
     x = torch.randn(numel_copied)
     x = x.pin_memory() if device.type == "cuda" else x
@@ -167,6 +179,9 @@ CASES = {
     "sum_columns": lambda: on_large(lambda x: torch.sum(x, 0)),
     "amax_rows": lambda: on_large(lambda x: torch.amax(x, 1)),
     "norm": lambda: on_large(torch.norm),
+    "softmax_gradient": lambda: gradient_on_large(lambda x: torch.softmax(x, 1)),
+    "layer_norm_gradient": layer_norm_gradient,
+    "norm_gradient": lambda: gradient_on_large(torch.norm),
     "linear_bfloat16": linear_step,
     "feed_forward_bfloat16": feed_forward_step,
     "products_each": lambda: products(True),

@@ -30,13 +30,13 @@ struct Residual : nn::Module {
 
 /// `channels` after the first layer: 64 in the paper.
 nn::Sequential resnet18(int64_t classes, int64_t channels) {
-  nn::Sequential net(nn::LazyConv2d(channels, 3, {.padding = 1}), nn::LazyBatchNorm2d(), nn::ReLU());
+  nn::Sequential net{nn::LazyConv2d(channels, 3, {.padding = 1}), nn::LazyBatchNorm2d(), nn::ReLU()};
   for (int part = 0; part < 4; ++part) {
-    nn::Sequential block(Residual(channels << part, part == 0 ? 1 : 2), Residual(channels << part));
+    nn::Sequential block{Residual(channels << part, part == 0 ? 1 : 2), Residual(channels << part)};
     net.push_back("resnet_block" + std::to_string(part + 1), block);
   }
   net.push_back("global_avg_pool", nn::AdaptiveAvgPool2d(1));
-  net.push_back("fc", nn::Sequential(nn::Flatten(), nn::LazyLinear(classes)));
+  net.push_back("fc", nn::Sequential{nn::Flatten(), nn::LazyLinear(classes)});
   return net;
 }
 

@@ -11,7 +11,7 @@ int main() {
   manual_seed(0);
   Device device = try_gpu();
 
-  nn::Sequential net(nn::Linear(3, 1));  // net = nn.Sequential(nn.Linear(3, 1))
+  nn::Sequential net{nn::Linear(3, 1)};  // net = nn.Sequential(nn.Linear(3, 1))
   net.to(device);                        // net = net.to(device=try_gpu())
 
   Tensor X = ones({2, 3}, {.device = device});

@@ -23,6 +23,7 @@ NOT_IN_BUNDLE = {
     "test_backends_cuda": "CudaPlugin.HasEveryKernel:CudaPlugin.CarriesItsVersion:CudaPlugin.OpensNothing*:CudaPlugin.AnswersWithoutAGpu",
     "test_ops": "Print.EqualsPyTorch",
     "test_device": "Plugin.MustFitTheLibrary:Plugin.SaysWhyItHasNoGpu",
+    "test_cli": "Doctor.TextFitsTheTerminal",  # long paths do not
 }
 # Tests that make simulated GPUs of their own, which can not be while real ones are in use.
 ONLY_SIMULATED = {
@@ -128,7 +129,8 @@ class Check:
 
     def on_gpu(self):
         """The environment of tests that put every tensor on the GPU; some want two."""
-        return {"TERN_TEST_DEVICE": "cuda:0", **self.gpus(2)}
+        # Each process that a test kills has woken the GPU.
+        return {"TERN_TEST_DEVICE": "cuda:0", "TERN_TEST_KILLS": "5", **self.gpus(2)}
 
     def left(self, limit_s=1e9):
         """Seconds that something may take now."""

@@ -112,6 +112,7 @@ void add_devices(CLI::App& app, Action& action) {
 
 void add_version(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("version", "Print the version");
+  command->footer("");
   command->callback([&action] {
     action = [] {
       fmt::print("tern {}\n", TERN_VERSION);

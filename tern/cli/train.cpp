@@ -155,6 +155,19 @@ Device device_of_process(const CLI::App& command, const TrainArguments& a) {
   return a.common.device == "cuda" ? a.training.group->device() : given;
 }
 
+/// A folder's run is not lost unasked.
+void check_free(const TrainingOptions& training) {
+  const auto path = training.out / train::kCheckpointName;
+  std::error_code failed;  // which the run will tell
+  const bool is_first = !training.group || training.group->rank() == 0;
+  if (training.resume || training.overwrite || training.out.empty() || !is_first) return;
+  if (std::filesystem::exists(path, failed))
+    throw CheckpointError(
+        fmt::format("'{}' is there already: go on with that run by --resume, replace it by "
+                    "--overwrite, or choose another folder with --out",
+                    path.string()));
+}
+
 /// Takes the devices that a run was on; false when they are not here.
 bool take_devices(const std::string& choice, TrainingOptions& training) {
   try {
@@ -168,6 +181,18 @@ bool take_devices(const std::string& choice, TrainingOptions& training) {
                             choice, training.device_choice));
     return false;
   }
+}
+
+/// A schedule over the whole run would have been another one, had the run been longer.
+void check_length(const TrainSettings& settings, const ValueDict& saved, const std::string& path) {
+  const Value *epochs = saved.find("epochs"), *schedule = saved.find("schedule");
+  if (!epochs || !schedule || schedule->as_str() != settings.schedule || epochs->as_int() == settings.epochs)
+    return;
+  throw CheckpointError(fmt::format(
+      "resuming '{}': its schedule, {}, is that of a run of {} epoch{}, so that --epochs cannot become {}: "
+      "train longer in another folder, or there with --schedule none, step or exponential, whose runs can be "
+      "given more epochs later",
+      path, settings.schedule, epochs->as_int(), epochs->as_int() == 1 ? "" : "s", settings.epochs));
 }
 
 /// Takes what was not given from the checkpoint. What was given stays, so that fit() sees where it differs.
@@ -209,6 +234,7 @@ void fill_from_checkpoint(const CLI::App& command, TrainArguments& a) {
     if (auto* v = find("--devices", saved.info, "devices")) was_on = v->as_str();
     if (auto* v = saved.info.find("pictures")) a.training.resumed = PictureFormat::from_value(*v);
   });
+  check_length(s, saved.settings, path.string());
   const bool chosen = a.training.group || command.count("--device") || command.count("--devices");
   if (is_first && (chosen || was_on.empty() || take_devices(was_on, a.training)))
     tell_absent_devices(path.string(), a.training.devices[0]);
@@ -229,10 +255,13 @@ int run_train(const CLI::App& command, TrainArguments& a) {
   if (command.count("--devices")) {
     a.training.devices = parse_training_devices(a.devices);
     a.training.device_choice = a.devices;
+    if (a.training.devices[0].is_cpu())
+      print_error("tern", "--devices all: no GPU was found, so that the CPU trains; 'tern doctor' says why");
   }
   if (a.training.resume) fill_from_checkpoint(command, a);
   a.settings.complete();
   a.training.out = a.out;
+  check_free(a.training);
   const Training training = run_training(a.settings, a.training);
   return training.result.stopped ? 128 + training.signal : 0;
 }

@@ -21,9 +21,9 @@ struct Device {
   constexpr Device(DeviceType type_, int index_) : type(type_), index(static_cast<int16_t>(index_)) {
     if (index_ < -1 || index_ > INT16_MAX) throw_bad_index(index_);
   }
-  /// From "cpu", "cuda" or "cuda:1". Throws DeviceError with the valid forms.
+  /// From "cpu", "cuda" or "cuda:1". Throws DeviceError with the valid forms, ValueError for a null pointer.
   Device(std::string_view text);
-  Device(const char* text) : Device(std::string_view(text)) {}
+  Device(const char* text);
   Device(const std::string& text) : Device(std::string_view(text)) {}
   /// The GPU of this number, as in PyTorch. Throws DeviceError when negative.
   Device(int index);

@@ -16,19 +16,35 @@ struct Generator::Shared {
   mutable std::mutex mutex;
   State state;
   std::optional<MersenneTwister> twister;  ///< the engine, where there is one
+
+  void seed(uint64_t seed, RandomEngine engine) {
+    std::lock_guard lock(mutex);
+    state = {seed, 0};
+    twister.reset();
+    if (engine == RandomEngine::MersenneTwister) twister.emplace(seed);
+  }
 };
 
+namespace {
+
+void check_not_recording() {
+  TERN_CHECK(
+      !detail::step_recorder, CaptureError,
+      "capture: the step sets the state of a generator: every replay would draw the same numbers: seed "
+      "outside the step");
+}
+
+}  // namespace
+
 Generator::Generator(uint64_t seed, RandomEngine engine) : shared_(std::make_shared<Shared>()) {
-  manual_seed(seed, engine);
+  shared_->seed(seed, engine);
 }
 
 void Generator::manual_seed(uint64_t seed) { manual_seed(seed, engine()); }
 
 void Generator::manual_seed(uint64_t seed, RandomEngine engine) {
-  std::lock_guard lock(shared_->mutex);
-  shared_->state = {seed, 0};
-  shared_->twister.reset();
-  if (engine == RandomEngine::MersenneTwister) shared_->twister.emplace(seed);
+  check_not_recording();
+  shared_->seed(seed, engine);
 }
 
 RandomEngine Generator::engine() const {
@@ -45,6 +61,7 @@ Generator::State Generator::state() const {
 }
 
 void Generator::set_state(State state) {
+  check_not_recording();
   std::lock_guard lock(shared_->mutex);
   shared_->twister.reset();
   shared_->state = state;
@@ -69,6 +86,7 @@ void Generator::set_bytes(std::span<const uint8_t> bytes) {
       "random state: expected {} bytes (Philox, as PyTorch's of a GPU) or 5056 (a Mersenne Twister, as "
       "PyTorch's of the CPU), got {}",
       sizeof(State), bytes.size());
+  check_not_recording();
   MersenneTwister twister = MersenneTwister::from_bytes(bytes);
   std::lock_guard lock(shared_->mutex);
   shared_->twister = twister;

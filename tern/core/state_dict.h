@@ -34,11 +34,15 @@ class StateDict {
   bool contains(std::string_view name) const { return index_.find(name) != index_.end(); }
   /// The tensor of this name, or null.
   const Tensor* find(std::string_view name) const;
-  /// The tensor of this name. Throws IndexError when there is none.
-  const Tensor& at(std::string_view name) const;
-  /// The tensor of this name; inserts an undefined one at the end when there is none.
-  Tensor& operator[](std::string_view name);
-  const Tensor& operator[](std::string_view name) const { return at(name); }
+  /// The tensor of this name. Throws IndexError, with the name that comes nearest, when there is none. Of a
+  /// temporary dict (`net.state_dict().at("weight")`) the handle itself, which outlives it.
+  const Tensor& at(std::string_view name) const&;
+  Tensor at(std::string_view name) const&& { return at(name); }
+  /// The tensor of this name. As in std::map, a variable that is not const gets an undefined one at the end
+  /// when there is none: at() and contains() do not insert. Of const and temporary dicts it is at().
+  Tensor& operator[](std::string_view name) &;
+  const Tensor& operator[](std::string_view name) const& { return at(name); }
+  Tensor operator[](std::string_view name) const&& { return at(name); }
   /// Inserts at the end, or replaces the tensor of a name that is there.
   void insert(std::string_view name, Tensor tensor) { (*this)[name] = std::move(tensor); }
   /// True when the name was there. Linear in the size.

@@ -63,6 +63,16 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+  /// Names another tensor, as assignment does in Python.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// Assignment to what has no name, as in `x[0] = y`, writes into the view, as in Python: copy_() and
+  /// fill_().
+  void operator=(const Tensor& source) && { copy_(source); }
+  void operator=(const Scalar& value) && { fill_(value); }
   /// A view of a storage. Throws ShapeError when the layout reaches outside it.
   static Tensor from_storage(Storage storage, DType dtype, IntArrayRef shape, IntArrayRef strides,
                              int64_t offset = 0);

@@ -29,7 +29,8 @@ class Transform {
     if constexpr (std::is_invocable_r_v<Tensor, const F&, const Tensor&, Random&>) {
       function_ = std::move(function);
     } else {
-      function_ = [f = std::move(function)](const Tensor& x, Random&) { return f(x); };
+      std::function<Tensor(const Tensor&)> f(std::move(function));
+      if (f) function_ = [f = std::move(f)](const Tensor& x, Random&) { return f(x); };
     }
   }
 

@@ -19,6 +19,13 @@ Device gpu(const char* function, const std::optional<Device>& device) {
 
 Backend& backend() { return backend_of(DeviceType::CUDA); }
 
+/// All zero, as in PyTorch, where there is no GPU and none is named.
+MemoryStats counters(const char* function, const std::optional<Device>& device) {
+  if (!device && !is_available()) return {};
+  const Device where = gpu(function, device);
+  return backend().memory_stats(where.index);
+}
+
 std::string size_text(uint64_t nbytes) {
   const char* const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double number = static_cast<double>(nbytes);
@@ -75,15 +82,20 @@ void set_stream(tern::Stream stream) {
 
 void synchronize(std::optional<Device> device) { tern::synchronize(gpu("synchronize", device)); }
 
-MemoryStats memory_stats(std::optional<Device> device) {
-  const Device where = gpu("memory_stats", device);
-  return backend().memory_stats(where.index);
-}
+MemoryStats memory_stats(std::optional<Device> device) { return counters("memory_stats", device); }
 
-uint64_t memory_allocated(std::optional<Device> device) { return memory_stats(device).allocated; }
-uint64_t memory_reserved(std::optional<Device> device) { return memory_stats(device).reserved; }
-uint64_t max_memory_allocated(std::optional<Device> device) { return memory_stats(device).max_allocated; }
-uint64_t max_memory_reserved(std::optional<Device> device) { return memory_stats(device).max_reserved; }
+uint64_t memory_allocated(std::optional<Device> device) {
+  return counters("memory_allocated", device).allocated;
+}
+uint64_t memory_reserved(std::optional<Device> device) {
+  return counters("memory_reserved", device).reserved;
+}
+uint64_t max_memory_allocated(std::optional<Device> device) {
+  return counters("max_memory_allocated", device).max_allocated;
+}
+uint64_t max_memory_reserved(std::optional<Device> device) {
+  return counters("max_memory_reserved", device).max_reserved;
+}
 
 void reset_peak_memory_stats(std::optional<Device> device) {
   const Device where = gpu("reset_peak_memory_stats", device);

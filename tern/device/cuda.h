@@ -13,8 +13,9 @@
 #include "tern/device/event.h"
 #include "tern/device/stream.h"
 
-/// Wherever `device` may be left out, the current GPU of the calling thread is meant. All but is_available()
-/// and device_count() throw DeviceError for a GPU that is not there, and for anything but a GPU.
+/// Wherever `device` may be left out, the current GPU of the calling thread is meant. All but is_available(),
+/// device_count() and empty_cache() throw DeviceError for a GPU that is not there, and for anything but a
+/// GPU.
 namespace tern::cuda {
 
 using tern::DeviceGuard;
@@ -49,7 +50,8 @@ void set_stream(tern::Stream stream);
 /// Blocks the host until all work on all streams of the device is done. Throws what that work threw.
 void synchronize(std::optional<Device> device = {});
 
-/// Bytes in tensors; in tensors and cached; their peaks since the last reset.
+/// Bytes in tensors; in tensors and cached; their peaks since the last reset. These and memory_stats() are 0
+/// on a machine without GPUs when `device` is left out.
 uint64_t memory_allocated(std::optional<Device> device = {});
 uint64_t memory_reserved(std::optional<Device> device = {});
 uint64_t max_memory_allocated(std::optional<Device> device = {});

@@ -52,8 +52,8 @@ inline Stream current_stream(Device device) noexcept {
   return Stream{device, device.is_cpu() ? uint16_t{0} : detail::current_streams[device.index]};
 }
 
-/// Makes a GPU the one that `cuda` means, for the calling thread, while the guard lives. On a machine without
-/// GPUs, or for the CPU, it does nothing. Throws DeviceError for a GPU that is not there.
+/// Makes a GPU the one that `cuda` means, for the calling thread, while the guard lives. For the CPU it does
+/// nothing. Throws DeviceError for a GPU that is not there, `cuda` on a machine without GPUs too.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);

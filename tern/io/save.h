@@ -2,9 +2,11 @@
 // training goes on in train/async_saver.h, whole modules in train/module_file.h.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,9 +35,19 @@ struct SaveOptions {
 /// on a GPU are written with their device. The file appears in one step: on failure (IoError) the old one is
 /// untouched. Throws ValueError for what cannot be written, and for a name that ends in .safetensors.
 void save(const Value& value, const std::filesystem::path& path, const SaveOptions& options = {});
+/// `save({x, y}, path)`: a list of things of one type, even of one thing. Of several types:
+/// `save(Value::list({x, 3}), path)`.
+template <std::convertible_to<Value> T>
+void save(std::initializer_list<T> list, const std::filesystem::path& path, const SaveOptions& options = {}) {
+  save(Value::list(std::vector<Value>(list.begin(), list.end())), path, options);
+}
 
 /// The same into memory.
 std::vector<std::byte> save_to_buffer(const Value& value, const SaveOptions& options = {});
+template <std::convertible_to<Value> T>
+std::vector<std::byte> save_to_buffer(std::initializer_list<T> list, const SaveOptions& options = {}) {
+  return save_to_buffer(Value::list(std::vector<Value>(list.begin(), list.end())), options);
+}
 
 /// Writes a safetensors file, in one step as `save`. Values in row-major order; tensors that share memory are
 /// written each. Throws DTypeError for dtypes that the format lacks (complex128).

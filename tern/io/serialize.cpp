@@ -105,9 +105,21 @@ void LoadReport::note(const MapLocation& map, const std::string& location, Devic
   group->nbytes += nbytes;
 }
 
-MapLocation::MapLocation(std::function<std::optional<Device>(const std::string&)> function)
-    : target_(std::move(function)) {
-  TERN_CHECK(std::get<decltype(function)>(target_), ValueError, "map_location is an empty function");
+MapLocation::MapLocation(Function function) : target_(std::move(function)) {
+  TERN_CHECK(std::get<Function>(target_), ValueError, "map_location is an empty function");
+}
+
+MapLocation::MapLocation(std::initializer_list<std::pair<std::string, Device>> locations) {
+  auto& table = target_.emplace<std::map<std::string, std::string>>();
+  for (const auto& [location, device] : locations) table.emplace(location, device.str());
+}
+
+MapLocation::MapLocation(const char* device) {
+  TERN_CHECK(
+      device, ValueError,
+      "map_location is a null pointer to text: leave it out for \"each goes where it was\", or is it an "
+      "environment variable that is not set?");
+  *this = MapLocation(std::string(device));
 }
 
 MapLocation::MapLocation(const std::string& device) {
@@ -124,8 +136,7 @@ Device MapLocation::operator()(const std::string& location) const {
   if (auto* map = std::get_if<std::map<std::string, std::string>>(&target_)) {
     auto found = map->find(location);
     if (found != map->end()) place = found->second;
-  } else if (auto* function =
-                 std::get_if<std::function<std::optional<Device>(const std::string&)>>(&target_)) {
+  } else if (auto* function = std::get_if<Function>(&target_)) {
     if (auto chosen = (*function)(location)) return existing(*chosen);
   }
   auto device = device_of(place);

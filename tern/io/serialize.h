@@ -2,13 +2,17 @@
 // brings along; the tree of values is in value.h.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,21 +21,36 @@
 
 namespace tern {
 
-/// Where storages go that a file says were at `location` ("cpu", "cuda:1").
+/// Where storages go that a file says were at `location` ("cpu", "cuda:1"). Made of a device in any form, a
+/// table or a function: `{.map_location = "cuda:1"}`, `= kCPU`, `= 1`, `= {{"cuda:1", "cuda:0"}}`,
+/// `= [](const std::string& location) { return kCPU; }`.
+// Devices and maps are taken by templates: braces are a table then, and nothing else.
 class MapLocation {
  public:
+  using Function = std::function<std::optional<Device>(const std::string& location)>;
+
   /// Each goes where it was.
   MapLocation() = default;
   /// All go to one device: `"cpu"`, `Device("cuda:0")`.
-  MapLocation(Device device) : target_(device) {}
+  template <std::same_as<Device> T>
+  MapLocation(T device) : target_(device) {}
+  /// All go to the GPU of this number, as in PyTorch. Throws DeviceError when negative.
+  MapLocation(int gpu) : target_(Device(gpu)) {}
   /// "cpu", "cuda:1"; or "auto": each goes where it was if that device is here, those of absent GPUs to the
   /// GPUs that are here (cuda:3 to cuda:1 where there are two), or to the CPU where there is none.
-  MapLocation(const char* device) : MapLocation(std::string(device)) {}
+  /// Throws DeviceError for other texts, ValueError for a null pointer.
+  MapLocation(const char* device);
   MapLocation(const std::string& device);
   /// From location to location; those that are not named stay.
-  MapLocation(std::map<std::string, std::string> locations) : target_(std::move(locations)) {}
+  template <std::same_as<std::map<std::string, std::string>> T>
+  MapLocation(T locations) : target_(std::move(locations)) {}
+  MapLocation(std::initializer_list<std::pair<std::string, Device>> locations);
   /// Called with the location; no value means: where it was. Throws ValueError for an empty function.
-  MapLocation(std::function<std::optional<Device>(const std::string&)> function);
+  MapLocation(Function function);
+  template <class F>
+  requires(!std::is_same_v<F, MapLocation> &&
+           std::is_invocable_r_v<std::optional<Device>, F&, const std::string&>) MapLocation(F function)
+      : MapLocation(Function(std::move(function))) {}
 
   /// The device for a location. Throws DeviceError, in PyTorch's words, when that device is not there, and
   /// CheckpointError for a location of an unknown kind.
@@ -40,9 +59,7 @@ class MapLocation {
 
  private:
   struct Auto {};
-  std::variant<std::monostate, Auto, Device, std::map<std::string, std::string>,
-               std::function<std::optional<Device>(const std::string&)>>
-      target_;
+  std::variant<std::monostate, Auto, Device, std::map<std::string, std::string>, Function> target_;
 };
 
 /// What a file may ask for before it is refused, whoever made it. A file's own numbers are checked against

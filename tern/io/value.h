@@ -81,9 +81,22 @@ struct RangeValue {
   bool operator==(const RangeValue&) const = default;
 };
 
+/// For types outside of io: a specialization for T makes every T a Value and, read back, a Value a T. It has
+/// two functions, `static Value to_value(const T&)` and `static T from_value(const Value&)`, which throws
+/// TypeError or IndexError for a value that is none. train/state_value.h has those of the states of
+/// optimizers and schedules.
+template <class T>
+struct ValueConverter;
+
 namespace detail {
 
 struct DictNode;
+
+/// Types that have a ValueConverter.
+template <class T>
+concept Convertible = requires {
+  sizeof(ValueConverter<T>);
+};
 
 /// Base of what a Value refers to. Only containers have children.
 struct ValueNode {
@@ -100,7 +113,8 @@ void release_values(std::vector<Value>&& values) noexcept;
 /// The typed reads that Value and ValueItem share. Each throws TypeError, naming the path, for a value of
 /// another kind. References stay valid as long as the tree does. Read from a temporary, containers and texts
 /// come as copies (of handles: what is in them is shared), so that `for (const Value& x :
-/// load(file).as_list())` is safe; they are const, since a change to them would be lost.
+/// load(file).as_list())` is safe; they are const, since a change to them would be lost. `v["losses"]` is a
+/// temporary too: push_back() changes what it names.
 template <class Self>
 class ValueReader {
  public:
@@ -138,6 +152,15 @@ class ValueReader {
   /// A dict of names and tensors (with its `_metadata` when there is one).
   StateDict as_state_dict() const;
 
+  /// Appends to a list, which is changed for all who share it: `v["losses"].push_back(0.5)`.
+  void push_back(Value item) const;
+
+  /// By its ValueConverter: `optimizer.load_state_dict(v["optimizer"])`.
+  template <Convertible T>
+  operator T() const {
+    return ValueConverter<T>::from_value(self().resolve());
+  }
+
  private:
   const Self& self() const { return static_cast<const Self&>(*this); }
 };
@@ -148,7 +171,8 @@ concept PlainInteger = std::is_integral_v<T> && !std::is_same_v<T, bool> && !std
 }  // namespace detail
 
 /// One value. Small ones are held directly, containers and texts by reference: a copy of a list is the same
-/// list. `Value v = {{"epoch", 3}, {"model", net.state_dict()}};` makes a dict.
+/// list. `Value v = {{"epoch", 3}, {"model", net.state_dict()}};` makes a dict, `Value::list({x, 3, "text"})`
+/// a list: braces of values alone are neither.
 class Value : public detail::ValueReader<Value> {
  public:
   Value() noexcept = default;
@@ -165,7 +189,8 @@ class Value : public detail::ValueReader<Value> {
   template <class T>
   requires std::is_floating_point_v<T> Value(T value) : data_(static_cast<double>(value)) {}
   Value(std::complex<double> value) : data_(value) {}
-  Value(const char* text) : Value(std::string(text)) {}
+  /// A str. Throws ValueError for a null pointer, which is not taken for None.
+  Value(const char* text);
   Value(std::string_view text) : Value(std::string(text)) {}
   Value(std::string text);
   Value(Tensor tensor) : data_(std::move(tensor)) {}
@@ -178,6 +203,9 @@ class Value : public detail::ValueReader<Value> {
   /// A list.
   template <class T>
   Value(const std::vector<T>& items) : Value(list(std::vector<Value>(items.begin(), items.end()))) {}
+  /// By its ValueConverter.
+  template <detail::Convertible T>
+  Value(const T& object) : Value(ValueConverter<T>::to_value(object)) {}
   /// A dict.
   Value(std::initializer_list<std::pair<Value, Value>> entries);
   Value(ValueDict dict);

@@ -195,6 +195,11 @@ StateDict ValueReader<Self>::as_state_dict() const {
   return result;
 }
 
+template <class Self>
+void ValueReader<Self>::push_back(Value item) const {
+  as_list().push_back(std::move(item));
+}
+
 #undef TERN_WRONG_KIND
 
 template <class Self>

@@ -29,8 +29,12 @@ inline size_t checked_index(const char* container, int64_t index, size_t size) {
 }  // namespace detail
 
 /// Modules that are called one after the other, each with the result of the one before:
-/// `nn::Sequential net(nn::Linear(20, 256), nn::ReLU(), nn::Linear(256, 10));` with keys "0", "1", "2", or
-/// `nn::Sequential net({{"hidden", nn::Linear(20, 256)}, {"act", nn::ReLU()}});` with keys of its own.
+/// `nn::Sequential net{nn::Linear(20, 256), nn::ReLU(), nn::Linear(256, 10)};` with keys "0", "1", "2", or
+/// `nn::Sequential net{{"hidden", nn::Linear(20, 256)}, {"act", nn::ReLU()}};` with keys of its own.
+///
+/// Layers that are made in the call stand between braces, since C++ makes them from left to right only there:
+/// between parentheses the compiler chooses the order (GCC begins at the last), so that first weights would
+/// depend on the compiler, and differ from PyTorch's of the same seed.
 class Sequential final : public Module {
  public:
   using Entry = std::pair<std::string, AnyModule>;

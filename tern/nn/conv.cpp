@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tern/nn/layer_support.h"
 #include "tern/nn/text.h"
 
@@ -17,6 +19,14 @@ void check_channels(const char* layer, int64_t in, int64_t out, int64_t groups) 
              layer, in, groups);
   TERN_CHECK(out % groups == 0, ValueError, "{}: out_channels must be divisible by groups, got {} and {}",
              layer, out, groups);
+}
+
+void check_options(const char* layer, Size2 kernel_size, Size2 stride, const ConvPadding& padding,
+                   Size2 dilation) {
+  check_window(layer, kernel_size, stride, padding.size, dilation);
+  TERN_CHECK(padding.mode != ConvPadding::kSame || stride == Size2(1), ValueError,
+             "{}: padding='same' is not supported for strided convolutions, got stride ({}, {})", layer,
+             stride.h, stride.w);
 }
 
 std::string tuple(Size2 size) { return python_tuple({size.h, size.w}); }
@@ -53,7 +63,7 @@ Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, c
 Conv1d::Conv1d(detail::Lazy, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& o)
     : options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
   check_channels("Conv1d", 0, out_channels, o.groups);
-  at_least("Conv1d", "kernel_size", kernel_size, 1);
+  check_options("Conv1d", kernel_size, o.stride, o.padding, o.dilation);
   weight = empty_parameter({out_channels, 0, kernel_size}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
   detail::defer({&weight, &bias});
@@ -99,7 +109,7 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, con
 Conv2d::Conv2d(detail::Lazy, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
     : options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
   check_channels("Conv2d", 0, out_channels, o.groups);
-  at_least("Conv2d", "kernel_size", std::min(kernel_size.h, kernel_size.w), 1);
+  check_options("Conv2d", kernel_size, o.stride, o.padding, o.dilation);
   weight = empty_parameter({out_channels, 0, kernel_size.h, kernel_size.w}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
   detail::defer({&weight, &bias});
@@ -154,7 +164,13 @@ ConvTranspose2d::ConvTranspose2d(detail::Lazy, int64_t out_channels, Size2 kerne
                .groups = o.groups,
                .dilation = o.dilation} {
   check_channels("ConvTranspose2d", 0, out_channels, o.groups);
-  at_least("ConvTranspose2d", "kernel_size", std::min(kernel_size.h, kernel_size.w), 1);
+  check_options("ConvTranspose2d", kernel_size, o.stride, o.padding, o.dilation);
+  at_least("ConvTranspose2d", "output_padding", o.output_padding, 0);
+  TERN_CHECK(o.output_padding.h < std::max(o.stride.h, o.dilation.h) &&
+                 o.output_padding.w < std::max(o.stride.w, o.dilation.w),
+             ValueError,
+             "ConvTranspose2d: output_padding must be smaller than either stride or dilation, got ({}, {})",
+             o.output_padding.h, o.output_padding.w);
   weight = empty_parameter({0, out_channels / o.groups, kernel_size.h, kernel_size.w}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
   detail::defer({&weight, &bias});

@@ -1,6 +1,7 @@
 // What the constructors of layers share. Internal to nn.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "tern/base/check.h"
@@ -8,6 +9,7 @@
 #include "tern/nn/lazy.h"
 #include "tern/nn/parameter.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/size2.h"
 
 namespace tern::nn {
 
@@ -15,6 +17,22 @@ namespace tern::nn {
 inline int64_t at_least(const char* layer, const char* argument, int64_t value, int64_t least) {
   TERN_CHECK(value >= least, ValueError, "{}: {} must be at least {}, got {}", layer, argument, least, value);
   return value;
+}
+
+inline void at_least(const char* layer, const char* argument, Size2 value, int64_t least) {
+  TERN_CHECK(value.h >= least && value.w >= least, ValueError, "{}: {} must be at least {}, got ({}, {})",
+             layer, argument, least, value.h, value.w);
+}
+
+/// The options of a convolution or a pooling.
+inline void check_window(const char* layer, Size2 kernel_size, Size2 stride, Size2 padding, Size2 dilation) {
+  at_least(layer, "kernel_size", kernel_size, 1);
+  at_least(layer, "stride", stride, 1);
+  at_least(layer, "padding", padding, 0);
+  at_least(layer, "dilation", dilation, 1);
+  for (const Size2 size : {kernel_size, stride, padding, dilation})
+    TERN_CHECK(std::max(size.h, size.w) < int64_t{1} << 31, ValueError,
+               "{}: kernel_size, stride, padding and dilation must be below 2^31", layer);
 }
 
 /// The dtype and device that a layer's options ask for.

@@ -204,9 +204,21 @@ class Module {
   /// returns, when defined, takes the input's place. A copy of the module begins with the same
   /// hooks; what is registered or removed later is for one of them.
   HookHandle register_forward_pre_hook(ForwardPreHook hook);
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Module&, const Tensor&>> HookHandle
+  register_forward_pre_hook(F hook) {
+    using Looks = std::function<void(const Module&, const Tensor&)>;
+    return register_forward_pre_hook(detail::leaving_things(Looks(std::move(hook))));
+  }
   /// Calls `hook(module, input, output)` after forward; what it returns, when defined, takes the output's
   /// place. Of a forward that returns several tensors, `output` is the first and can not be replaced.
   HookHandle register_forward_hook(ForwardHook hook);
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Module&, const Tensor&, const Tensor&>> HookHandle
+  register_forward_hook(F hook) {
+    using Looks = std::function<void(const Module&, const Tensor&, const Tensor&)>;
+    return register_forward_hook(detail::leaving_things(Looks(std::move(hook))));
+  }
 
   /// For nn/module_call.h.
   const std::shared_ptr<detail::ModuleHooks>& hooks() const noexcept { return hooks_; }

@@ -18,11 +18,22 @@ namespace tern::nn {
 
 class Module;
 
-/// Returns an undefined tensor to leave things as they are.
+/// Returns an undefined tensor to leave things as they are. A hook that is registered may return nothing
+/// instead.
 using ForwardPreHook = std::function<Tensor(const Module& module, const Tensor& input)>;
 using ForwardHook = std::function<Tensor(const Module& module, const Tensor& input, const Tensor& output)>;
 
 namespace detail {
+
+/// A hook that only looks, as one that leaves things as they are; empty stays empty.
+template <class... Args>
+std::function<Tensor(Args...)> leaving_things(std::function<void(Args...)> hook) {
+  if (!hook) return nullptr;
+  return [hook = std::move(hook)](Args... args) {
+    hook(args...);
+    return Tensor();
+  };
+}
 
 struct ModuleHooks {
   int64_t next = 0;

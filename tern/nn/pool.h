@@ -92,7 +92,7 @@ class AvgPool1d final : public Module {
 /// The mean over windows that divide an image into output_size parts; -1 keeps the image's size.
 class AdaptiveAvgPool2d final : public Module {
  public:
-  explicit AdaptiveAvgPool2d(Size2 output_size) : output_size_(output_size) {}
+  explicit AdaptiveAvgPool2d(Size2 output_size);
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return adaptive_avg_pool2d(x, output_size_); }
   std::string extra_repr() const override;
@@ -105,7 +105,7 @@ class AdaptiveAvgPool2d final : public Module {
 /// The maximum over such windows.
 class AdaptiveMaxPool2d final : public Module {
  public:
-  explicit AdaptiveMaxPool2d(Size2 output_size) : output_size_(output_size) {}
+  explicit AdaptiveMaxPool2d(Size2 output_size);
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return adaptive_max_pool2d(x, output_size_); }
   std::string extra_repr() const override;

@@ -36,8 +36,8 @@ struct NllLossOptions {
 /// -input[target] for log probabilities.
 Tensor nll_loss(const Tensor& input, const Tensor& target, const NllLossOptions& options = {});
 
-// Losses of two float tensors, which broadcast and are promoted; both may have
-// gradients.
+// Losses of two float tensors, which broadcast and are promoted; both may have gradients. Where mse_loss,
+// l1_loss, smooth_l1_loss and huber_loss broadcast, stderr tells so once, as PyTorch does.
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);

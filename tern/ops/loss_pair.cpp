@@ -1,4 +1,9 @@
 // Losses of an input and a target of one shape, with the gradients of both.
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdio>
+
 #include "tern/ops/activation.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
@@ -142,10 +147,24 @@ Tensor reduced(const Tensor& loss, Reduction reduction) {
   return reduction == Reduction::None ? loss : reduction == Reduction::Mean ? mean(loss) : sum(loss);
 }
 
+/// As PyTorch does, since it is seldom meant: [n, 1] and [n] become [n, n].
+void warn_of_broadcast(const char* op, const Tensor& x, const Tensor& y) {
+  static std::atomic<bool> told = false;
+  if (x.shape() == y.shape() || told.exchange(true)) return;
+  const std::string text = fmt::format(
+      "{}: the target size {} differs from the input size {}: both are broadcast, which likely leads to "
+      "wrong "
+      "results (told once)\n",
+      op, to_string(y.shape()), to_string(x.shape()));
+  std::fputs(text.c_str(), stderr);
+}
+
 Tensor named_pair(const char* op, PairLoss loss, double parameter, const Tensor& x, const Tensor& y,
                   Reduction reduction) {
   check_pair(op, x, y, reduction);
-  return broadcast_pair(op, {loss, parameter, reduction, 1}, x, y);
+  Tensor result = broadcast_pair(op, {loss, parameter, reduction, 1}, x, y);
+  warn_of_broadcast(op, x, y);
+  return result;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/core/recording.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/print_names.h"
 #include "tern/ops/shape.h"
@@ -325,6 +326,7 @@ std::string to_string(const Tensor& x) { return to_string(x, get_printoptions())
 std::string to_string(const Tensor& x, const PrintOptions& options) {
   if (!x.defined()) return "undefined tensor";
   if (x.storage()->is_uninitialized()) return "<UninitializedParameter>";  // PyTorch's text
+  detail::host_reads("printing");
   NoGradGuard no_grad;
   std::vector<std::string> suffixes;
   if (!x.device().is_cpu()) suffixes.push_back("device='" + x.device().str() + "'");

@@ -84,7 +84,11 @@ ReduceOp norm_op(double p) {
 /// y and g have the reduced dimensions with size 1.
 Tensor norm_gradient(const Tensor& g, const Tensor& x, const Tensor& y, double p, DimMask mask) {
   if (p == 1) return mul(g, sign(x));
-  if (p == 2) return mul(g, div(x, where(eq(y, 0), INFINITY, y)));  // 1 / y may overflow
+  if (p == 2) {
+    const Tensor length = where(eq(y, 0), INFINITY, y);
+    // One pass over the elements less, but in float16 g / y may overflow.
+    return x.dtype() == DType::Float16 ? mul(g, div(x, length)) : mul(x, div(g, length));
+  }
   if (std::isinf(p)) {
     const Tensor size = abs(x);
     Tensor chosen = cast(logical_or(eq(size, y), logical_and(isnan(size), isnan(y))), x.dtype());

@@ -1,6 +1,11 @@
 // Adam and AdamW.
 #pragma once
 
+#include <concepts>
+#include <functional>
+#include <utility>
+#include <vector>
+
 #include "tern/optim/grouped.h"
 
 namespace tern::optim {
@@ -65,6 +70,18 @@ class AdamW final : public Adam {
   explicit AdamW(std::vector<Tensor> params, const AdamWOptions& options = {})
       : Adam("AdamW", std::move(params), as_adam(options)) {}
   explicit AdamW(std::vector<ParamGroup<AdamWOptions>> groups) : Adam("AdamW", as_adam(std::move(groups))) {}
+
+  /// One more group, as GroupedOptimizer's: what `options` do not name has the default of AdamWOptions.
+  void add_param_group(std::vector<Tensor> params, const AdamWOptions& options) {
+    Adam::add_param_group(std::move(params), as_adam(options));
+  }
+  /// The same with changed defaults() or options(group); the decay is decoupled whatever they say.
+  template <std::same_as<AdamOptions> T>
+  void add_param_group(std::vector<Tensor> params, T options) {
+    options.decoupled_weight_decay = true;
+    Adam::add_param_group(std::move(params), options);
+  }
+  void add_param_group(std::vector<Tensor> params) { Adam::add_param_group(std::move(params)); }
 
  private:
   static AdamOptions as_adam(const AdamWOptions& options);

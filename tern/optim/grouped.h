@@ -51,7 +51,7 @@ void check_option(bool valid, const char* optimizer, const char* what, double va
 
 }  // namespace detail
 
-/// Parameters with options of their own.
+/// Parameters with options of their own. What these do not name has the default of the struct.
 template <class Options>
 struct ParamGroup {
   std::vector<Tensor> params;
@@ -62,24 +62,28 @@ template <class Options>
 class GroupedOptimizer : public Optimizer {
  public:
   /// The options of a group; a change holds from the next step on.
-  Options& options(size_t group = 0) { return options_.at(group); }
-  const Options& options(size_t group = 0) const { return options_.at(group); }
-  /// The options that the optimizer was made with.
+  Options& options(size_t group = 0) { return options_[checked(group)]; }
+  const Options& options(size_t group = 0) const { return options_[checked(group)]; }
+  /// The options that the optimizer was made with; made of groups, those of the first.
   const Options& defaults() const noexcept { return defaults_; }
 
-  /// One more group. Throws ValueError for a parameter that is optimized already.
+  /// One more group. What `options` do not name has the default of the struct, not the optimizer's own
+  /// value as in PyTorch: to change some of the optimizer's, change a copy of defaults(). Throws ValueError
+  /// for a parameter that is optimized already.
   void add_param_group(std::vector<Tensor> params, const Options& options) {
     options.check(name());
     add_slots(std::move(params));
     options_.push_back(options);
   }
+  /// One more group with the options that the optimizer was made with.
   void add_param_group(std::vector<Tensor> params) { add_param_group(std::move(params), defaults_); }
 
   double lr(size_t group = 0) const override { return options(group).lr; }
   void set_lr(double lr, size_t group) override { options(group).lr = lr; }
   using Optimizer::set_lr;
 
-  std::optional<double> momentum([[maybe_unused]] size_t group = 0) const override {
+  std::optional<double> momentum(size_t group = 0) const override {
+    checked(group);
     if constexpr (requires(Options o) { o.betas; })
       return options(group).betas.first;
     else if constexpr (requires(Options o) { o.momentum; })
@@ -87,7 +91,8 @@ class GroupedOptimizer : public Optimizer {
     else
       return std::nullopt;
   }
-  void set_momentum([[maybe_unused]] double momentum, [[maybe_unused]] size_t group) override {
+  void set_momentum([[maybe_unused]] double momentum, size_t group) override {
+    checked(group);
     if constexpr (requires(Options o) { o.betas; })
       options(group).betas.first = momentum;
     else if constexpr (requires(Options o) { o.momentum; })

@@ -12,7 +12,7 @@ namespace tern::optim {
 
 std::vector<Tensor> Optimizer::params(size_t group) const {
   std::vector<Tensor> list;
-  for (const Slot& slot : groups_.at(group).slots) list.push_back(slot.param);
+  for (const Slot& slot : groups_[checked(group)].slots) list.push_back(slot.param);
   return list;
 }
 
@@ -71,6 +71,11 @@ Optimizer::Batch& Optimizer::batch_of(DType dtype, Device device) {
   batch.slots.clear();
   batch.numel = 0;
   return batch;
+}
+
+void Optimizer::throw_no_group(size_t group) const {
+  TERN_THROW(IndexError, "{}: there is no parameter group {}: the optimizer has {}, numbered from 0", name_,
+             group, groups_.size());
 }
 
 void Optimizer::throw_bad_gradient(const Slot& slot, const Tensor& grad) const {

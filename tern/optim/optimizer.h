@@ -21,6 +21,9 @@ namespace tern::optim {
 /// Base of optimizers. It holds handles to the parameters; each step updates those that have a gradient, in
 /// one launch for each group (and dtype and device in it). Neither copyable nor movable: schedules refer to
 /// it.
+///
+/// Groups are numbered from 0. Every function that takes the number of one throws IndexError for one that is
+/// not there.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -48,10 +51,10 @@ class Optimizer {
   virtual bool uses_beta1() const noexcept = 0;
   /// Further values of a group that are saved with it: `initial_lr` and others that schedules leave there.
   std::optional<double> extra(std::string_view name, size_t group) const {
-    return groups_.at(group).extra.number(name);
+    return extras(checked(group)).number(name);
   }
   void set_extra(std::string_view name, double value, size_t group) {
-    groups_.at(group).extra.set(name, value);
+    extras(checked(group)).set(name, value);
   }
 
   /// PyTorch's layout and names. The tensors are the optimizer's own, not copies.
@@ -89,6 +92,12 @@ class Optimizer {
   explicit Optimizer(const char* name) : name_(name) {}
 
   void add_slots(std::vector<Tensor> params);
+  /// The number itself. Throws IndexError unless there is such a group.
+  size_t checked(size_t group) const {
+    if (group >= groups_.size()) [[unlikely]]
+      throw_no_group(group);
+    return group;
+  }
   StateMap& extras(size_t group) { return groups_[group].extra; }
   const StateMap& extras(size_t group) const { return groups_[group].extra; }
 
@@ -150,6 +159,7 @@ class Optimizer {
   void finish();
   /// After a step: the tensors of the batch were changed in place.
   static void count_changes(const Batch& batch);
+  [[noreturn]] void throw_no_group(size_t group) const;
   [[noreturn]] void throw_bad_gradient(const Slot& slot, const Tensor& grad) const;
   Slot loaded_slot(const Slot& own, const StateMap& saved, const StateLayout& layout, int64_t number) const;
 

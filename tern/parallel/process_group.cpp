@@ -3,7 +3,6 @@
 #include "tern/parallel/process_group.h"
 
 #include <algorithm>
-#include <atomic>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -31,9 +30,9 @@ namespace {
 /// What a process sends at a time through host memory, and all of them together between GPUs.
 constexpr int64_t kPieceBytes = int64_t{4} << 20, kLinkBytes = int64_t{32} << 20;
 
-enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, AllGatherText, Barrier };
-constexpr const char* kKindNames[] = {"all_reduce", "broadcast", "all_gather", "all_gather of texts",
-                                      "barrier"};
+enum class Kind : uint8_t { AllReduce, Broadcast, AllGather, AllGatherText, Barrier, Leave };
+constexpr const char* kKindNames[] = {"all_reduce",          "broadcast", "all_gather",
+                                      "all_gather of texts", "barrier",   "leave"};
 constexpr const char* kOpNames[] = {"sum", "avg", "product", "min", "max"};
 
 /// What a process is about to do. Sent as bytes.
@@ -121,11 +120,12 @@ class ProcessGroup::Impl {
     }
   }
   ~Impl() {
-    try {
-      if (transport_ && !failed_ && std::uncaught_exceptions() == 0) run([&] { transport_->leave(); });
-    } catch (const std::exception&) {  // the others have ended
-    }
+    const bool is_unwinding = std::uncaught_exceptions() > 0;
     post(std::packaged_task<void()>([&] {
+      try {
+        if (transport_ && (is_over_ || (!failure_ && !is_unwinding))) leave();
+      } catch (const std::exception&) {  // the others have ended
+      }
       route_.reset();
       transport_.reset();
     }));
@@ -147,14 +147,13 @@ class ProcessGroup::Impl {
   std::shared_future<void> submit(std::function<void()> task) {
     check_not_recorded();
     std::packaged_task<void()> packaged([this, task = std::move(task)] {
-      TERN_CHECK(!failed_, DistributedError,
-                 "this group does not work any more: an operation of it has failed before");
+      TERN_CHECK(!failure_, DistributedError, "this group does not work any more: {}", *failure_);
       try {
         task();
       } catch (const Disagreement&) {
         throw;  // all were told, and are in step
-      } catch (...) {
-        failed_ = true;
+      } catch (const std::exception& error) {
+        failure_ = error.what();
         throw;
       }
     });
@@ -167,8 +166,14 @@ class ProcessGroup::Impl {
   /// Compares what the processes are about to do. True when all do it on a GPU that a link may take.
   bool agree(const Intent& mine) {
     if (size_ == 1) return false;
-    std::vector<Intent> all(static_cast<size_t>(size_));
-    transport_->all_gather(&mine, all.data(), sizeof mine);
+    const std::vector<Intent> all = intents(mine);
+    const auto gone =
+        std::find_if(all.begin(), all.end(), [](const Intent& i) { return i.kind == Kind::Leave; });
+    is_over_ = gone != all.end();
+    TERN_CHECK(!is_over_, DistributedError,
+               "rank {} has left the group, rank {} calls {}: call the same operations in the same order on "
+               "all of them",
+               gone - all.begin(), rank_, mine.str());
     const auto other =
         std::find_if(all.begin(), all.end(), [&](const Intent& i) { return !i.agrees(all[0]); });
     if (other == all.end())
@@ -264,6 +269,17 @@ class ProcessGroup::Impl {
   }
 
  private:
+  /// What all processes are about to do, in the order of ranks.
+  std::vector<Intent> intents(const Intent& mine) {
+    std::vector<Intent> all(static_cast<size_t>(size_));
+    transport_->all_gather(&mine, all.data(), sizeof mine);
+    return all;
+  }
+  /// Those that are about to do something else are told, and only leave after that.
+  void leave() {
+    if (!is_over_) intents({.kind = Kind::Leave});
+    transport_->leave();
+  }
   void post(std::packaged_task<void()> task) {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
@@ -295,7 +311,8 @@ class ProcessGroup::Impl {
   std::optional<GpuRoute> route_;
   int rank_ = 0, size_ = 1, local_rank_ = 0;
   double cores_ = 0;
-  std::atomic<bool> failed_ = false;
+  std::optional<std::string> failure_;  ///< of the first operation that left the processes out of step
+  bool is_over_ = false;                ///< that is because one has left, which all know
   mutable std::mutex mutex_;
   std::string gpu_route_;
   std::condition_variable changed_;

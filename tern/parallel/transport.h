@@ -34,7 +34,7 @@ class Transport {
   virtual void all_to_all(const void* sent, void* received, size_t nbytes) = 0;
   /// The source's bytes go to everybody.
   virtual void broadcast(void* data, size_t nbytes, int source) = 0;
-  /// The last call: returns when all others have made it.
+  /// The last call, for which a group sees to it that all make it: returns when they have.
   virtual void leave() = 0;
 };
 

@@ -30,8 +30,10 @@ void RunCheckpoints::check_beginning(const fs::path& folder, bool resume, bool o
   const bool there = fs::exists(path, error);
   TERN_CHECK(!error, IoError, "open '{}': {}", path.string(), error.message());
   TERN_CHECK(!resume || there, CheckpointError, "nothing to resume: there is no '{}'", path.string());
-  TERN_CHECK(resume || overwrite || !there, CheckpointError,
-             "'{}' is there already: resume that run, overwrite it, or choose another folder", path.string());
+  TERN_CHECK(
+      resume || overwrite || !there, CheckpointError,
+      "'{}' is there already: go on with that run (resume), replace it (overwrite), or choose another folder",
+      path.string());
   fs::create_directories(folder, error);
   TERN_CHECK(!error, IoError, "make folder '{}': {}", folder.string(), error.message());
 }

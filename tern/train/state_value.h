@@ -18,3 +18,22 @@ optim::StateMap to_state_map(const Value& value);
 optim::OptimizerState to_optimizer_state(const Value& value);
 
 }  // namespace tern::train
+
+namespace tern {
+
+// `save({{"optimizer", optimizer.state_dict()}}, path)` and
+// `optimizer.load_state_dict(load(path)["optimizer"])`; the same with schedules and GradScaler.
+
+template <>
+struct ValueConverter<optim::StateMap> {
+  static Value to_value(const optim::StateMap& map) { return train::to_value(map); }
+  static optim::StateMap from_value(const Value& value) { return train::to_state_map(value); }
+};
+
+template <>
+struct ValueConverter<optim::OptimizerState> {
+  static Value to_value(const optim::OptimizerState& state) { return train::to_value(state); }
+  static optim::OptimizerState from_value(const Value& value) { return train::to_optimizer_state(value); }
+};
+
+}  // namespace tern

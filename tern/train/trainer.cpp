@@ -31,7 +31,12 @@ double seconds_since(Clock::time_point start) {
 
 LossFunction loss_or_default(const LossFunction& loss) {
   if (loss) return loss;
-  return [](const Tensor& output, const Tensor& target) { return nn::cross_entropy(output, target); };
+  return [](const Tensor& output, const Tensor& target) {
+    TERN_CHECK(
+        target.defined(), ValueError,
+        "a batch is [input, target]; this one has 1 tensor: a loss of your own may do without a target");
+    return nn::cross_entropy(output, target);
+  };
 }
 
 /// Where the module takes its input: the device of its first parameter or buffer, if it has one.
@@ -540,7 +545,7 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
   Averages averages;
   int64_t done = 0;
   for (auto batch = loader.begin(); batch != loader.end(); ++batch) {
-    const auto& [input, wanted] = *batch;
+    const Tensor &input = batch->data, &wanted = batch->target;
     if (options.stop && options.stop()) {
       result.stopped = true;
       break;

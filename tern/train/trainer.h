@@ -147,11 +147,12 @@ struct FitResult {
 /// A network in evaluation mode is put in training mode before an epoch; of one in training mode, the modules
 /// below keep their modes (a BatchNorm that is to keep its statistics). Modes are not in checkpoints.
 ///
-/// Throws ValueError for options out of range; DistributedError where processes differ; CheckpointError when
-/// there is nothing to resume, when settings differ or when out_dir has a checkpoint and neither `resume` nor
-/// `overwrite` is set; IoError when something cannot be written, for a checkpoint at the latest when the next
-/// one is due or at the end, which leaves the last checkpoint as it was; and what the module, the loss and
-/// the dataset throw. `stop` and callbacks are called on this thread.
+/// Throws ValueError for options out of range, and for batches of one tensor without a `loss`;
+/// DistributedError where processes differ; CheckpointError when there is nothing to resume, when settings
+/// differ or when out_dir has a checkpoint and neither `resume` nor `overwrite` is set; IoError when
+/// something cannot be written, for a checkpoint at the latest when the next one is due or at the end, which
+/// leaves the last checkpoint as it was; and what the module, the loss and the dataset throw. `stop` and
+/// callbacks are called on this thread.
 FitResult fit(Network net, optim::Optimizer& optimizer, Loaders loaders, const FitOptions& options);
 
 struct EvaluateOptions {

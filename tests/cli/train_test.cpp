@@ -254,6 +254,26 @@ TEST_F(TrainTest, ChangedSettingsAreRefused) {
   EXPECT_EQ(load(out_ / "checkpoint.pt")["epoch"].as_int(), 2);
 }
 
+TEST_F(TrainTest, AScheduleOverTheRunKeepsItsLength) {
+  ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1"})).code, 0);
+  const Outcome longer = run_program({"train", "--resume", "--out", out_.string(), "--epochs", "2"});
+  EXPECT_EQ(longer.code, 1);
+  EXPECT_EQ(longer.err,
+            "tern: resuming '" + (out_ / "checkpoint.pt").string() +
+                "': its schedule, onecycle, is that of a run of 1 epoch, so that --epochs cannot become 2: "
+                "train longer in another folder, or there with --schedule none, step or exponential, whose "
+                "runs can be given more epochs later\n");
+}
+
+TEST_F(TrainTest, SaysThatTheCpuTrainsWhereAllDevicesAreNone) {
+  const RunOptions no_gpus{.environment = {{"CUDA_VISIBLE_DEVICES", ""}}};
+  const Outcome outcome = run_program(small_run(out_, {"--epochs", "1", "--devices", "all"}), no_gpus);
+  EXPECT_EQ(outcome.code, 0);
+  EXPECT_EQ(outcome.err,
+            "tern: --devices all: no GPU was found, so that the CPU trains; 'tern doctor' says why\n");
+  EXPECT_NE(outcome.out.find(" on cpu, 1 thread\n"), std::string::npos) << outcome.out;
+}
+
 TEST_F(TrainTest, PrecisionIsRememberedWithTheScaler) {
   ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1", "--schedule", "none", "--precision", "fp16"})).code,
             0);
@@ -277,7 +297,10 @@ TEST_F(TrainTest, ARunIsNotOverwrittenUnasked) {
   ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1"})).code, 0);
   const Outcome refused = run_program(small_run(out_));
   EXPECT_EQ(refused.code, 1);
-  EXPECT_NE(refused.err.find("checkpoint.pt"), std::string::npos) << refused.err;
+  EXPECT_EQ(refused.err,
+            "tern: '" + (out_ / "checkpoint.pt").string() +
+                "' is there already: go on with that run by --resume, replace it by --overwrite, "
+                "or choose another folder with --out\n");
   EXPECT_EQ(run_program(small_run(out_, {"--epochs", "1", "--overwrite"})).code, 0);
 }
 

@@ -45,6 +45,9 @@ TEST(Usage, Version) {
   EXPECT_EQ(flag.code, 0);
   EXPECT_EQ(flag.out.rfind("tern ", 0), 0u) << flag.out;
   EXPECT_EQ(command.out, flag.out);
+  const Outcome help = run_program({"version", "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_EQ(help.out.find("Examples:"), std::string::npos) << help.out;
 }
 
 TEST(Usage, WrongUseIsOneLineAndTwo) {

@@ -158,6 +158,14 @@ TEST(DataLoader, SetEpochChoosesTheOrder) {
   loader.set_epoch(0);
   EXPECT_EQ(visited(loader), epoch0);
   EXPECT_THROW(loader.set_epoch(-1), ValueError);
+  // The seed is drawn when the loader is made, and what the generator is given later changes nothing.
+  manual_seed(1);
+  DataLoader drawn(Numbers(30), {.shuffle = true});
+  const Ints first = visited(drawn);
+  manual_seed(1);
+  EXPECT_NE(visited(drawn), first);
+  drawn.set_epoch(0);
+  EXPECT_EQ(visited(drawn), first);
 }
 
 TEST(DataLoader, ResumesInTheMiddle) {

@@ -45,6 +45,20 @@ TEST(ImageToTensor, PlanesAndBack) {
       {"tensor_to_image", "int64"});
 }
 
+TEST(Transform, EmptyOnesChangeNothing) {
+  Random random(0, 0, 0);
+  const Tensor x = counting(1, 2, 2);
+  Tensor (*none)(const Tensor&) = nullptr;
+  for (const Transform& empty :
+       {Transform(), Transform(none), Transform(std::function<Tensor(const Tensor&)>()),
+        Transform(std::function<Tensor(Tensor)>()),
+        Transform(std::function<Tensor(const Tensor&, Random&)>())}) {
+    EXPECT_FALSE(empty);
+    EXPECT_TRUE(empty(x, random).is_same(x));
+    EXPECT_TRUE(Compose(empty, Transform())(x, random).is_same(x));
+  }
+}
+
 TEST(ToFloatAndNormalize, SameAsTorchvision) {
   Random random(0, 0, 0);
   const Compose steps(ToFloat(), Normalize({0.1307}, {0.3081}));

@@ -49,6 +49,27 @@ TEST(Registry, WithoutAGpu) {
               0u);
   }
   EXPECT_THROW(synchronize("cuda:0"), DeviceError);
+  EXPECT_THROW(DeviceGuard("cuda"), DeviceError);
+  EXPECT_NO_THROW(DeviceGuard("cpu"));
+}
+
+TEST(Registry, MemoryOfNoGpuIsZeroUnlessOneIsNamed) {
+  if (cuda::is_available()) GTEST_SKIP() << "there is a GPU";
+  EXPECT_EQ(cuda::memory_stats().num_allocations, 0u);
+  using Function = uint64_t (*)(std::optional<Device>);
+  const std::pair<const char*, Function> functions[] = {{"memory_allocated", cuda::memory_allocated},
+                                                        {"memory_reserved", cuda::memory_reserved},
+                                                        {"max_memory_allocated", cuda::max_memory_allocated},
+                                                        {"max_memory_reserved", cuda::max_memory_reserved}};
+  for (const auto& [name, function] : functions) {
+    EXPECT_EQ(function({}), 0u) << name;
+    try {
+      function("cuda:0");
+      ADD_FAILURE() << "no error was thrown by " << name;
+    } catch (const DeviceError& error) {
+      EXPECT_EQ(std::string(error.what()).find(std::string("cuda::") + name + ": "), 0u) << error.what();
+    }
+  }
 }
 
 TEST(Registry, CountersOfTheCpu) {

@@ -204,6 +204,24 @@ std::vector<WrongUse> absent_rows() {
                           {.map_location = std::map<std::string, std::string>{{"cpu", "xpu:0"}}});
        },
        {"loading from memory", "xpu:0", "map_location", "\"cpu\""}},
+      {"map_location_number",
+       device,
+       [=] { load_from_buffer(save_to_buffer(ones({2})), {.map_location = gpus}); },
+       {"loading from memory", "CUDA", "map_location"}},
+      {"map_location_negative",
+       device,
+       [] { load_from_buffer(save_to_buffer(1), {.map_location = -1}); },
+       {"Device index", "0 to 32767", "-1"}},
+      {"map_location_table_to_nowhere",
+       device,
+       [] {
+         load_from_buffer(save_to_buffer(1), {.map_location = {{"cpu", "xpu:0"}}});
+       },
+       {"Invalid device string: 'xpu:0'", "cpu, cuda, or cuda:N"}},
+      {"map_location_null_pointer",
+       typeid(ValueError),
+       [] { load_from_buffer(save_to_buffer(1), {.map_location = static_cast<const char*>(nullptr)}); },
+       {"map_location is a null pointer", "leave it out", "environment variable"}},
       {"data_loader",
        device,
        [=] { data::DataLoader(data::TensorDataset(ones({4})), {.device = gpu}); },
@@ -231,6 +249,10 @@ std::vector<WrongUse> name_rows() {
          device,
          [text = text] { Device{text}; },
          {"Invalid device string: '" + std::string(text) + "'", "cpu, cuda, or cuda:N", "cuda:1"}});
+  rows.push_back({"null_pointer",
+                  typeid(ValueError),
+                  [] { Device{static_cast<const char*>(nullptr)}; },
+                  {"Device: the text is a null pointer", "cpu, cuda, or cuda:N", "environment variable"}});
   rows.push_back({"negative_number", device, [] { Device{-2}; }, {"Device index", "0 to 32767", "-2"}});
   rows.push_back({"large_number_of_type",
                   device,

@@ -266,6 +266,11 @@ std::vector<WrongUse> value_rows() {
       {"mixed_as_state_dict", type, [] { tree.as_state_dict(); }, {"epoch", "tensor"}},
       {"missing_name", typeid(IndexError), [] { tree["modle"].as_dict(); }, {"'modle'", "'model'"}},
       {"missing_element", typeid(IndexError), [] { tree["names"][2].as_int(); }, {"['names']", "2"}},
+      {"push_back_to_a_dict", type, [] { tree["model"].push_back(1); }, {"['model'] is a dict, not a list"}},
+      {"null_pointer",
+       typeid(ValueError),
+       [] { Value(static_cast<const char*>(nullptr)); },
+       {"Value: the text is a null pointer", "None is nullptr", "environment variable"}},
       {"digits", typeid(ValueError), [] { Value::integer_from_decimal("12x"); }, {"12x"}},
   };
 }

@@ -10,7 +10,7 @@ Tensor parameter() { return ones({2}, {.requires_grad = true}); }
 
 /// Loads the state dict of a Linear(2, 3) after `change`.
 void load_changed(const std::function<void(StateDict&)>& change) {
-  nn::Sequential net(nn::Linear(2, 3));
+  nn::Sequential net{nn::Linear(2, 3)};
   StateDict dict = net.state_dict();
   change(dict);
   net.load_state_dict(dict);
@@ -28,6 +28,65 @@ std::vector<WrongUse> layer_rows() {
        value,
        [] { nn::Conv2d(4, 3, 3, {.groups = 2}); },
        {"Conv2d: out_channels must be divisible by groups", "3 and 2"}},
+      {"conv2d_padding",
+       value,
+       [] { nn::Conv2d(1, 1, 3, {.padding = -1}); },
+       {"Conv2d: padding must be at least 0, got (-1, -1)"}},
+      {"conv2d_stride",
+       value,
+       [] {
+         nn::Conv2d(1, 1, 3, {.stride = {2, 0}});
+       },
+       {"Conv2d: stride must be at least 1, got (2, 0)"}},
+      {"conv2d_dilation",
+       value,
+       [] { nn::LazyConv2d(1, 3, {.dilation = 0}); },
+       {"Conv2d: dilation must be at least 1, got (0, 0)"}},
+      {"conv2d_same_with_stride",
+       value,
+       [] { nn::Conv2d(1, 1, 3, {.stride = 2, .padding = "same"}); },
+       {"Conv2d: padding='same' is not supported for strided convolutions, got stride (2, 2)"}},
+      {"conv1d_kernel", value, [] { nn::Conv1d(1, 1, 0); }, {"Conv1d: kernel_size must be at least 1"}},
+      {"conv1d_same_with_stride",
+       value,
+       [] { nn::Conv1d(1, 1, 3, {.stride = 2, .padding = "same"}); },
+       {"Conv1d: padding='same' is not supported for strided convolutions"}},
+      {"conv_transpose2d_stride",
+       value,
+       [] { nn::ConvTranspose2d(1, 1, 3, {.stride = 0}); },
+       {"ConvTranspose2d: stride must be at least 1, got (0, 0)"}},
+      {"conv_transpose2d_output_padding",
+       value,
+       [] { nn::ConvTranspose2d(1, 1, 3, {.stride = 2, .output_padding = 2}); },
+       {"ConvTranspose2d: output_padding must be smaller than either stride or dilation, got (2, 2)"}},
+      {"max_pool2d_kernel",
+       value,
+       [] { nn::MaxPool2d(0); },
+       {"MaxPool2d: kernel_size must be at least 1, got (0, 0)"}},
+      {"max_pool2d_padding",
+       value,
+       [] { nn::MaxPool2d(2, {.padding = 2}); },
+       {"MaxPool2d: pad should be at most half of effective kernel size", "pad=(2, 2), kernel_size=(2, 2)"}},
+      {"avg_pool2d_stride",
+       value,
+       [] { nn::AvgPool2d(2, {.stride = 0}); },
+       {"AvgPool2d: stride must be at least 1, got (0, 0)"}},
+      {"avg_pool2d_divisor",
+       value,
+       [] { nn::AvgPool2d(2, {.divisor_override = 0}); },
+       {"AvgPool2d: divisor_override must not be 0"}},
+      {"max_pool1d_dilation",
+       value,
+       [] { nn::MaxPool1d(2, {.dilation = 0}); },
+       {"MaxPool1d: dilation must be at least 1"}},
+      {"avg_pool1d_padding",
+       value,
+       [] { nn::AvgPool1d(2, {.padding = -1}); },
+       {"AvgPool1d: padding must be at least 0"}},
+      {"adaptive_pool_size",
+       value,
+       [] { nn::AdaptiveAvgPool2d(-2); },
+       {"AdaptiveAvgPool2d: output_size must be at least -1, got (-2, -2)"}},
       {"group_norm_channels",
        value,
        [] { nn::GroupNorm(2, 5); },
@@ -51,7 +110,7 @@ std::vector<WrongUse> layer_rows() {
       {"wrong_size_deep_inside",
        shape,
        [] {
-         nn::Sequential net(nn::ReLU(), nn::Sequential(nn::Linear(2, 3), nn::Linear(4, 5)));
+         nn::Sequential net{nn::ReLU(), nn::Sequential{nn::Linear(2, 3), nn::Linear(4, 5)}};
          net(ones({1, 2}));
        },
        {"Sequential.1.1 (Linear): linear: inner sizes differ", "[1, 3]", "[5, 4]"}},
@@ -70,21 +129,21 @@ std::vector<WrongUse> layer_rows() {
       {"sequential_index",
        typeid(IndexError),
        [] {
-         nn::Sequential net(nn::ReLU{});
+         nn::Sequential net{nn::ReLU{}};
          net[1];
        },
        {"Sequential: index 1 is out of range", "1 modules"}},
       {"sequential_name",
        typeid(IndexError),
        [] {
-         nn::Sequential net({{"act", nn::ReLU()}});
+         nn::Sequential net{{"act", nn::ReLU()}};
          net["fc"];
        },
        {"no module 'fc'", "'act'"}},
       {"sequential_name_twice",
        value,
        [] {
-         nn::Sequential net({{"act", nn::ReLU()}, {"act", nn::ReLU()}});
+         nn::Sequential net{{"act", nn::ReLU()}, {"act", nn::ReLU()}};
        },
        {"Sequential: ", "'act' already"}},
       {"any_module_empty", value, [] { nn::AnyModule()(ones({1})); }, {"AnyModule: it holds no module"}},
@@ -148,7 +207,15 @@ std::vector<WrongUse> state_dict_rows() {
          const StateDict dict = nn::Linear(2, 2).state_dict();
          (void)dict["fc.weight"];
        },
-       {"state dict: there is no tensor 'fc.weight'", "2 names", "'weight'"}},
+       {"state dict: there is no tensor 'fc.weight'", "2 names", "did you mean 'weight'?"}},
+      {"name_that_a_temporary_lacks",
+       typeid(IndexError),
+       [] { (void)nn::Linear(2, 2).state_dict()["wieght"]; },
+       {"state dict: there is no tensor 'wieght'", "2 names", "did you mean 'weight'?"}},
+      {"name_unlike_any",
+       typeid(IndexError),
+       [] { (void)nn::Linear(2, 2).state_dict().at("running_mean"); },
+       {"state dict: there is no tensor 'running_mean'", "2 names", "the first is 'weight'"}},
   };
 }
 
@@ -179,6 +246,36 @@ std::vector<WrongUse> init_rows() {
        [] { nn::init::orthogonal_(ones({2})); },
        {"orthogonal_: ", "2 or more dimensions", "[2]"}},
   };
+}
+
+/// Each function that takes the number of a group, called with that of none.
+std::vector<WrongUse> group_rows() {
+  using Use = void (*)(optim::Adam&);
+  const std::pair<const char*, Use> uses[] = {
+      {"lr", [](optim::Adam& adam) { adam.lr(5); }},
+      {"set_lr", [](optim::Adam& adam) { adam.set_lr(0.1, 5); }},
+      {"momentum", [](optim::Adam& adam) { adam.momentum(5); }},
+      {"set_momentum", [](optim::Adam& adam) { adam.set_momentum(0.9, 5); }},
+      {"options", [](optim::Adam& adam) { adam.options(5).eps = 1; }},
+      {"options_of_const", [](optim::Adam& adam) { (void)std::as_const(adam).options(5).eps; }},
+      {"params", [](optim::Adam& adam) { adam.params(5); }},
+      {"extra", [](optim::Adam& adam) { adam.extra("initial_lr", 5); }},
+      {"set_extra", [](optim::Adam& adam) { adam.set_extra("initial_lr", 1, 5); }},
+  };
+  std::vector<WrongUse> rows;
+  for (const auto& [name, use] : uses)
+    rows.push_back({name,
+                    typeid(IndexError),
+                    [use = use] {
+                      optim::Adam adam({{{parameter()}, {}}, {{parameter()}, {}}});
+                      use(adam);
+                    },
+                    {"Adam: there is no parameter group 5", "has 2, numbered from 0"}});
+  rows.push_back({"momentum_of_none",
+                  typeid(IndexError),
+                  [] { optim::Adagrad({parameter()}).momentum(1); },
+                  {"Adagrad: there is no parameter group 1", "has 1, numbered from 0"}});
+  return rows;
 }
 
 std::vector<WrongUse> optimizer_rows() {
@@ -297,6 +394,7 @@ TERN_WRONG_USES(Layers, layer_rows);
 TERN_WRONG_USES(StateDicts, state_dict_rows);
 TERN_WRONG_USES(InitialValues, init_rows);
 TERN_WRONG_USES(Optimizers, optimizer_rows);
+TERN_WRONG_USES(ParameterGroups, group_rows);
 
 }  // namespace
 }  // namespace tern

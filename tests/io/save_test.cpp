@@ -34,6 +34,20 @@ TEST(Save, LegacyFormatComesBack) {
               HasSubstr("the legacy format is older than float8_e5m2"));
 }
 
+TEST(Save, BracesOfOneTypeAreAList) {
+  const Tensor x = floats({1}), y = floats({2, 3});
+  const Value both = load_from_buffer(save_to_buffer({x, y}));
+  ASSERT_TRUE(both.is_list());
+  EXPECT_EQ(elements<float>(both[1].as_tensor()), (std::vector<float>{2, 3}));
+  EXPECT_EQ(load_from_buffer(save_to_buffer({x}, {.format = SaveFormat::Legacy})).length(), 1u);
+  EXPECT_EQ(load_from_buffer(save_to_buffer({"a", "b"})).str(), "['a', 'b']");
+  EXPECT_EQ(load_from_buffer(save_to_buffer({{"a", "b"}, {"c", "d"}})).str(), "{'a': 'b', 'c': 'd'}");
+  EXPECT_TRUE(load_from_buffer(save_to_buffer({})).is_none());
+  TemporaryFolder folder;
+  save({1, 2, 3}, folder / "list.pt");
+  EXPECT_EQ(load(folder / "list.pt").str(), "[1, 2, 3]");
+}
+
 TEST(Save, CompactWritesWhatIsSeen) {
   std::vector<float> numbers(100000);
   for (size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<float>(i);

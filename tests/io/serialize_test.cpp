@@ -255,9 +255,46 @@ TEST(MapLocation, AbsentDevicesInPyTorchsWords) {
   EXPECT_THROW(values({.map_location = std::map<std::string, std::string>{{"cuda:0", "cpu"}}}), DeviceError);
 }
 
+TEST(MapLocation, TakesDevicesTablesAndFunctions) {
+  const std::string text = "cpu";
+  const LoadOptions rows[] = {
+      {.map_location = "cpu"},
+      {.map_location = text},
+      {.map_location = kCPU},
+      {.map_location = Device(text)},
+      {.map_location = {{"cuda:1", "cpu"}}},
+      {.map_location = {{"cuda:0", 1}, {"cuda:1", kCPU}}},
+      {.map_location = MapLocation({{"cuda:1", "cpu"}})},
+      {.map_location = std::map<std::string, std::string>{{"cuda:1", "cpu"}}},
+      {.map_location = [](const std::string&) { return kCPU; }},
+      {.map_location = [&](std::string_view place) { return place == "cuda:1" ? text : "cuda:0"; }},
+      {.map_location = [](const std::string&) -> std::optional<Device> { return kCPU; }},
+  };
+  for (const LoadOptions& options : rows) {
+    SCOPED_TRACE(&options - rows);
+    EXPECT_EQ(elements<float>(load_from_buffer(checkpoint_at("cuda:1"), options).as_tensor()),
+              (std::vector<float>{1, 2}));
+  }
+}
+
+TEST(MapLocation, AnIntegerIsTheNumberOfAGpu) {
+  Memory* gpus = find_memory(DeviceType::CUDA);
+  const int count = gpus ? gpus->device_count() : 0;
+  for (int number : {0, 1}) {
+    const MapLocation map = number;
+    if (number < count)
+      EXPECT_EQ(map("cpu"), Device(number));
+    else
+      EXPECT_THROW(map("cpu"), DeviceError);
+  }
+}
+
 TEST(MapLocation, AnEmptyFunctionIsRefused) {
   const std::function<std::optional<Device>(const std::string&)> none;
   EXPECT_THAT(error_of<ValueError>([&] { load_from_buffer({}, {.map_location = none}); }),
+              HasSubstr("map_location"));
+  const std::function<Device(std::string_view)> other;
+  EXPECT_THAT(error_of<ValueError>([&] { load_from_buffer({}, {.map_location = other}); }),
               HasSubstr("map_location"));
 }
 

@@ -54,6 +54,16 @@ TEST(Value, EntriesAreSetThroughTheIndex) {
               HasSubstr("value[2]: no such position; the list has 2 items"));
 }
 
+TEST(Value, ListsGrowThroughTheIndex) {
+  Value run = {{"losses", Value::list({0.5})}};
+  const Value shared = run["losses"];
+  run["losses"].push_back(0.25);
+  shared.push_back("end");
+  EXPECT_EQ(run.str(), "{'losses': [0.5, 0.25, 'end']}");
+  EXPECT_EQ(error_of<TypeError>([&] { run.push_back(1); }), "the value is a dict, not a list");
+  EXPECT_THAT(error_of<IndexError>([&] { run["loses"].push_back(1); }), HasSubstr("value['loses']"));
+}
+
 TEST(Value, ErrorsNameThePath) {
   Value value = {{"model", {{"epoch", "three"}}}, {"list", Value::list({1})}};
   EXPECT_EQ(error_of<TypeError>([&] { value["model"]["epoch"].as_int(); }),
@@ -284,6 +294,25 @@ TEST(Value, StateDictsKeepOrderAndVersions) {
   value["epoch"] = 1;
   EXPECT_EQ(error_of<TypeError>([&] { value.as_state_dict(); }),
             "the value['epoch'] is an int, not a tensor: this is no state dict");
+}
+
+TEST(StateDict, OnlyAVariableGrowsWhenRead) {
+  StateDict dict{{"conv1.weight", floats({1})}, {"conv1.bias", floats({2})}};
+  const StateDict& same = dict;
+  const auto copy = [&] { return dict; };
+  for (const auto& read : std::initializer_list<std::function<void()>>{
+           [&] { dict.at("conv1.wieght"); }, [&] { same["conv1.wieght"]; }, [&] { copy()["conv1.wieght"]; },
+           [&] { copy().at("conv1.wieght"); }})
+    EXPECT_EQ(
+        error_of<IndexError>(read),
+        "state dict: there is no tensor 'conv1.wieght' among its 2 names (did you mean 'conv1.weight'?)");
+  const Tensor& outlives = copy()["conv1.bias"];
+  EXPECT_EQ(elements<float>(outlives), std::vector<float>{2});
+  EXPECT_EQ(dict.size(), 2u);
+  EXPECT_FALSE(dict["conv1.wieght"].defined());
+  EXPECT_EQ(dict.size(), 3u);
+  EXPECT_EQ(error_of<IndexError>([] { StateDict().at("x"); }),
+            "state dict: there is no tensor 'x' among its 0 names");
 }
 
 TEST(StateDict, FindsInsertsErases) {

@@ -26,7 +26,7 @@ std::vector<std::string> names(const Module& module) {
 }
 
 TEST(Sequential, CallsOneAfterTheOther) {
-  Sequential net(Linear(2, 3), ReLU(), Linear(3, 1, {.bias = false}));
+  Sequential net{Linear(2, 3), ReLU(), Linear(3, 1, {.bias = false})};
   EXPECT_EQ(net.size(), 3U);
   EXPECT_THAT(names(net), ElementsAre("0.weight", "0.bias", "2.weight"));
   Tensor x = ones({4, 2});
@@ -53,7 +53,7 @@ std::vector<std::string> kernels_of(Sequential& net, const Tensor& x) {
 }
 
 TEST(Sequential, ReluAfterAConvolutionIsOneKernelUnlessAHookLooks) {
-  Sequential net(Conv2d(1, 2, 3), ReLU());
+  Sequential net{Conv2d(1, 2, 3), ReLU()};
   const Tensor x = randn({2, 1, 5, 5});
   const Tensor wanted = relu(net[0](x));
   EXPECT_EQ(kernels_of(net, x), std::vector<std::string>{"conv2d_relu"});
@@ -72,7 +72,7 @@ TEST(Sequential, ReluAfterAConvolutionIsOneKernelUnlessAHookLooks) {
 TEST(Sequential, GeluBetweenLayersIsPartOfTheFirstUnlessAHookLooks) {
   const std::vector<std::string> one_by_one = {"addmm", "gelu(tanh)", "addmm"};
   const Tensor x = randn({3, 4});
-  Sequential net(Linear(4, 8), GELU("tanh"), Linear(8, 2));
+  Sequential net{Linear(4, 8), GELU("tanh"), Linear(8, 2)};
   const Tensor wanted = net[2](net[1](net[0](x)));
   EXPECT_EQ(kernels_of(net, x), (std::vector<std::string>{"linear_gelu", "addmm"}));
   EXPECT_TRUE(allclose(net(x), wanted));
@@ -82,23 +82,52 @@ TEST(Sequential, GeluBetweenLayersIsPartOfTheFirstUnlessAHookLooks) {
     EXPECT_EQ(kernels_of(net, x), one_by_one) << i;
     hook.remove();
   }
-  Sequential exact(Linear(4, 8), GELU(), Linear(8, 2));
+  Sequential exact{Linear(4, 8), GELU(), Linear(8, 2)};
   EXPECT_EQ(kernels_of(exact, x), (std::vector<std::string>{"addmm", "gelu", "addmm"}));
-  Sequential misfit(Linear(4, 8), GELU("tanh"), Linear(7, 2));
+  Sequential misfit{Linear(4, 8), GELU("tanh"), Linear(7, 2)};
   expect_error<ShapeError>(
       [&] { misfit(x); },
       "Sequential.2 (Linear): linear: inner sizes differ: input is [3, 8], weight is [2, 7] (8 vs 7)");
 }
 
+// Between parentheses the compiler chooses the order: GCC begins at the last.
+TEST(Sequential, LayersBetweenBracesDrawTheirNumbersInOrder) {
+  manual_seed(0, RandomEngine::MersenneTwister);
+  const Linear first(2, 3), last(3, 1);
+  // PyTorch's: torch.manual_seed(0); torch.nn.Linear(2, 3).weight
+  const Tensor torch = tensor({{-0.0053, 0.3793}, {-0.5820, -0.5204}, {-0.2723, 0.1896}});
+  if (get_default_device().is_cpu()) {
+    EXPECT_TRUE(allclose(first.weight.to(float64), torch.to(float64), 0, 5e-5));
+  }
+  const auto expect_both = [&](const Module& net) {
+    const std::vector<Tensor> parameters = net.parameters();
+    ASSERT_EQ(parameters.size(), 4U);
+    EXPECT_TRUE(equal(parameters[0], first.weight));
+    EXPECT_TRUE(equal(parameters[1], first.bias));
+    EXPECT_TRUE(equal(parameters[2], last.weight));
+    EXPECT_TRUE(equal(parameters[3], last.bias));
+  };
+  const auto seed = [] { manual_seed(0, RandomEngine::MersenneTwister); };
+  seed();
+  expect_both(Sequential{Linear(2, 3), ReLU(), Linear(3, 1)});
+  seed();
+  expect_both(Sequential{{"hidden", Linear(2, 3)}, {"act", ReLU()}, {"output", Linear(3, 1)}});
+  seed();
+  expect_both(ModuleList<>{Linear(2, 3), ReLU(), Linear(3, 1)});
+  seed();
+  expect_both(ModuleDict<>{{"b", Linear(2, 3)}, {"a", Linear(3, 1)}});
+  manual_seed(0);
+}
+
 TEST(Sequential, NamedForm) {
-  Sequential net({{"hidden", Linear(2, 3)}, {"act", ReLU()}});
+  Sequential net{{"hidden", Linear(2, 3)}, {"act", ReLU()}};
   EXPECT_THAT(names(net), ElementsAre("hidden.weight", "hidden.bias"));
   EXPECT_EQ(net["act"]->class_name(), "ReLU");
-  EXPECT_THROW(Sequential({{"a", ReLU()}, {"a", ReLU()}}), ValueError);
+  EXPECT_THROW((Sequential{{"a", ReLU()}, {"a", ReLU()}}), ValueError);
 }
 
 TEST(Sequential, CopiesShareTensorsOnly) {
-  Sequential net(Linear(2, 2));
+  Sequential net{Linear(2, 2)};
   Sequential copy = net;
   copy.eval();
   EXPECT_TRUE(net[0]->is_training());
@@ -108,7 +137,7 @@ TEST(Sequential, CopiesShareTensorsOnly) {
 }
 
 TEST(Sequential, WrongUse) {
-  Sequential net(Linear(2, 2));
+  Sequential net{Linear(2, 2)};
   EXPECT_THROW(net[1], IndexError);
   EXPECT_THROW(net[-2], IndexError);
   EXPECT_THROW(net["fc"], IndexError);
@@ -165,8 +194,12 @@ TEST(ModuleDict, KeepsItsOrder) {
 }
 
 TEST(Containers, PrintAsPyTorchDoes) {
-  Sequential net(Sequential(Linear(2, 3), ReLU()), ModuleList<>{Linear(1, 1), Linear(1, 1), ReLU()},
-                 ModuleDict<>{{"a", ReLU()}}, ModuleList<>(), ModuleDict<>(), Sequential());
+  Sequential net{Sequential{Linear(2, 3), ReLU()},
+                 ModuleList<>{Linear(1, 1), Linear(1, 1), ReLU()},
+                 ModuleDict<>{{"a", ReLU()}},
+                 ModuleList<>(),
+                 ModuleDict<>(),
+                 Sequential()};
   EXPECT_EQ(net.str(),
             "Sequential(\n"
             "  (0): Sequential(\n"

@@ -156,17 +156,17 @@ TEST(Lazy, CopiesShareSizesAndClonesHaveTheirOwn) {
 
 TEST(Lazy, InASequentialWithFusedLayers) {
   const Tensor x = images().flatten(1);
-  Sequential lazy(LazyLinear(8), ReLU(), LazyLinear(16), GELU("tanh"), LazyLinear(4));
+  Sequential lazy{LazyLinear(8), ReLU(), LazyLinear(16), GELU("tanh"), LazyLinear(4)};
   const Tensor first = lazy(x), second = lazy(x);  // layer by layer, then in fewer kernels
-  Sequential eager(Linear(72, 8), ReLU(), Linear(8, 16), GELU("tanh"), Linear(16, 4));
+  Sequential eager{Linear(72, 8), ReLU(), Linear(8, 16), GELU("tanh"), Linear(16, 4)};
   eager.load_state_dict(lazy.state_dict());
   EXPECT_EQ(second.to_vector<float>(), eager(x).to_vector<float>());
   EXPECT_EQ(first.shape(), second.shape());
   // Sizes that are known to fit do not make the first a layer of known sizes.
-  Sequential half(LazyLinear(16), GELU("tanh"), Linear(16, 4));
+  Sequential half{LazyLinear(16), GELU("tanh"), Linear(16, 4)};
   EXPECT_EQ(half(x).shape(), (Shape{3, 4}));
   // Nor does a weight that a state dict gave, while the bias is missing.
-  Sequential part(LazyLinear(16), GELU("tanh"), LazyLinear(4));
+  Sequential part{LazyLinear(16), GELU("tanh"), LazyLinear(4)};
   StateDict weights = half.state_dict();
   weights.erase("0.bias");
   weights.erase("2.bias");

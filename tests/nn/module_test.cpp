@@ -11,6 +11,7 @@
 #include "tern/nn/dropout.h"
 #include "tern/nn/linear.h"
 #include "tern/nn/norm.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
@@ -183,6 +184,27 @@ TEST(Module, HooksSeeAndReplace) {
   EXPECT_EQ(calls, 2);
 }
 
+TEST(Module, HooksThatOnlyLookReturnNothing) {
+  Block block;
+  const Tensor x = ones({1, 2}), plain = block(x);
+  int calls = 0;
+  HookHandle pre = block.register_forward_pre_hook([&](const Module&, const Tensor& input) {
+    EXPECT_TRUE(input.is_same(x));
+    ++calls;
+  });
+  HookHandle post = block.register_forward_hook(
+      [&, own = 0](const Module&, const Tensor&, const Tensor&) mutable { calls += ++own; });
+  EXPECT_TRUE(equal(block(x), plain));
+  EXPECT_EQ(calls, 2);
+  pre.remove();
+  post.remove();
+  block(x);
+  EXPECT_EQ(calls, 2);
+  expect_error<ValueError>(
+      [&] { block.register_forward_pre_hook(std::function<void(const Module&, const Tensor&)>()); },
+      "register_forward_pre_hook: the hook is an empty function");
+}
+
 TEST(Module, CopiesHaveHooksOfTheirOwn) {
   Block block;
   std::string log;
@@ -234,7 +256,7 @@ TEST(Module, ErrorsSayWhereTheyArose) {
   std::string alone = message_of([&] { net.block.first(wrong); });
   EXPECT_THAT(alone, testing::StartsWith("linear: "));
   EXPECT_EQ(message_of([&] { net.block(wrong); }), "Block.first (Linear): " + alone);
-  Sequential outer(ReLU(), Sequential(ReLU(), net.block));
+  Sequential outer{ReLU(), Sequential{ReLU(), net.block}};
   EXPECT_EQ(message_of([&] { outer(wrong); }), "Sequential.1.1.first (Linear): " + alone);
   EXPECT_THAT(message_of([&] { net(wrong); }), testing::StartsWith("Net: "));
   EXPECT_THROW(outer(wrong), ShapeError);

@@ -177,5 +177,20 @@ TEST(Layout, CopiesOfMoreDimensionsThanKernelsWalk) {
       contiguous(permute(zeros({0, 2, 2, 2, 2, 2, 2, 2, 2, 2}), {9, 0, 8, 1, 7, 2, 6, 3, 5, 4})).numel(), 0);
 }
 
+TEST(Layout, AssignmentToAViewWritesIntoIt) {
+  Tensor x = zeros({2, 3}), weight = ones({3}).requires_grad_();
+  x[0] = weight * 2;
+  x[1][2] = 7;
+  x.slice(1, 0, 1) = tensor({5});
+  EXPECT_EQ(values(x), (std::vector<double>{5, 2, 2, 5, 0, 7}));
+  x.sum().backward();
+  EXPECT_EQ(values(weight.grad()), (std::vector<double>{0, 2, 2}));
+  Tensor name = x;
+  name = zeros({1});
+  EXPECT_EQ(x.numel(), 6) << "a name goes to another tensor";
+  expect_error<ValueError>([&] { weight.grad() = Tensor(); }, "undefined tensor");
+  expect_error<ShapeError>([&] { x[0] = ones({2}); }, "");
+}
+
 }  // namespace
 }  // namespace tern

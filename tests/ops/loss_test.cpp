@@ -254,5 +254,16 @@ TEST(LossErrors, TargetsShapesAndOptions) {
   expect_error<DTypeError>([&] { mse_loss(t, t); }, "mse_loss: not implemented for int64");
 }
 
+TEST(Losses, BroadcastingIsTold) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto run = [] {
+    mse_loss(ones({4, 1}), ones({4}));
+    huber_loss(ones({4, 1}), ones({4}));
+    std::exit(0);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0),
+              R"(mse_loss: the target size \[4\] differs from the input size \[4, 1\].*\(told once\))");
+}
+
 }  // namespace
 }  // namespace tern

@@ -103,6 +103,31 @@ TEST(MaxPool2d, IndicesPointAtTheMaxima) {
   EXPECT_TRUE(equal(reshape(gather(flatten(x, 2), 2, flatten(places, 2)), z.shape()), z));
 }
 
+// Kernels for windows of 2 by 2 side by side: odd sizes, ties, NaN, and images that begin at an odd element.
+TEST(MaxPool2d, Halving) {
+  for (DType dtype : {float32, float64, float16, bfloat16})
+    for (int64_t h : {4, 5})
+      for (int64_t w : {6, 7}) {
+        const Tensor numbers = remainder(arange(6 * h * w), 5);
+        const Tensor x =
+            reshape(narrow(to(cat({zeros({1}), numbers}), dtype), 0, 1, 6 * h * w), {2, 3, h, w});
+        const Tensor leaf = x.detach().requires_grad_();
+        const auto [y, at] = max_pool2d_with_indices(leaf, {.kernel_size = 2});
+        const auto [integers, first] =
+            max_pool2d_with_indices(reshape(numbers, x.shape()), {.kernel_size = 2});
+        EXPECT_TRUE(equal(y, to(integers, dtype)));
+        EXPECT_TRUE(equal(at, first));
+        const Tensor g = to(reshape(arange(1, y.numel() + 1), y.shape()), dtype);
+        y.backward(g);
+        const Tensor spread =
+            scatter(zeros({2, 3, h * w}, {.dtype = dtype}), 2, flatten(at, 2), flatten(g, 2));
+        EXPECT_TRUE(equal(leaf.grad(), reshape(spread, x.shape())));
+      }
+  const Tensor nans = tensor({{{1.0, kNan, kNan, 2.0}, {kNan, 3.0, 4.0, 5.0}}});
+  EXPECT_THAT(max_pool2d_with_indices(nans, {.kernel_size = 2}).second.to_vector<int64_t>(),
+              ElementsAre(4, 2));
+}
+
 TEST(AvgPool2d, EveryOption) {
   const Tensor x = distinct({2, 3, 7, 6});
   auto mean_inside = [](const std::vector<double>& v, int64_t) {

@@ -212,6 +212,36 @@ TEST(Optimizer, GroupsHaveOptionsOfTheirOwn) {
   EXPECT_FLOAT_EQ(c.detach().item<float>(), 0.4F);
 }
 
+TEST(Optimizer, GroupsInheritWhatTheyAreGiven) {
+  SGD optimizer({parameter({1})}, {.lr = 0.1, .momentum = 0.9});
+  optimizer.add_param_group({parameter({1})});
+  optimizer.add_param_group({parameter({1})}, {.lr = 0.3});
+  SGDOptions slow = optimizer.defaults();
+  slow.lr = 0.01;
+  optimizer.add_param_group({parameter({1})}, slow);
+  std::vector<std::pair<double, double>> got;
+  for (size_t g = 0; g < optimizer.num_groups(); ++g)
+    got.emplace_back(optimizer.lr(g), optimizer.options(g).momentum);
+  EXPECT_EQ(got, (std::vector<std::pair<double, double>>{{0.1, 0.9}, {0.1, 0.9}, {0.3, 0}, {0.01, 0.9}}));
+}
+
+TEST(Optimizer, GroupsOfAdamWDecayApart) {
+  AdamW optimizer({parameter({1})}, {.lr = 0.1, .weight_decay = 0.5});
+  optimizer.add_param_group({parameter({1})});
+  optimizer.add_param_group({parameter({1})}, {.lr = 0.2});
+  AdamOptions copied = optimizer.defaults();
+  copied.lr = 0.3;
+  optimizer.add_param_group({parameter({1})}, copied);
+  optimizer.add_param_group({parameter({1})}, AdamOptions{.lr = 0.4});
+  const std::vector<std::pair<double, double>> expected{
+      {0.1, 0.5}, {0.1, 0.5}, {0.2, 0.01}, {0.3, 0.5}, {0.4, 0}};
+  ASSERT_EQ(optimizer.num_groups(), expected.size());
+  for (size_t g = 0; g < expected.size(); ++g) {
+    EXPECT_EQ(std::pair(optimizer.lr(g), optimizer.options(g).weight_decay), expected[g]) << g;
+    EXPECT_TRUE(optimizer.options(g).decoupled_weight_decay) << g;
+  }
+}
+
 TEST(Optimizer, MomentumSwitchedOnLaterStartsFresh) {
   Tensor x = parameter({1, 1, 1});
   SGD optimizer({x}, {.lr = 1});

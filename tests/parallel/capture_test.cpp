@@ -47,7 +47,7 @@ TEST_F(CaptureTest, StreamsStayInOrder) {
 TEST_F(CaptureTest, DataParallelAndCopiesAreRecorded) {
   auto run = [&](bool captured) {
     manual_seed(2);
-    nn::Sequential net(nn::Linear(5, 7), nn::Linear(7, 3));
+    nn::Sequential net{nn::Linear(5, 7), nn::Linear(7, 3)};
     net.to("cuda:0");
     DataParallel model(net);
     optim::SGD sgd(net.parameters(), {.lr = 0.1});
@@ -144,7 +144,7 @@ TEST_F(CaptureTest, AStepCanGoWhileOthersWork) {
 TEST_F(CaptureTest, ReplicasThatMeetAreRecorded) {
   auto run = [&](bool captured) {
     manual_seed(3);
-    nn::Sequential net(nn::Linear(5, 7), nn::BatchNorm1d(7), nn::Linear(7, 3));
+    nn::Sequential net{nn::Linear(5, 7), nn::BatchNorm1d(7), nn::Linear(7, 3)};
     convert_sync_batchnorm_(net);
     net.to("cuda:0");
     DataParallel model(net);

@@ -474,7 +474,7 @@ TEST_F(DataParallelTest, WithoutAGpuItIsAPlainCall) {
 }
 
 TEST_F(DataParallelTest, RandomNumbersRepeat) {
-  nn::Sequential net(nn::Linear(5, 8), nn::Dropout(0.5));
+  nn::Sequential net{nn::Linear(5, 8), nn::Dropout(0.5)};
   net.to("cuda:0");
   DataParallel model(net, {.device_ids = {0, 1}});
   const Tensor x = ones({4, 5});

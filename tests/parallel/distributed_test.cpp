@@ -1,5 +1,6 @@
 // Groups of processes: here threads that take their parts, which is what MPI's processes see too
 // (mpi_test.cpp).
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cstdlib>
@@ -231,6 +232,55 @@ TEST(Distributed, NobodyWaitsForProcessesThatEnded) {
                ValueError);
 }
 
+TEST(Distributed, ThoseThatStillCallAreToldWhoHasLeft) {
+  const struct {
+    std::function<void(const ProcessGroup&)> call;
+    std::string name;
+  } rows[] = {
+      {[](const auto& g) { g.barrier(); }, "barrier"},
+      {[](const auto& g) { g.all_reduce(ones({3})); }, "all_reduce (sum) of 3 float32"},
+      {[](const auto& g) { g.all_reduce_async(ones({3}), ReduceOp::Avg).get(); },
+       "all_reduce (avg) of 3 float32"},
+      {[](const auto& g) { g.broadcast(ones({2}), 1); }, "broadcast from rank 1 of 2 float32"},
+      {[](const auto& g) { g.all_gather(ones({4})); }, "all_gather of 4 float32"},
+      {[](const auto& g) { g.all_gather("text"); }, "all_gather of texts"},
+  };
+  for (const auto& row : rows)
+    on_each(3, [&](const ProcessGroup& group) {
+      group.barrier();
+      if (group.rank() == 1) return;
+      expect_error<DistributedError>(
+          [&] { row.call(group); },
+          fmt::format("rank 1 has left the group, rank {} calls {}: ", group.rank(), row.name));
+      expect_error<DistributedError>([&] { group.barrier(); },
+                                     "this group does not work any more: rank 1 has left the group");
+    });
+}
+
+TEST(Distributed, NobodyWaitsForThoseThatWereTold) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const bool others_catch : {false, true}) {
+    const auto run = [&] {
+      on_each(3, [&](const ProcessGroup& group) {
+        if (group.rank() == 0) return;
+        if (group.rank() == 1 || !others_catch)
+          return group.barrier();  // the exception takes the group along
+        EXPECT_THROW(group.barrier(), DistributedError);
+      });
+    };
+    expect_error<DistributedError>(run, "rank 0 has left the group, rank 1 calls barrier");
+  }
+  on_each(3, [](const ProcessGroup& group) {
+    try {
+      if (group.rank() == 0) throw ValueError("no data");
+    } catch (const ValueError&) {
+      return;  // which leaves as if nothing had been
+    }
+    EXPECT_THROW(group.barrier(), DistributedError);
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));  // half of what a wait takes
+}
+
 TEST(Distributed, WaitsEnd) {
   on_each(2,
           [](const ProcessGroup& group) {
@@ -398,7 +448,7 @@ TEST(DistributedDataParallel, LazyLayersNeedTheirSizesBefore) {
 
 TEST(DistributedDataParallel, GoesOnAfterABackwardThatFailed) {
   on_each(2, [](const ProcessGroup& group) {
-    DistributedDataParallel model(nn::Sequential(nn::Linear(2, 2), nn::Linear(2, 2)), group,
+    DistributedDataParallel model(nn::Sequential{nn::Linear(2, 2), nn::Linear(2, 2)}, group,
                                   {.bucket_cap_mb = 1e-6});
     const Tensor x = ones({1, 2});
     const Tensor weight = model.module.parameters()[0];
@@ -408,6 +458,34 @@ TEST(DistributedDataParallel, GoesOnAfterABackwardThatFailed) {
     for (const Tensor& parameter : model.parameters()) parameter.set_grad({});
     model(x).sum().backward();
     EXPECT_TRUE(equal(model.module.parameters()[3].grad(), ones({2})));
+  });
+}
+
+TEST(DistributedDataParallel, MoreStepsThanTheOthersAreAnError) {
+  on_each(2, [](const ProcessGroup& group) {
+    DistributedDataParallel model(nn::Linear(2, 1), group);
+    const auto step = [&] { model(ones({1, 2})).sum().backward(); };
+    for (int i = 0; i < 2; ++i) step();
+    EXPECT_TRUE(equal(model.module.weight.grad(), full({1, 2}, 2)));
+    if (group.rank() == 0) return;
+    expect_error<DistributedError>(step, "rank 0 has left the group, rank 1 calls all_reduce (avg) of 5");
+    expect_error<DistributedError>(step, "this group does not work any more: rank 0 has left the group");
+  });
+}
+
+TEST(DistributedDataParallel, OneThatLeavesInTheMiddleOfABackward) {
+  on_each(2, [](const ProcessGroup& group) {
+    DistributedDataParallel model(nn::Sequential{nn::Linear(2, 2), nn::Linear(2, 2)}, group,
+                                  {.bucket_cap_mb = 1e-6});
+    const auto step = [&] { model(ones({1, 2})).sum().backward(); };
+    step();
+    if (group.rank() == 0) {  // after the rows of the second layer were sent
+      model.module.parameters()[0].register_hook([](const Tensor&) -> Tensor { throw ValueError("no"); });
+      EXPECT_THROW(step(), ValueError);
+      return;
+    }
+    expect_error<DistributedError>(step, "rank 0 has left the group, rank 1 calls all_reduce (avg) of");
+    expect_error<DistributedError>(step, "this group does not work any more: rank 0 has left the group");
   });
 }
 
@@ -557,6 +635,17 @@ TEST_F(DistributedOnGpus, NobodyWaitsForProcessesThatEnded) {
                          EXPECT_THROW(group.barrier(), DistributedError);
                        }),
                ValueError);
+}
+
+TEST_F(DistributedOnGpus, ThoseThatStillCallAreToldWhoHasLeft) {
+  on_each(2, [](const ProcessGroup& group) {
+    const Tensor x = ones({5}, {.device = group.device()});
+    group.all_reduce(x);
+    EXPECT_TRUE(equal(x.cpu(), full({5}, 2)));
+    if (group.rank() == 0) return;
+    expect_error<DistributedError>([&] { group.all_reduce(x); }, "rank 0 has left the group");
+    EXPECT_TRUE(equal(x.cpu(), full({5}, 2)));
+  });
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // What the groups of distributed_test.cpp do, between processes that MPI started: `mpirun -n 3 test_parallel
 // --gtest_filter=OnMpi.*`, with TERN_TEST_PROCESSES=3, so that a start that finds nobody fails.
+#include <fmt/format.h>
+
 #include "tern/base/env.h"
 #include "tern/nn/models.h"
 #include "tern/parallel/distributed_data_parallel.h"
@@ -59,6 +61,13 @@ TEST(OnMpi, ProcessesTrainTogether) {
       EXPECT_TRUE(equal(other, net.parameters()[i]));
   }
   EXPECT_THROW(r == 0 ? group.barrier() : group.all_reduce(large), DistributedError);
+
+  // The first leaves; the others are told, and MPI ends without an error.
+  if (r == 0) return;
+  expect_error<DistributedError>([&] { group.barrier(); },
+                                 fmt::format("rank 0 has left the group, rank {} calls barrier", r));
+  expect_error<DistributedError>([&] { group.all_reduce(large); },
+                                 "this group does not work any more: rank 0 has left the group");
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST_F(SyncBatchNormTest, LayerOnItsOwnIsBatchNorm) {
 }
 
 TEST_F(SyncBatchNormTest, HalfPrecisionAndNoAffine) {
-  nn::Sequential net(SyncBatchNorm(3, {.affine = false, .track_running_stats = false}));
+  nn::Sequential net{SyncBatchNorm(3, {.affine = false, .track_running_stats = false})};
   DataParallel model(net, {.device_ids = {0, 1}});
   const Tensor x = randn({8, 3, 4});
   const Tensor expected = nn::BatchNorm1d(3, {.affine = false, .track_running_stats = false})(x);
@@ -108,8 +108,8 @@ TEST_F(SyncBatchNormTest, TheSameBitsInEveryRun) {
       return results;
     }
   };
-  const nn::Sequential net(nn::Linear(4, 6), SyncBatchNorm(6), nn::Dropout(0.5), nn::Linear(6, 2),
-                           SyncBatchNorm(2));
+  const nn::Sequential net{nn::Linear(4, 6), SyncBatchNorm(6), nn::Dropout(0.5), nn::Linear(6, 2),
+                           SyncBatchNorm(2)};
   const auto expected = Local::run(net);
   for (uint64_t seed : {1, 2}) {
     simulate_gpus({.gpus = 4, .jitter = seed, .delay = 50e-6, .check_races = true});
@@ -148,7 +148,7 @@ TEST_F(SyncBatchNormTest, FailuresDoNotBlock) {
 }
 
 TEST_F(SyncBatchNormTest, EveryReplicaComputesUnderTheCallersAutocast) {
-  nn::Sequential net(nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2));
+  nn::Sequential net{nn::Linear(4, 6), nn::BatchNorm1d(6), nn::Linear(6, 2)};
   convert_sync_batchnorm_(net);
   net.to("cuda:0");
   DataParallel model(net);

@@ -4,7 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "tern/base/error.h"
+#include "tern/nn/linear.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/reduce.h"
+#include "tern/optim/grad_scaler.h"
+#include "tern/optim/lr_scheduler.h"
+#include "tern/optim/sgd.h"
 #include "tern/train/state_value.h"
 #include "tests/train/train_testing.h"
 
@@ -131,6 +136,35 @@ TEST(StateValue, OptimizersHavePyTorchsLayout) {
   EXPECT_FALSE(group["amsgrad"].as_bool());
   EXPECT_EQ(group["params"].as_list().size(), 2u);
   EXPECT_EQ(group.as_dict().entry(group.as_dict().size() - 1).key.as_str(), "params");
+}
+
+TEST(StateValue, StatesAreSavedAndLoadedAsTheyAre) {
+  nn::Linear net(2, 1), other(2, 1);
+  optim::SGD sgd(net.parameters(), {.lr = 0.5, .momentum = 0.9}), other_sgd(other.parameters());
+  optim::StepLR schedule(sgd, {.step_size = 1}), other_schedule(other_sgd, {.step_size = 3});
+  optim::GradScaler scaler({.init_scale = 8}), other_scaler;
+  net(ones({1, 2})).sum().backward();
+  sgd.step();
+  schedule.step();
+
+  const std::vector<std::byte> file = save_to_buffer({{"optimizer", sgd.state_dict()},
+                                                      {"schedule", schedule.state_dict()},
+                                                      {"scaler", scaler.state_dict()}});
+  const Value saved = load_from_buffer(file);
+  other_sgd.load_state_dict(saved["optimizer"]);
+  static_cast<optim::LRScheduler&>(other_schedule).load_state_dict(saved["schedule"]);
+  other_scaler.load_state_dict(saved["scaler"]);
+  EXPECT_EQ(other_sgd.lr(), 0.05);
+  EXPECT_EQ(other_sgd.options().momentum, 0.9);
+  EXPECT_EQ(other_schedule.last_epoch(), 1);
+  EXPECT_EQ(other_scaler.get_scale(), 8);
+  EXPECT_EQ(Value(other_sgd.state_dict())["state"][0]["momentum_buffer"].as_tensor().to_vector<float>(),
+            (std::vector<float>{1, 1}));
+  // The whole file may be the state.
+  other_sgd.load_state_dict(load_from_buffer(save_to_buffer(sgd.state_dict())));
+  EXPECT_THROW(other_sgd.load_state_dict(saved["optimiser"]), IndexError);
+  EXPECT_THROW(other_sgd.load_state_dict(saved["schedule"]), IndexError);
+  EXPECT_THROW(other_schedule.load_state_dict(Value(3)), TypeError);
 }
 
 TEST(StateValue, ListsKeepTheirKind) {

@@ -35,11 +35,11 @@ Value with_entry(Value object, const char* dict, const std::string& name, Value 
 }
 
 struct EveryContainer : nn::Module {
-  nn::Sequential sequential{nn::Linear(2, 3), nn::ReLU(), nn::Sequential(nn::Linear(3, 2))};
+  nn::Sequential sequential{nn::Linear(2, 3), nn::ReLU(), nn::Sequential{nn::Linear(3, 2)}};
   nn::ModuleList<> list{nn::Linear(2, 2), nn::BatchNorm1d(2)};
   nn::ModuleDict<> dict{{"a", nn::Linear(2, 1)}};
-  nn::AnyModule any = nn::Sequential(nn::Linear(2, 2), nn::BatchNorm1d(2));
-  std::vector<nn::AnyModule> more{nn::Sequential(nn::Linear(1, 1)), nn::Linear(1, 2)};
+  nn::AnyModule any = nn::Sequential{nn::Linear(2, 2), nn::BatchNorm1d(2)};
+  std::vector<nn::AnyModule> more{nn::Sequential{nn::Linear(1, 1)}, nn::Linear(1, 2)};
   TERN_MODULE(sequential, list, dict, any, more)
   Tensor forward(const Tensor& x) { return x; }
 };
@@ -137,7 +137,7 @@ struct LazyHead : nn::Module {
 };
 
 TEST(LoadModule, LazyLayersAreWrittenAsWhatTheyBecame) {
-  nn::Sequential net(nn::LazyConv2d(4, 3), nn::LazyBatchNorm2d(), nn::Flatten(), nn::LazyLinear(2));
+  nn::Sequential net{nn::LazyConv2d(4, 3), nn::LazyBatchNorm2d(), nn::Flatten(), nn::LazyLinear(2)};
   expect_error<ValueError>([&] { module_to_value(net); },
                            "save_module: '0.weight' is uninitialized: LazyConv2d takes its sizes");
   const Tensor x = randn({2, 3, 5, 5});

@@ -32,7 +32,7 @@ struct MLP : nn::Module {
 TERN_REGISTER_MODULE("__main__.MLP", MLP);
 
 nn::Sequential every_layer() {
-  nn::Sequential net(
+  nn::Sequential net{
       {{"conv", nn::Conv2d(3, 8, {3, 2}, {.stride = 2, .padding = {1, 2}, .groups = 1})},
        {"norm", nn::BatchNorm2d(8, {.momentum = 0.2})},
        {"relu", nn::ReLU()},
@@ -56,8 +56,8 @@ nn::Sequential every_layer() {
        {"sigmoid", nn::Sigmoid()},
        {"drop", nn::Dropout(0.3)},
        {"id", nn::Identity()},
-       {"tail", nn::Sequential(nn::Linear(8, 6), nn::LeakyReLU(0.2), nn::ELU(0.5), nn::GELU("tanh"),
-                               nn::Softplus(2, 10), nn::LogSigmoid(), nn::Softmax(1), nn::LogSoftmax(-1))}});
+       {"tail", nn::Sequential{nn::Linear(8, 6), nn::LeakyReLU(0.2), nn::ELU(0.5), nn::GELU("tanh"),
+                               nn::Softplus(2, 10), nn::LogSigmoid(), nn::Softmax(1), nn::LogSoftmax(-1)}}}};
   return net;
 }
 

@@ -320,7 +320,9 @@ TEST(Fit, RefusesWhatCannotBeResumed) {
   EXPECT_NE(
       message([&] { setup.run({.out_dir = folder.path(), .resume = true}); }).find("seed is not set, was 7"),
       std::string::npos);
-  EXPECT_NE(message([&] { setup.run({.out_dir = folder.path()}); }).find("is there already"),
+  EXPECT_NE(message([&] {
+              setup.run({.out_dir = folder.path()});
+            }).find("is there already: go on with that run (resume), "),
             std::string::npos);
   EXPECT_NE(message([&] {
               setup.run({.out_dir = folder.path() / "none", .resume = true});
@@ -414,8 +416,8 @@ TEST(Fit, MicroBatchesNeedLessMemory) {
   simulate_gpus({.gpus = 1});
   const auto peak = [](int64_t parts) {
     manual_seed(7);
-    nn::Sequential net(nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 8), nn::ReLU(), nn::Linear(8, 8),
-                       nn::ReLU(), nn::Linear(8, 3));
+    nn::Sequential net{nn::Linear(4, 8), nn::ReLU(), nn::Linear(8, 8), nn::ReLU(),
+                       nn::Linear(8, 8), nn::ReLU(), nn::Linear(8, 3)};
     net.to("cuda:0");
     optim::SGD sgd(net.parameters(), {.lr = 0.1});
     data::DataLoader loader(problem(4096, 1), {.batch_size = 4096});
@@ -437,6 +439,17 @@ TEST(Fit, OptionsOutOfRange) {
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.clip_grad_norm = -1}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.micro_batches = 0}), ValueError);
   EXPECT_THROW(fit(setup.net, setup.optimizer, loaders, {.keep = -1}), ValueError);
+}
+
+TEST(Fit, ABatchOfOneTensorNeedsALossOfItsOwn) {
+  nn::Linear net(2, 2);
+  optim::SGD optimizer(net.parameters(), {.lr = 0.1});
+  data::DataLoader loader(data::TensorDataset(ones({4, 2})), {.batch_size = 2});
+  const char* said = "a batch is [input, target]; this one has 1 tensor: ";
+  expect_error<ValueError>([&] { fit(net, optimizer, {loader}, {}); }, said);
+  expect_error<ValueError>([&] { evaluate(net, loader); }, said);
+  const LossFunction loss = [](const Tensor& output, const Tensor&) { return output.square().mean(); };
+  EXPECT_EQ(fit(net, optimizer, {loader}, {.loss = loss}).step, 2);
 }
 
 TEST(Fit, AnyModuleAndAnotherLossAndNoTest) {

@@ -63,6 +63,25 @@ __device__ __forceinline__ void read_group(float (&to)[kSize], const float* from
   }
 }
 
+/// A group on its way to shared memory.
+template <int kSize>
+struct Group {
+  float at[kSize];
+
+  /// From where its channels lie `stride` apart; those from `count` on are zeros.
+  __device__ __forceinline__ void gather(const float* from, int stride, int count) {
+#pragma unroll
+    for (int k = 0; k < kSize; ++k, from += stride) at[k] = k < count ? *from : 0.0f;
+  }
+  __device__ __forceinline__ void write(float* to) const {
+    *reinterpret_cast<float4*>(to) = make_float4(at[0], at[1], at[2], at[3]);
+    if constexpr (kSize == 6)
+      *reinterpret_cast<float2*>(to + 4) = make_float2(at[4], at[5]);
+    else if constexpr (kSize == 8)
+      *reinterpret_cast<float4*>(to + 4) = make_float4(at[4], at[5], at[6], at[7]);
+  }
+};
+
 /// The rows of a band, of `bands` equal ones or more, whose `floats(rows)` fit into shared memory; 0 when not
 /// even those of one row do.
 template <class F>
@@ -74,60 +93,75 @@ int64_t rows_that_fit(int64_t h, int64_t bands, const F& floats) {
   }
 }
 
-/// An element as it is read. What it counts is chosen when it is written, so that reads do not wait for each
-/// other.
-struct Read {
-  float value, relu_output;
-  __device__ __forceinline__ float masked() const { return relu_output <= 0 ? 0.0f : value; }
-};
+/// What a gradient counts where relu gave `relu_output`.
+__device__ __forceinline__ float masked(float grad, float relu_output) {
+  return relu_output <= 0 ? 0.0f : grad;
+}
 
-/// Images [batch, channels, h, w], of which blocks take bands of rows; with zeros around them.
+/// Images [batch, channels, h, w], of which blocks take bands of rows.
 struct Images {
   const float* data;
   const float* relu_output;  ///< or null, see Conv2dBackwardArgs
   int channels, h, w;
 
-  __device__ __forceinline__ Images from(int64_t image) const {
-    const int64_t skipped = image * (channels * h * w);
+  /// From an element of an image on.
+  __device__ __forceinline__ Images from(int64_t image, int element) const {
+    const int64_t skipped = image * (channels * h * w) + element;
     return {data + skipped, relu_output ? relu_output + skipped : nullptr, channels, h, w};
-  }
-  /// Of the first image.
-  __device__ __forceinline__ Read at(int channel, int y, int x) const {
-    if (static_cast<unsigned>(channel) >= static_cast<unsigned>(channels) ||
-        static_cast<unsigned>(y) >= static_cast<unsigned>(h) ||
-        static_cast<unsigned>(x) >= static_cast<unsigned>(w))
-      return {0, 1};
-    const int i = (channel * h + y) * w + x;
-    return {data[i], relu_output ? relu_output[i] : 1};
   }
 };
 
-/// A band of rows of all channels, from `top` and `left` on, as [channels, rows, row_stride] of which `width`
-/// columns are written.
+/// A band of rows of all channels in shared memory, as [channels, rows, row_stride], with zeros around what
+/// it has of the image.
 struct Tile {
-  Divider rows, width;
-  int channels, row_stride;
+  int channels, rows, row_stride;
+  Divider lines, width;  ///< rows of the image that a band has at most, and their columns
 
-  Tile(int64_t channels_, int64_t rows_, int64_t width_, int64_t row_stride_)
-      : rows(rows_),
-        width(width_),
-        channels(static_cast<int>(channels_)),
-        row_stride(static_cast<int>(row_stride_)) {}
-  int64_t floats() const { return int64_t{channels} * rows.divisor * row_stride; }
+  Tile(const Images& of, int64_t rows_, int64_t row_stride_)
+      : channels(of.channels),
+        rows(whole(rows_)),
+        row_stride(whole(row_stride_)),
+        lines(std::min<int64_t>(rows_, of.h)),
+        width(of.w) {}
+  /// Rounded up to what clear() writes at once.
+  int64_t floats() const { return ceil_div(int64_t{channels} * rows * row_stride, 4) * 4; }
 
-  /// From the first image.
-  __device__ __forceinline__ void read(float* to, const Images& from, int top, int left) const {
-    read_ahead<8>(
-        threadIdx.x, channels * rows.divisor * width.divisor, blockDim.x,
-        [&](uint32_t i) {
-          const uint32_t row = width.divide(i), channel = rows.divide(row);
-          return from.at(static_cast<int>(channel), top + static_cast<int>(row - channel * rows.divisor),
-                         left + static_cast<int>(i - row * width.divisor));
-        },
-        [&](uint32_t i, const Read& read) {
-          const uint32_t row = width.divide(i);
-          to[row * row_stride + i - row * width.divisor] = read.masked();
-        });
+  /// Zeros everywhere. A barrier has to come between this and read().
+  __device__ __forceinline__ void clear(float* tile) const {
+    for (int i = 4 * threadIdx.x; i < channels * rows * row_stride; i += 4 * blockDim.x)
+      *reinterpret_cast<float4*>(tile + i) = make_float4(0, 0, 0, 0);
+  }
+
+  /// What an image has of the rows from `top` on, which may begin above it; `left` zeros come before it. A
+  /// thread has a column of every `at_once`-th line of all channels.
+  __device__ __forceinline__ void read(float* tile, const Images& images, int64_t image, int top,
+                                       int left) const {
+    constexpr int kAhead = 4;  // loads that do not wait for each other; branches between them would cost more
+    const int first = max(top, 0), count = min(top + rows, images.h) - first;
+    const Images from = images.from(image, first * images.w);
+    const int line = width.divide(threadIdx.x), at_once = max(width.divide(blockDim.x), 1u);
+    if (line >= at_once || count <= 0) return;
+    const int most = lines.divisor, all = channels * most;
+    for (int x = threadIdx.x - line * images.w; x < images.w; x += blockDim.x) {
+      const int begin = (first - top) * row_stride + left + x;
+#pragma unroll 1
+      for (int i = line; i < all; i += kAhead * at_once) {
+        float value[kAhead], relu_output[kAhead];
+        int place[kAhead];
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k) {
+          const int number = i + k * at_once, channel = lines.divide(number), y = number - channel * most;
+          const bool inside = number < all && y < count;
+          const uint32_t element = (channel * images.h + y) * images.w + x;
+          value[k] = inside ? from.data[element] : 0;
+          relu_output[k] = inside && from.relu_output ? from.relu_output[element] : 1;
+          place[k] = inside ? (channel * rows + y) * row_stride + begin : -1;
+        }
+#pragma unroll
+        for (int k = 0; k < kAhead; ++k)
+          if (place[k] >= 0) tile[place[k]] = masked(value[k], relu_output[k]);
+      }
+    }
   }
 };
 
@@ -142,46 +176,69 @@ struct Correlation {
   float* out;           ///< [batch, channels, h, w]
   bool turned, relu;
   int channels, h, w, kernel_h, padding_h, padding_w;
-  Divider padded{}, plane{};  ///< channels in shared memory; weights of a channel
-  int bands = 1, band_h = 1;  ///< blocks of an image, and their rows
-  Divider pairs{}, places{};  ///< pairs of neighbours in a row, in a band
-  Tile tile = Tile(1, 1, 1, 1);
-  uint32_t items = 0;  ///< for threads: groups of channels, times places
+  int groups = 1, padded = 8;  ///< channels in shared memory
+  Divider taps{}, plane{};     ///< weights of a channel of out; of a kernel
+  int bands = 1, band_h = 1;   ///< blocks of an image, and their rows
+  Divider pairs{}, places{};   ///< pairs of neighbours in a row, in a band
+  Tile tile = Tile(in, 1, 1);
+  Divider items{};  ///< for threads: groups of channels, times places
+  int parts = 1;    ///< threads that share an item, each with some channels of in
 };
+
+/// Adds the sums of the threads that come `items` after each other to those of the first of them.
+template <int kSize>
+__device__ __forceinline__ void add_parts(float* shared, float (&sums)[2][kSize], int items, int parts) {
+  float* mine = shared + threadIdx.x;
+  __syncthreads();  // the weights and the tile may still be read
+#pragma unroll
+  for (int k = 0; k < 2 * kSize; ++k) mine[k * kThreads] = sums[k / kSize][k % kSize];
+  __syncthreads();
+  for (int part = 1; part < parts; ++part) {
+    mine += items;
+#pragma unroll
+    for (int k = 0; k < 2 * kSize; ++k) sums[k / kSize][k % kSize] += mine[k * kThreads];
+  }
+}
 
 template <int kSize, int KW>
 __global__ __launch_bounds__(kThreads) void correlate(const Correlation c) {
   TERN_DYNAMIC_SHARED(float4, shared);
   float* weights = reinterpret_cast<float*>(shared);  // [channels of in, kernel_h, KW, padded]
-  const uint32_t padded = c.padded.divisor, plane = c.plane.divisor, taps = c.in.channels * plane;
-  float* tile = weights + taps * padded;
+  const uint32_t plane = c.plane.divisor, taps = c.taps.divisor;
+  float* tile = weights + taps * c.padded;
   constexpr int kPadded = padded_size(kSize);
-  read_ahead<8>(
-      threadIdx.x, taps * padded, blockDim.x,
-      [&](uint32_t i) {
-        const uint32_t tap = c.padded.divide(i), place = i - tap * padded;
-        const uint32_t channel = place / kPadded * kSize + place % kPadded;
-        if (place % kPadded >= kSize || channel >= static_cast<uint32_t>(c.channels)) return 0.0f;
-        if (!c.turned) return c.weight[channel * taps + tap];
-        const uint32_t source = c.plane.divide(tap), in_plane = tap - source * plane;
-        return c.weight[(source * c.channels + channel) * plane + plane - 1 - in_plane];
-      },
-      [&](uint32_t i, float value) { weights[i] = value; });
+  c.tile.clear(tile);
+  __syncthreads();
+  for (uint32_t i = threadIdx.x; i < c.groups * taps; i += blockDim.x) {
+    const uint32_t group = c.taps.divide(i), tap = i - group * taps, channel = group * kSize;
+    uint32_t from = channel * taps + tap, stride = taps;
+    if (c.turned) {
+      const uint32_t source = c.plane.divide(tap), in_plane = tap - source * plane;
+      from = (source * c.channels + channel) * plane + plane - 1 - in_plane;
+      stride = plane;
+    }
+    Group<kSize> read;
+    read.gather(c.weight + from, stride, c.channels - channel);
+    read.write(weights + tap * c.padded + group * kPadded);
+  }
   const int64_t image = blockIdx.x / c.bands;
   const int first_row = static_cast<int>(blockIdx.x % c.bands) * c.band_h;
-  c.tile.read(tile, c.in.from(image), first_row - c.padding_h, -c.padding_w);
+  c.tile.read(tile, c.in, image, first_row - c.padding_h, c.padding_w);
   __syncthreads();
 
-  for (uint32_t item = threadIdx.x; item < c.items; item += blockDim.x) {
+  // All threads go on together, for the barriers of add_parts().
+  for (uint32_t i = threadIdx.x; i < c.items.divisor * c.parts + threadIdx.x; i += blockDim.x) {
+    const int part = static_cast<int>(c.items.divide(i));
+    const uint32_t item = i - part * c.items.divisor;
     const int group = static_cast<int>(c.places.divide(item));
     const uint32_t place = item - group * c.places.divisor;
     const int y = static_cast<int>(c.pairs.divide(place));
     const int x = 2 * static_cast<int>(place - y * c.pairs.divisor);
-    if (first_row + y >= c.h) continue;
+    const bool works = part < c.parts && first_row + y < c.h;
     float sums[2][kSize] = {};
-    const float* weight = weights + group * kPadded;
-    const float* row = tile + y * c.tile.row_stride + x;
-    for (int channel = 0; channel < c.in.channels; ++channel) {
+    const float* weight = weights + part * plane * c.padded + group * kPadded;
+    const float* row = tile + (part * c.tile.rows + y) * c.tile.row_stride + x;
+    for (int channel = works ? part : c.in.channels; channel < c.in.channels; channel += c.parts) {
       for (int ky = 0; ky < c.kernel_h; ++ky) {
         float window[KW + 1];
 #pragma unroll
@@ -190,7 +247,7 @@ __global__ __launch_bounds__(kThreads) void correlate(const Correlation c) {
         for (int kx = 0; kx < KW; ++kx) {
           float w[kSize];
           read_group(w, weight);
-          weight += padded;
+          weight += c.padded;
 #pragma unroll
           for (int k = 0; k < kSize; ++k) {
             sums[0][k] += window[kx] * w[k];
@@ -198,8 +255,12 @@ __global__ __launch_bounds__(kThreads) void correlate(const Correlation c) {
           }
         }
       }
-      row += c.tile.rows.divisor * c.tile.row_stride;
+      weight += (c.parts - 1) * plane * c.padded;
+      row += c.parts * c.tile.rows * c.tile.row_stride;
     }
+    if (c.parts > 1)
+      add_parts(reinterpret_cast<float*>(shared), sums, c.items.divisor, part == 0 ? c.parts : 0);
+    if (!works || part != 0) continue;
 #pragma unroll
     for (int k = 0; k < kSize; ++k) {
       const int channel = group * kSize + k;
@@ -254,11 +315,9 @@ Correlation correlation_of(const Conv2dBackwardArgs& args) {
 bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, int64_t kernel_w) {
   const Groups groups(c.channels);
   // An odd stride from row to row leads neighbours, which read every second number, to banks of their own.
-  const int64_t pairs = ceil_div(c.w, 2), width = 2 * pairs + kernel_w - 1, row_stride = width | 1;
+  const int64_t pairs = ceil_div(c.w, 2), row_stride = (2 * pairs + kernel_w - 1) | 1;
   const int64_t weights = int64_t{c.in.channels} * c.kernel_h * kernel_w * groups.padded();
-  const auto tile = [&](int64_t rows) {
-    return Tile(c.in.channels, rows + c.kernel_h - 1, width, row_stride);
-  };
+  const auto tile = [&](int64_t rows) { return Tile(c.in, rows + c.kernel_h - 1, row_stride); };
   const auto floats = [&](int64_t rows) { return weights + tile(rows).floats(); };
   const int64_t bands = std::min<int64_t>(c.h, ceil_div(pairs * c.h * groups.count, kThreads));
   const int64_t band_h = rows_that_fit(c.h, bands, floats);
@@ -266,14 +325,20 @@ bool correlate_all(const LaunchContext& context, Correlation c, int64_t batch, i
   c.band_h = whole(band_h);
   c.bands = whole(ceil_div(c.h, band_h));
   if (batch > kMostElements / c.bands) return false;
-  c.padded = Divider(groups.padded());
+  c.groups = groups.count;
+  c.padded = whole(groups.padded());
+  c.taps = Divider(c.in.channels * c.kernel_h * kernel_w);
   c.plane = Divider(c.kernel_h * kernel_w);
   c.pairs = Divider(pairs);
   c.places = Divider(pairs * band_h);
   c.tile = tile(band_h);
-  c.items = static_cast<uint32_t>(pairs * band_h * groups.count);
-  const size_t nbytes = static_cast<size_t>(floats(band_h)) * sizeof(float);
-  // Where there are fewer items than threads, the others help to fill the shared memory.
+  // Fewer items than threads would leave most of a processor idle. A part of less than three channels would
+  // cost as much to add as it saves.
+  const int64_t items = pairs * band_h * groups.count;
+  c.items = Divider(items);
+  c.parts = whole(std::max<int64_t>(1, std::min<int64_t>(kThreads / items, c.in.channels / 3)));
+  const int64_t parts_floats = c.parts > 1 ? 2 * groups.size * kThreads : 0;
+  const size_t nbytes = static_cast<size_t>(std::max(floats(band_h), parts_floats)) * sizeof(float);
   visit_sizes(groups, kernel_w, [&]<int kSize, int KW>() {
     start(context, blocks(batch * c.bands), static_cast<unsigned>(kThreads), nbytes, correlate<kSize, KW>, c);
   });
@@ -293,9 +358,9 @@ struct WeightSums {
   Divider groups, slices, kernel_rows;  ///< kernel_rows: of a channel
   Divider bands;                        ///< of an image
   int band_h;
-  int tasks, tasks_left;  ///< bands of each block, and how many blocks have one more
-  int grad_stride;        ///< from row to row of grad in shared memory, in four floats
-  Divider grad_rows, grad_width;
+  int tasks, tasks_left;            ///< bands of each block, and how many blocks have one more
+  int grad_stride;                  ///< from row to row of grad in shared memory, in four floats
+  Divider grad_places, grad_width;  ///< of a band, of a row
   Tile tile;
   float* sums;  ///< [blocks, kernel rows * KW + 1, padded], the last line for the bias
 };
@@ -321,39 +386,31 @@ __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w
     const int first_row = static_cast<int>(task - image * w.bands.divisor) * w.band_h;
     const int rows = min(w.band_h, w.grad.h - first_row);
     __syncthreads();  // the band before may still be read
-    w.tile.read(tile, w.input.from(image), first_row - w.padding_h, -w.padding_w);
-    // Four channels of a place are written at once.
-    const Images grad_of_image = w.grad.from(image);
-    const auto place_of = [&](uint32_t i, int& y, int& x) {
-      const uint32_t line = w.grad_width.divide(i), quad = w.grad_rows.divide(line);
-      y = static_cast<int>(line - quad * w.grad_rows.divisor);
-      x = static_cast<int>(i - line * w.grad_width.divisor);
-      return quad;
-    };
-    read_ahead<2>(
-        threadIdx.x, w.grad_rows.divisor * w.grad_width.divisor * (w.padded / 4), blockDim.x,
-        [&](uint32_t i) {
-          int y, x;
-          const uint32_t quad = place_of(i, y, x);
-          Pack<Read, 4> read;
+    w.tile.clear(tile);
+    __syncthreads();
+    const Images band = w.grad.from(image, first_row * w.grad.w);
+    const int plane = w.grad.h * w.grad.w;
+    const uint32_t places = w.grad_places.divisor;
+    for (uint32_t i = threadIdx.x; i < w.groups.divisor * places; i += blockDim.x) {
+      const uint32_t of = w.grad_places.divide(i), place = i - of * places;
+      const uint32_t y = w.grad_width.divide(place), x = place - y * w.grad_width.divisor;
+      if (static_cast<int>(y) >= rows) continue;
+      const int from = of * kSize * plane + place, count = w.grad.channels - of * kSize;
+      Group<kSize> read;
+      read.gather(band.data + from, plane, count);
+      if (band.relu_output) {
+        Group<kSize> relu_output;
+        relu_output.gather(band.relu_output + from, plane, count);
 #pragma unroll
-          for (uint32_t k = 0; k < 4; ++k) {
-            const uint32_t number = 4 * quad + k, in_group = number % kPadded;
-            const uint32_t from = number / kPadded * kSize + in_group;
-            read.at[k] = grad_of_image.at(in_group < kSize ? from : w.grad.channels, first_row + y, x);
-          }
-          return read;
-        },
-        [&](uint32_t i, const Pack<Read, 4>& read) {
-          int y, x;
-          const uint32_t quad = place_of(i, y, x);
-          shared[y * w.grad_stride + x * (w.padded / 4) + quad] =
-              make_float4(read.at[0].masked(), read.at[1].masked(), read.at[2].masked(), read.at[3].masked());
-        });
+        for (int k = 0; k < kSize; ++k) read.at[k] = masked(read.at[k], relu_output.at[k]);
+      }
+      read.write(reinterpret_cast<float*>(shared + y * w.grad_stride) + x * w.padded + of * kPadded);
+    }
+    w.tile.read(tile, w.input, image, first_row - w.padding_h, w.padding_w);
     __syncthreads();
     if (!works) continue;
     for (int y = static_cast<int>(slice); y < rows; y += static_cast<int>(w.slices.divisor)) {
-      const float* in = tile + (channel * w.tile.rows.divisor + y + ky) * w.tile.row_stride;
+      const float* in = tile + (channel * w.tile.rows + y + ky) * w.tile.row_stride;
       const float* grad = reinterpret_cast<const float*>(shared + y * w.grad_stride) + group * kPadded;
       float window[KW];
 #pragma unroll
@@ -389,20 +446,24 @@ __global__ __launch_bounds__(kWeightThreads) void sum_weights(const WeightSums w
   }
 }
 
+constexpr int kAddColumns = 32, kAddRows = 32;  // of threads of a block
+
 /// The sums of all blocks, to where they belong. Threads along y share a number.
 __global__ void add_blocks(const float* sums, int count, int taps, int channels, int group_size, int padded,
                            float* weight, float* bias) {
-  const int i = blockIdx.x * blockDim.x + threadIdx.x, numbers = taps * channels + channels;
+  __shared__ float parts[kAddRows][kAddColumns];
+  const int i = blockIdx.x * kAddColumns + threadIdx.x, numbers = taps * channels + channels;
   const int tap = i / channels, channel = i - tap * channels;
   const int group_padded = padded_size(group_size);
   const int place = channel / group_size * group_padded + channel % group_size;
   const bool wanted = i < numbers && (tap < taps ? weight : bias) != nullptr;
-  float sum = 0;
   if (wanted)
-    sum = sum_of<float>(threadIdx.y, count, blockDim.y,
-                        [&](int64_t block) { return sums[(block * (taps + 1) + tap) * padded + place]; });
-  sum = column_reduce(sum, Plus());
+    parts[threadIdx.y][threadIdx.x] = sum_of<float>(threadIdx.y, count, kAddRows, [&](int64_t block) {
+      return sums[(block * (taps + 1) + tap) * padded + place];
+    });
+  __syncthreads();
   if (!wanted || threadIdx.y != 0) return;
+  const float sum = sum_of<float>(0, kAddRows, 1, [&](int64_t row) { return parts[row][threadIdx.x]; });
   if (tap < taps)
     weight[channel * taps + tap] = sum;
   else
@@ -436,11 +497,12 @@ bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs
   const Groups groups(s.out_channels);
   const int64_t padded = groups.padded(), items = s.in_channels * s.kernel_h * groups.count;
   // An odd stride from row to row, and one that differs by 16 bytes, lead lanes to banks of their own.
-  const int64_t width = s.out_w + s.kernel_w - 1, row_stride = width | 1;
+  const int64_t row_stride = (s.out_w + s.kernel_w - 1) | 1;
   const int64_t grad_stride = s.out_w * (padded / 4) + 1;
-  const auto floats = [&](int64_t rows) {
-    return s.in_channels * (rows + s.kernel_h - 1) * row_stride + 4 * rows * grad_stride;
-  };
+  const Images input{static_cast<const float*>(args.input), nullptr, whole(s.in_channels), whole(s.in_h),
+                     whole(s.in_w)};
+  const auto tile = [&](int64_t rows) { return Tile(input, rows + s.kernel_h - 1, row_stride); };
+  const auto floats = [&](int64_t rows) { return tile(rows).floats() + 4 * rows * grad_stride; };
   const int64_t wanted = std::clamp<int64_t>(kWeightBlocks / s.batch, 1, s.out_h);
   const int64_t band_h = rows_that_fit(s.out_h, wanted, floats);
   if (band_h == 0) return false;
@@ -455,8 +517,7 @@ bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs
   const int64_t count = std::min(tasks, kWeightBlocks);
   const Storage sums = workspace(context, static_cast<size_t>(count * (taps + 1) * padded) * sizeof(float));
   const WeightSums w{
-      .input = {static_cast<const float*>(args.input), nullptr, whole(s.in_channels), whole(s.in_h),
-                whole(s.in_w)},
+      .input = input,
       .grad = {static_cast<const float*>(args.grad_output), static_cast<const float*>(args.relu_output),
                whole(s.out_channels), whole(s.out_h), whole(s.out_w)},
       .padding_h = whole(s.padding_h),
@@ -470,15 +531,15 @@ bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs
       .tasks = whole(tasks / count),
       .tasks_left = whole(tasks % count),
       .grad_stride = whole(grad_stride),
-      .grad_rows = Divider(band_h),
+      .grad_places = Divider(band_h * s.out_w),
       .grad_width = Divider(s.out_w),
-      .tile = Tile(s.in_channels, band_h + s.kernel_h - 1, width, row_stride),
+      .tile = tile(band_h),
       .sums = static_cast<float*>(sums->data())};
   const size_t nbytes = static_cast<size_t>(floats(band_h)) * sizeof(float);
   visit_sizes(groups, s.kernel_w, [&]<int kSize, int KW>() {
     start(context, blocks(count), static_cast<unsigned>(threads), nbytes, sum_weights<kSize, KW>, w);
   });
-  const dim3 block(32, kColumnThreads / 32);
+  const dim3 block(kAddColumns, kAddRows);
   start(context, blocks(ceil_div((taps + 1) * s.out_channels, block.x)), block, 0, add_blocks, w.sums,
         whole(count), whole(taps), whole(s.out_channels), groups.size, whole(padded),
         static_cast<float*>(args.grad_weight), static_cast<float*>(args.grad_bias));

@@ -68,6 +68,17 @@ __global__ void copy_any(T* out, const T* in, uint32_t n, Offsets<2> offsets) {
   each_of_thread<kPerThread>(n, read, [&](uint32_t, const Element& e) { out[e.to] = e.value; });
 }
 
+/// A thread for each pack; `in` is dense, or has one element for all of a row.
+template <class T>
+__global__ void copy_rows(T* out, const T* in, bool dense, uint32_t packs, Offsets<2> offsets) {
+  constexpr int kN = 16 / sizeof(T);
+  const uint32_t i = blockIdx.x * kBlock + threadIdx.x;
+  if (i >= packs) return;
+  int64_t at[2];
+  offsets.at(i, at);
+  *reinterpret_cast<Pack<T, kN>*>(out + at[0]) = pack_at<T, kN>(in + at[1], dense);
+}
+
 /// Tiles through shared memory, so that both sides move whole lines: out[b][i][j] = in[b][j][i].
 inline constexpr int kTile = 32, kTileRows = 8;
 template <class T>
@@ -115,6 +126,16 @@ void move(const LaunchContext& context, const CopyArgs& args) {
       return start(context, grid, dim3(kTile, kTileRows), 0, transpose<T>, out, in, geometry.sizes[r],
                    geometry.sizes[c], batched ? geometry.strides[0][0] : 0, geometry.strides[0][r],
                    batched ? geometry.strides[1][0] : 0, geometry.strides[1][c]);
+    }
+    if constexpr (16 % sizeof(T) == 0 && sizeof(T) < 16) {
+      Geometry<2> packs;
+      bool dense[2];
+      if (geometry.numel > 0 && pack_rows(geometry, 16 / sizeof(T), packs, dense) && is_aligned(out, 16) &&
+          (!dense[1] || is_aligned(in, 16)))
+        return for_pieces(packs, [&](const Geometry<2>& g, const int64_t(&by)[2]) {
+          start(context, blocks(ceil_div(g.numel, kBlock)), kBlock, 0, copy_rows<T>, out + by[0], in + by[1],
+                dense[1], static_cast<uint32_t>(g.numel), Offsets<2>(g));
+        });
     }
     for_pieces(geometry, [&](const Geometry<2>& g, const int64_t(&by)[2]) {
       start(context, blocks(ceil_div(g.numel, kBlock * kPerThread)), kBlock, 0, copy_any<T>, out + by[0],

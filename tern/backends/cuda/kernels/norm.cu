@@ -230,6 +230,57 @@ __global__ void param_partials(RowNormBackwardArgs args, int64_t rows, Compute<T
   partial[(2 * chunk + 1) * total + p] = bias_sum;
 }
 
+/// Both gradients of layer and RMS norm, so that their inputs are read once: a block for each chunk of `rows`
+/// rows, whose threads keep the sums of kItems parameters each. The partial sums are those of param_partials.
+inline constexpr int kGradientItems = 8;
+template <class T>
+inline constexpr int kGradientThreads = sizeof(T) == 8 ? kLongRow / 2 : kLongRow;
+template <class T>
+__global__ void __launch_bounds__(kGradientThreads<T>, 1)
+    gradients_together(RowNormBackwardArgs args, int64_t rows, Compute<T>* partial) {
+  using C = Compute<T>;
+  const int size = static_cast<int>(args.size);
+  const C* weight = static_cast<const C*>(args.weight);
+  C weight_sums[kGradientItems] = {}, bias_sums[kGradientItems] = {};
+  const int64_t end = min((blockIdx.x + int64_t{1}) * rows, args.rows);
+#pragma unroll 1
+  for (int64_t r = blockIdx.x * rows; r < end; ++r) {
+    const T* x = static_cast<const T*>(args.input) + r * size;
+    const T* g = static_cast<const T*>(args.grad_output) + r * size;
+    C h[kGradientItems], deviation[kGradientItems];
+    const auto each = [&](const auto& f) {
+#pragma unroll
+      for (int k = 0; k < kGradientItems; ++k)
+        if (const int i = threadIdx.x + k * blockDim.x; i < size) f(k, i);
+    };
+    each([&](int k, int i) { h[k] = widen(g[i]), deviation[k] = widen(x[i]); });
+    const C mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[r];
+    const C invstd = static_cast<const C*>(args.invstd)[r];
+    Sums<C> sums{C(0), C(0)};
+    each([&](int k, int i) {
+      deviation[k] -= mean;
+      weight_sums[k] += h[k] * deviation[k] * invstd;
+      bias_sums[k] += h[k];
+      if (weight) h[k] *= weight[i];
+      sums.first += h[k];
+      sums.second += h[k] * deviation[k];
+    });
+    sums = block_reduce(sums, PlusSums());
+    const C n = static_cast<C>(size);
+    const C along = sums.second * invstd * invstd * invstd / n;
+    const C shift = args.rms ? C(0) : sums.first * invstd / n;
+    T* out = static_cast<T*>(args.grad_input) + r * size;
+    each([&](int k, int i) { out[i] = narrow<T>(h[k] * invstd - shift - deviation[k] * along); });
+  }
+#pragma unroll
+  for (int k = 0; k < kGradientItems; ++k) {
+    const int i = threadIdx.x + k * blockDim.x;
+    if (i >= size) continue;
+    partial[(2 * int64_t{blockIdx.x}) * size + i] = weight_sums[k];
+    partial[(2 * int64_t{blockIdx.x} + 1) * size + i] = bias_sums[k];
+  }
+}
+
 /// Weights, and beside them in the grid biases; threads along y share a parameter.
 template <class C>
 __global__ void join_params(const C* partial, int64_t chunks, int64_t total, C* grad_weight, C* grad_bias) {
@@ -264,17 +315,26 @@ void row_norm(const LaunchContext& context, const RowNormArgs& args) {
 void row_norm_backward(const LaunchContext& context, const RowNormBackwardArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
     using C = Compute<T>;
-    if (args.grad_input)
-      start(context, blocks(args.rows), threads_for(args.size), 0, input_gradient<T>, args);
-    if (!args.grad_weight && !args.grad_bias) return;
     const int64_t total = args.groups * (args.size / args.inner);
-    if (total == 0) return;
-    const int64_t rows = std::max({kParamRows, args.groups, ceil_div(args.rows, 1024)});
+    const bool params = (args.grad_weight || args.grad_bias) && total > 0;
+    constexpr int64_t kLeastSize = 128, kThreads = 131072;  // that are busy at once on a large GPU
+    const int64_t threads = ceil_div(args.size, 32 * kGradientItems) * 32;
+    const bool together = params && args.grad_input && args.groups == 1 && args.inner == 1 &&
+                          args.size >= kLeastSize && threads <= kGradientThreads<T>;
+    if (args.grad_input && !together)
+      start(context, blocks(args.rows), threads_for(args.size), 0, input_gradient<T>, args);
+    if (!params) return;
+    const int64_t rows = together ? std::max<int64_t>(8, ceil_div(args.rows, kThreads / threads))
+                                  : std::max({kParamRows, args.groups, ceil_div(args.rows, 1024)});
     const int64_t chunks = std::max<int64_t>(1, ceil_div(args.rows, rows));
     const Storage scratch = workspace(context, static_cast<size_t>(2 * chunks * total) * sizeof(C));
     auto* partial = static_cast<C*>(scratch->data());
-    start(context, dim3(blocks(ceil_div(total, 64)), static_cast<unsigned>(chunks)), 64, 0, param_partials<T>,
-          args, rows, partial);
+    if (together)
+      start(context, blocks(chunks), static_cast<unsigned>(threads), 0, gradients_together<T>, args, rows,
+            partial);
+    else
+      start(context, dim3(blocks(ceil_div(total, 64)), static_cast<unsigned>(chunks)), 64, 0,
+            param_partials<T>, args, rows, partial);
     unsigned sharing = 1;  // a parameter; few are side by side where its chunks are many
     while (sharing < 32 && sharing * 8 <= chunks) sharing *= 2;
     const dim3 block(kColumnThreads / sharing, sharing);

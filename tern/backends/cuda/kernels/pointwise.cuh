@@ -89,6 +89,16 @@ __global__ void map2_flat(Out* out, const T* a, const T* b, Compute<T> scalar, i
   }
 }
 
+/// The pack at `from`; of an operand that is not dense its one element again and again.
+template <class T, int kN>
+__device__ __forceinline__ Pack<T, kN> pack_at(const T* from, bool dense) {
+  if (dense) return *reinterpret_cast<const Pack<T, kN>*>(from);
+  Pack<T, kN> same;
+#pragma unroll
+  for (int k = 0; k < kN; ++k) same.at[k] = *from;
+  return same;
+}
+
 /// A thread for each pack; an operand that is not dense has one element for all of a row.
 template <class Out, class T, class F>
 __global__ void map2_rows(Out* out, const T* a, const T* b, bool a_dense, bool b_dense, uint32_t packs,
@@ -98,14 +108,7 @@ __global__ void map2_rows(Out* out, const T* a, const T* b, bool a_dense, bool b
   if (i >= packs) return;
   int64_t at[3];
   offsets.at(i, at);
-  const auto take = [](const T* from, bool dense) {
-    if (dense) return *reinterpret_cast<const Pack<T, kN>*>(from);
-    Pack<T, kN> same;
-#pragma unroll
-    for (int k = 0; k < kN; ++k) same.at[k] = *from;
-    return same;
-  };
-  const auto x = take(a + at[1], a_dense), y = take(b + at[2], b_dense);
+  const auto x = pack_at<T, kN>(a + at[1], a_dense), y = pack_at<T, kN>(b + at[2], b_dense);
   Pack<Out, kN> z;
 #pragma unroll
   for (int k = 0; k < kN; ++k) z.at[k] = as_element<Out>(f(widen(x.at[k]), widen(y.at[k])));

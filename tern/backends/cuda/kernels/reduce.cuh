@@ -82,16 +82,19 @@ struct Chains {
     accs[chain % kCount] = op.combine(accs[chain % kCount], x);
   }
   /// Takes map(x, i) for i = first, first + step, ... below `end`, where `read(i, xs)` reads as many elements
-  /// from i on as `xs` has: several at once, so that they do not wait for each other.
+  /// from i on as `xs` has: several at once, so that they do not wait for each other, of floats so many that
+  /// a warp has a KiB on its way.
   template <class X, class Read, class Map>
   __device__ __forceinline__ void take_all(int64_t first, int64_t end, int64_t step, const Read& read,
                                            const Map& map) {
+    constexpr int kAtOnce = std::is_integral_v<X> ? 4 : 8;
     int64_t i = first;
-    for (; i + 3 * step < end; i += 4 * step) {
-      X xs[4];
+#pragma unroll 1
+    for (; i + (kAtOnce - 1) * step < end; i += kAtOnce * step) {
+      X xs[kAtOnce];
       read(i, xs);
 #pragma unroll
-      for (int c = 0; c < 4; ++c) take(c, map(xs[c], i + c * step));
+      for (int c = 0; c < kAtOnce; ++c) take(c, map(xs[c], i + c * step));
     }
 #pragma unroll 1
     for (; i < end; i += step) {
@@ -144,11 +147,13 @@ __global__ void __launch_bounds__(kBlock) reduce_rows(DType dtype, const void* i
       constexpr int kN = kPack<S>;
       const S* x = data + base;
       const int64_t whole = begin + (end - begin) / kN * kN;
-      for (int64_t i = begin + threadIdx.x * kN; i < whole; i += blockDim.x * kN) {
-        const auto pack = *reinterpret_cast<const Pack<S, kN>*>(x + i);
+      const auto read = [x](int64_t i) { return *reinterpret_cast<const Pack<S, kN>*>(x + i); };
+      const auto use = [&](int64_t i, const Pack<S, kN>& pack) {
 #pragma unroll
         for (int j = 0; j < kN; ++j) chains.take(j, op.map(widen(pack.at[j]), i + j));
-      }
+      };
+      constexpr int kAhead = std::is_integral_v<S> ? 1 : 4;  // integers have kernels of many types
+      read_ahead<kAhead>(begin + threadIdx.x * kN, whole, int64_t{blockDim.x} * kN, read, use);
       for (int64_t i = whole + threadIdx.x; i < end; i += blockDim.x) chains.take(0, op.map(widen(x[i]), i));
     });
   } else if (k < kept.numel) {
