@@ -166,7 +166,8 @@ class ProcessGroup::Impl {
   /// Compares what the processes are about to do. True when all do it on a GPU that a link may take.
   bool agree(const Intent& mine) {
     if (size_ == 1) return false;
-    const std::vector<Intent> all = intents(mine);
+    std::vector<Intent> all(static_cast<size_t>(size_));
+    transport_->all_gather(&mine, all.data(), sizeof mine);
     const auto gone =
         std::find_if(all.begin(), all.end(), [](const Intent& i) { return i.kind == Kind::Leave; });
     is_over_ = gone != all.end();
@@ -269,16 +270,10 @@ class ProcessGroup::Impl {
   }
 
  private:
-  /// What all processes are about to do, in the order of ranks.
-  std::vector<Intent> intents(const Intent& mine) {
-    std::vector<Intent> all(static_cast<size_t>(size_));
-    transport_->all_gather(&mine, all.data(), sizeof mine);
-    return all;
-  }
-  /// Those that are about to do something else are told, and only leave after that.
+  /// Those that are about to do something else are told.
   void leave() {
-    if (!is_over_) intents({.kind = Kind::Leave});
-    transport_->leave();
+    const Intent intent{.kind = Kind::Leave};
+    transport_->leave(is_over_ ? nullptr : &intent, sizeof intent);
   }
   void post(std::packaged_task<void()> task) {
     const std::lock_guard lock(mutex_);

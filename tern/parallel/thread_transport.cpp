@@ -3,6 +3,8 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include "tern/base/check.h"
 #include "tern/parallel/transport.h"
@@ -13,7 +15,8 @@ namespace {
 /// Where the threads of a group meet. Once they did not, they never do again.
 class Meeting {
  public:
-  Meeting(int size, Timeout timeout) : shown_(static_cast<size_t>(size)), timeout_(timeout) {}
+  Meeting(int size, Timeout timeout)
+      : shown_(static_cast<size_t>(size)), last_(shown_.size()), timeout_(timeout) {}
 
   /// Shows `data`, waits until all have come, and calls body(what rank r shows) for each. Returns when all
   /// have done so.
@@ -26,6 +29,16 @@ class Meeting {
   }
   int size() const { return static_cast<int>(shown_.size()); }
 
+  /// From now on `rank` shows a copy of `last` wherever others meet, and nobody waits for it.
+  void leave(int rank, const void* last, size_t nbytes) {
+    const std::lock_guard lock(mutex_);
+    const auto r = static_cast<size_t>(rank);
+    if (last) last_[r].assign(static_cast<const char*>(last), nbytes);
+    shown_[r] = last_[r].data();
+    ++left_;
+    if (came_ > 0 && came_ + left_ == size()) open();
+  }
+
   void fail(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (failure_.empty()) failure_ = reason;
@@ -36,12 +49,7 @@ class Meeting {
   void come(int rank, Timeout timeout) {
     std::unique_lock lock(mutex_);
     TERN_CHECK(failure_.empty(), DistributedError, "{}", failure_);
-    if (++came_ == size()) {
-      came_ = 0;
-      ++meetings_;
-      changed_.notify_all();
-      return;
-    }
+    if (++came_ + left_ == size()) return open();
     const uint64_t meeting = meetings_;
     const auto over = [&] { return meetings_ != meeting || !failure_.empty(); };
     if (timeout == Timeout::max())
@@ -55,11 +63,18 @@ class Meeting {
     TERN_THROW(DistributedError, "{}", failure_);
   }
 
+  void open() {
+    came_ = 0;
+    ++meetings_;
+    changed_.notify_all();
+  }
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<const void*> shown_;
+  std::vector<std::string> last_;  ///< of those that have left
   Timeout timeout_;
-  int came_ = 0;
+  int came_ = 0, left_ = 0;
   uint64_t meetings_ = 0;
   std::string failure_;
 };
@@ -91,8 +106,8 @@ class ThreadTransport final : public Transport {
       if (static_cast<int>(r) == source && source != rank_) std::memcpy(data, from, nbytes);
     });
   }
-  void leave() override {
-    meeting_->together(rank_, nullptr, [](size_t, const char*) {});
+  void leave(const void* last, size_t nbytes) override {
+    meeting_->leave(rank_, last, nbytes);
     left_ = true;
   }
 

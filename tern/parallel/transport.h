@@ -34,14 +34,15 @@ class Transport {
   virtual void all_to_all(const void* sent, void* received, size_t nbytes) = 0;
   /// The source's bytes go to everybody.
   virtual void broadcast(void* data, size_t nbytes, int source) = 0;
-  /// The last call, for which a group sees to it that all make it: returns when they have.
-  virtual void leave() = 0;
+  /// The last call. Those that call all_gather of `nbytes` instead receive `last` from this process; null where
+  /// nobody does any more. May wait for the others to leave.
+  virtual void leave(const void* last, size_t nbytes) = 0;
 };
 
 using Timeout = std::chrono::milliseconds;
 
 /// Raised whenever what library and plugin say to each other changes.
-inline constexpr uint32_t kTransportInterface = 2;
+inline constexpr uint32_t kTransportInterface = 3;
 
 /// The function that a plugin exports, `const TransportPlugin* tern_transport_plugin()`. The first member
 /// never moves.

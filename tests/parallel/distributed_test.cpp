@@ -257,6 +257,16 @@ TEST(Distributed, ThoseThatStillCallAreToldWhoHasLeft) {
     });
 }
 
+TEST(Distributed, OneThreadMayEndThemAll) {
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<ProcessGroup> groups = ProcessGroup::simulate(3);
+  std::vector<std::thread> threads;
+  for (ProcessGroup& group : groups) threads.emplace_back([&group] { group.barrier(); });
+  for (std::thread& thread : threads) thread.join();
+  groups.clear();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60));
+}
+
 TEST(Distributed, NobodyWaitsForThoseThatWereTold) {
   const auto start = std::chrono::steady_clock::now();
   for (const bool others_catch : {false, true}) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <ctime>
 #include <thread>
+#include <vector>
 
 #include "tern/base/check.h"
 #include "tern/parallel/transport.h"
@@ -67,7 +68,11 @@ class MpiTransport final : public Transport {
       wait(request);
     }
   }
-  void leave() override {
+  void leave(const void* last, size_t nbytes) override {
+    if (last) {
+      std::vector<char> others(nbytes * static_cast<size_t>(size_));
+      all_gather(last, others.data(), nbytes);
+    }
     MPI_Request request;
     check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
     wait(request);
