@@ -238,9 +238,11 @@ void matmul_small(const LaunchContext& context, const MatmulArgs& args) {
 
 void linear_backward_small(const LaunchContext& context, const LinearBackwardArgs& args) {
   Product input = product_of(input_product(args)), weight = product_of(weight_product(args));
-  input.relu_output = weight.relu_output = static_cast<const float*>(args.relu_output);
-  input.relu_row = weight.relu_col = args.out_features;
-  input.relu_col = weight.relu_row = 1;
+  if (args.relu_output != nullptr) {
+    input.relu_output = weight.relu_output = static_cast<const float*>(args.relu_output);
+    input.relu_row = weight.relu_col = args.out_features;
+    input.relu_col = weight.relu_row = 1;
+  }
   weight.row_sums = static_cast<float*>(args.grad_bias);
   if (args.grad_weight == nullptr) {  // the input may be null: a row of a stands in for each column of b
     weight.b = weight.a;
