@@ -34,8 +34,8 @@ class Transport {
   virtual void all_to_all(const void* sent, void* received, size_t nbytes) = 0;
   /// The source's bytes go to everybody.
   virtual void broadcast(void* data, size_t nbytes, int source) = 0;
-  /// The last call. Those that call all_gather of `nbytes` instead receive `last` from this process; null where
-  /// nobody does any more. May wait for the others to leave.
+  /// The last call. Those that call all_gather of `nbytes` instead receive `last` from this process; null
+  /// where nobody does any more. May wait for the others to leave.
   virtual void leave(const void* last, size_t nbytes) = 0;
 };
 
