@@ -37,4 +37,9 @@ size_t env_choice(const char* name, std::initializer_list<std::string_view> choi
   return static_cast<size_t>(found - choices.begin());
 }
 
+const char* given_text(const char* text, std::string_view what) {
+  TERN_CHECK(text != nullptr, ValueError, "{}: is it an environment variable that is not set?", what);
+  return text;
+}
+
 }  // namespace tern

@@ -1,4 +1,4 @@
-// Reading of TERN_* environment variables with clear errors.
+// Reading of TERN_* environment variables, and of texts that may come from others, with clear errors.
 #pragma once
 
 #include <cstddef>
@@ -18,5 +18,9 @@ std::optional<int64_t> env_int(const char* name, int64_t low, int64_t high);
 
 /// The place of the variable's text among `choices`, 0 when unset. Throws ValueError that names all of them.
 size_t env_choice(const char* name, std::initializer_list<std::string_view> choices);
+
+/// `text` itself. Throws ValueError, with `what` as its beginning, for a null pointer, which getenv() gives
+/// for a variable that is not set.
+const char* given_text(const char* text, std::string_view what);
 
 }  // namespace tern

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "tern/base/check.h"
+#include "tern/base/env.h"
 
 namespace tern {
 
@@ -25,18 +26,9 @@ Device::Device(std::string_view text) {
   index = static_cast<int16_t>(is_cpu_kind ? 0 : number);
 }
 
-namespace {
-/// getenv() gives a null pointer for a variable that is not set.
-const char* given(const char* text) {
-  TERN_CHECK(
-      text, ValueError,
-      "Device: the text is a null pointer (expected cpu, cuda, or cuda:N): is it an environment variable "
-      "that is not set?");
-  return text;
-}
-}  // namespace
-
-Device::Device(const char* text) : Device(std::string_view(given(text))) {}
+Device::Device(const char* text)
+    : Device(std::string_view(
+          given_text(text, "Device: the text is a null pointer (expected cpu, cuda, or cuda:N)"))) {}
 
 Device::Device(int number) : Device(DeviceType::CUDA, number) {
   if (number < 0) throw_bad_index(number);

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "tern/base/check.h"
+#include "tern/base/env.h"
 #include "tern/core/memory.h"
 #include "tern/io/file.h"
 #include "tern/io/torch_file.h"
@@ -114,13 +115,9 @@ MapLocation::MapLocation(std::initializer_list<std::pair<std::string, Device>> l
   for (const auto& [location, device] : locations) table.emplace(location, device.str());
 }
 
-MapLocation::MapLocation(const char* device) {
-  TERN_CHECK(
-      device, ValueError,
-      "map_location is a null pointer to text: leave it out for \"each goes where it was\", or is it an "
-      "environment variable that is not set?");
-  *this = MapLocation(std::string(device));
-}
+MapLocation::MapLocation(const char* device)
+    : MapLocation(std::string(given_text(
+          device, "map_location is a null pointer to text (leave it out for \"each goes where it was\")"))) {}
 
 MapLocation::MapLocation(const std::string& device) {
   if (device == "auto")

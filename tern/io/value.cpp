@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tern/base/check.h"
+#include "tern/base/env.h"
 #include "tern/io/value_nodes.h"
 
 namespace tern {
@@ -152,17 +153,9 @@ Value whole_number(double value) {
 // ---- making
 // -----------------------------------------------------------------------------------------------------------------
 
-namespace {
-const char* given(const char* text) {
-  TERN_CHECK(
-      text, ValueError,
-      "Value: the text is a null pointer (None is nullptr without a type, or Value()): is it an environment "
-      "variable that is not set?");
-  return text;
-}
-}  // namespace
-
-Value::Value(const char* text) : Value(std::string(given(text))) {}
+Value::Value(const char* text)
+    : Value(std::string(given_text(
+          text, "Value: the text is a null pointer (None is nullptr without a type, or Value())"))) {}
 Value::Value(std::string text) : Value(std::make_shared<StrNode>(std::move(text))) {}
 Value::Value(GlobalName name) : Value(std::make_shared<GlobalNode>(std::move(name))) {}
 Value::Value(StorageValue storage) : Value(std::make_shared<StorageNode>(std::move(storage))) {}

@@ -24,6 +24,11 @@ struct Pool2dShape {
   std::int64_t dilation_h = 1;
   std::int64_t dilation_w = 1;
 
+  /// Windows of 2 by 2 side by side that use every input, but for an odd last row or column.
+  constexpr bool is_halving() const {
+    return kernel_h == 2 && kernel_w == 2 && stride_h == 2 && stride_w == 2 && padding_h == 0 &&
+           padding_w == 0 && dilation_h == 1 && dilation_w == 1 && out_h == in_h / 2 && out_w == in_w / 2;
+  }
   /// Output size along one dimension by PyTorch's rule: with `ceil_mode` the last window may start inside the
   /// input or the padding before it, never in the padding after it. 0 if no window fits.
   static constexpr std::int64_t output_size(std::int64_t size, std::int64_t kernel, std::int64_t stride,

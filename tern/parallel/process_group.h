@@ -36,9 +36,10 @@ struct ProcessGroupOptions {
 /// processes and in every run. Tensors may be on any device; those on GPUs go from one to the other by NCCL
 /// where every process has a GPU of its own and NCCL, else through host memory.
 ///
-/// Copies are the same group. The last one to go leaves it, which waits for the others to do so too; those
-/// that call something instead get a DistributedError that says who has left, and the group is over for all.
-/// Where it goes because of an exception, the others are told that this process has ended.
+/// Copies are the same group. The last one to go leaves it, which waits for other processes to do so too, but
+/// not for other threads; those that call something instead get a DistributedError that says who has left,
+/// and the group is over for all. Where it goes because of an exception, the others are told that this
+/// process has ended.
 class ProcessGroup {
  public:
   /// The processes that mpirun (or srun) started this one with; a group of one where it was started alone.

@@ -33,11 +33,9 @@ Window adaptive_window(int64_t out, int64_t out_size, int64_t in_size) {
   return {out * in_size / out_size, ((out + 1) * in_size + out_size - 1) / out_size};
 }
 
-/// 2 x 2 windows side by side that use every input, but for an odd last row or column.
+/// Whether the loops for halving take it, whose indices are of 32 bits.
 bool is_halving(const Pool2dShape& s) {
-  return s.kernel_h == 2 && s.kernel_w == 2 && s.stride_h == 2 && s.stride_w == 2 && s.padding_h == 0 &&
-         s.padding_w == 0 && s.dilation_h == 1 && s.dilation_w == 1 && s.out_h == s.in_h / 2 &&
-         s.out_w == s.in_w / 2 && s.in_h * s.in_w <= std::numeric_limits<int32_t>::max();
+  return s.is_halving() && s.in_h * s.in_w <= std::numeric_limits<int32_t>::max();
 }
 
 // ---- halving of float planes in registers

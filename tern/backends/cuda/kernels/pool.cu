@@ -130,6 +130,20 @@ __device__ __forceinline__ void write(DType dtype, void* out, int64_t i, Compute
 template <class T>
 inline constexpr int kAhead = kIsFloat<T> ? 3 : 1;
 
+/// The largest of what was taken, and where it is: of equal ones the first; NaN wins.
+template <class C>
+struct Largest {
+  C value;
+  uint32_t where;
+
+  __device__ __forceinline__ void take(C x, uint32_t place) {
+    if (x > value || x != x) {
+      value = x;
+      where = place;
+    }
+  }
+};
+
 template <class T, bool adaptive>
 __global__ void max_windows(DType dtype, Planes s, const void* in, void* out, int64_t* indices) {
   using C = Compute<T>;
@@ -141,26 +155,17 @@ __global__ void max_windows(DType dtype, Planes s, const void* in, void* out, in
   const uint32_t step_h = adaptive ? 1 : s.h.dilation.divisor, step_w = adaptive ? 1 : s.w.dilation.divisor;
   const uint32_t start = at.plane * s.in_plane.divisor;
   // A dilated window may miss the input altogether: its maximum is -inf, its index that of the first element.
-  uint32_t where = start;
-  if (h.first < h.last && w.first < w.last) where += h.first * s.w.in + w.first;
-  C best;
-  if constexpr (std::numeric_limits<C>::has_infinity)
-    best = -std::numeric_limits<C>::infinity();
-  else
-    best = std::numeric_limits<C>::lowest();
+  using Limits = std::numeric_limits<C>;
+  Largest<C> best{Limits::has_infinity ? -Limits::infinity() : Limits::lowest(), start};
+  if (h.first < h.last && w.first < w.last) best.where += h.first * s.w.in + w.first;
   for (int y = h.first; y < h.last; y += step_h) {
     const uint32_t row = start + y * s.w.in;
     read_ahead<kAhead<T>>(
         row + w.first, row + w.last, step_w, [&](uint32_t k) { return read<T>(dtype, in, k); },
-        [&](uint32_t k, C value) {
-          if (value > best || value != value) {
-            best = value;
-            where = k;
-          }
-        });
+        [&](uint32_t k, C value) { best.take(value, k); });
   }
-  write<T>(dtype, out, i, best);
-  if (indices) indices[i] = where - start;
+  write<T>(dtype, out, i, best.value);
+  if (indices) indices[i] = best.where - start;
 }
 
 template <class T>
@@ -222,20 +227,12 @@ __global__ void max_halving(Planes s, bool packed, const T* in, T* out, int64_t*
     upper = {window[0], window[1]};
     lower = {below[0], below[1]};
   }
-  C best = widen(upper.at[0]);
-  uint32_t where = first;
-  const auto take = [&](T x, uint32_t k) {
-    const C value = widen(x);
-    if (value > best || value != value) {
-      best = value;
-      where = k;
-    }
-  };
-  take(upper.at[1], first + 1);
-  take(lower.at[0], first + width);
-  take(lower.at[1], first + width + 1);
-  out[i] = narrow<T>(best);
-  if (indices) indices[i] = where;
+  Largest<C> best{widen(upper.at[0]), first};
+  best.take(widen(upper.at[1]), first + 1);
+  best.take(widen(lower.at[0]), first + width);
+  best.take(widen(lower.at[1]), first + width + 1);
+  out[i] = narrow<T>(best.value);
+  if (indices) indices[i] = best.where;
 }
 
 /// A thread for each square of 2 by 2 inputs. No window has those of an odd last row or column, which lie
@@ -362,12 +359,6 @@ void visit_mean(DType dtype, F&& f) {
   visit_floating(dtype, f);
 }
 
-/// Windows of 2 by 2 side by side that use every input, but for an odd last row or column.
-bool is_halving(const Pool2dShape& s) {
-  return s.kernel_h == 2 && s.kernel_w == 2 && s.stride_h == 2 && s.stride_w == 2 && s.padding_h == 0 &&
-         s.padding_w == 0 && s.dilation_h == 1 && s.dilation_w == 1 && s.out_h == s.in_h / 2 &&
-         s.out_w == s.in_w / 2;
-}
 /// Whether the elements of rows can be loaded and stored in pairs.
 template <class T>
 bool is_packed(const Planes& s, const T* inputs) {
@@ -395,7 +386,7 @@ void run_max(const LaunchContext& context, DType dtype, const Pool2dShape& shape
   visit_ordered(dtype, [&]<class T>() {
     for_pieces_of(shape, [&](const Planes& s, int64_t input, int64_t output) {
       if constexpr (!adaptive && kIsFloat<T>)
-        if (is_halving(shape)) {
+        if (shape.is_halving()) {
           const T* from = static_cast<const T*>(in) + input;
           return start(context, grid_of(s.outputs), kBlock, 0, max_halving<T>, s, is_packed(s, from), from,
                        static_cast<T*>(out) + output, moved(indices, output));
@@ -433,7 +424,7 @@ void max_pool2d_backward(const LaunchContext& context, const MaxPool2dBackwardAr
   visit_ordered(args.dtype, [&]<class T>() {
     for_pieces_of(shape, [&](const Planes& s, int64_t input, int64_t output) {
       if constexpr (kIsFloat<T>)
-        if (is_halving(shape)) {
+        if (shape.is_halving()) {
           const int64_t row = ceil_div(shape.in_w, 2), plane = ceil_div(shape.in_h, 2) * row;
           const auto squares = static_cast<uint32_t>(s.inputs / s.in_plane.divisor * plane);
           T* to = static_cast<T*>(args.grad_input) + input;
