@@ -5,14 +5,17 @@ import torch
 MILLION = 1000000
 
 
-def cases():
-    """One list for each group. Made anew for each process, from one seed."""
+def cases(scale=1):
+    """One list for each group. Made anew for each process, from one seed. What is large has `scale` times as many elements, but for the
+    operands of matrix products."""
     torch.manual_seed(0)
     f = torch.randn
-    x, y = f(MILLION), f(MILLION)
-    positive, mask = x.abs() + 0.1, f(MILLION) > 0
-    whole = torch.randint(-100, 100, (MILLION,))
-    m, other = f(1000, 1000), f(1000, 1000)
+    many, lines = MILLION * scale, 1000 * scale
+    x, y = f(many), f(many)
+    positive, mask = x.abs() + 0.1, f(many) > 0
+    whole = torch.randint(-100, 100, (many,))
+    m, other = f(lines, 1000), f(lines, 1000)
+    square, second = f(1000, 1000), f(1000, 1000)
     groups = {}
 
     def add(group, op, *arguments):
@@ -31,25 +34,27 @@ def cases():
     add("two operands", "pow", positive, y)
     add("two operands", "where", mask, x, y)
     add("two operands", "masked_fill", x, mask, 0.0)
-    for a, b in ((m, f(1000)), (m, f(1000, 1)), (m, other.t()), (x, 2.0)):
+    for a, b in ((m, f(1000)), (m, f(lines, 1)), (m, f(1000, lines).t()), (x, 2.0)):
         add("two operands", "add", a, b)
     for op in ("add", "mul", "floor_divide", "eq", "bitwise_and"):
         add("two operands", op, whole, whole.abs() + 1)
     for dtype in (torch.float64, torch.bfloat16, torch.float16):
+        x_there, y_there, m_there = x.to(dtype), y.to(dtype), m.to(dtype)
         for op in ("exp", "tanh", "gelu"):
-            add("other dtypes", op, x.to(dtype))
+            add("other dtypes", op, x_there)
         for op in ("add", "mul", "div"):
-            add("other dtypes", op, x.to(dtype), y.to(dtype))
-        add("other dtypes", "sum", x.to(dtype))
-        add("other dtypes", "softmax", m.to(dtype), 1)
-        add("other dtypes", "matmul", m.to(dtype)[:512, :512].contiguous(), other.to(dtype)[:512, :512].contiguous())
+            add("other dtypes", op, x_there, y_there)
+        add("other dtypes", "sum", x_there)
+        add("other dtypes", "softmax", m_there, 1)
+        add("other dtypes", "matmul", *(each.to(dtype)[:512, :512].contiguous() for each in (square, second)))
 
+    wide = positive.double()
     for op in ("sin", "log1p", "expm1", "log2", "softplus"):
-        add("other dtypes", op, positive.double())
+        add("other dtypes", op, wide)
     for values in (mask, whole.to(torch.uint8), whole.short()):
         add("other dtypes", "sum", values)
     add("other dtypes", "bitwise_not", mask)
-    add("other dtypes", "one_hot", torch.randint(0, 10, (100000,)), 10)
+    add("other dtypes", "one_hot", torch.randint(0, 10, (100 * lines,)), 10)
 
     for op in ("sum", "mean", "var", "norm", "amax", "max", "argmax", "all"):
         add("reductions", op, x)
@@ -59,13 +64,13 @@ def cases():
     for dim in (0, 1):
         for op in ("argmax", "softmax", "log_softmax", "cumsum"):
             add("reductions", op, m, dim)
-    cube = f(100, 100, 100)
+    cube = f(100 * scale, 100, 100)
     for op in ("sum", "amax"):
         add("reductions", op, cube, [2])
     for op in ("prod", "softmax", "log_softmax", "cumprod"):
         add("reductions", op, cube, 2)
     for n in (2, 3, 8, 16, 32):
-        rows = MILLION // n
+        rows = many // n
         short = f(rows, n)
         for b in (f(n), f(rows, 1), f(n, rows).t()):
             add("short rows", "add", short, b)
@@ -80,28 +85,28 @@ def cases():
         add("short rows", "cross_entropy", short, torch.randint(0, n, (rows,)))
 
     add("moving", "contiguous", m.t())
-    add("moving", "contiguous", f(64, 3, 64, 64).permute(0, 2, 3, 1))
-    add("moving", "contiguous", f(64, 64, 64, 3).permute(0, 3, 1, 2))
-    add("moving", "contiguous", f(32, 64, 8, 32).transpose(1, 2))
+    add("moving", "contiguous", f(64 * scale, 3, 64, 64).permute(0, 2, 3, 1))
+    add("moving", "contiguous", f(64 * scale, 64, 64, 3).permute(0, 3, 1, 2))
+    add("moving", "contiguous", f(32 * scale, 64, 8, 32).transpose(1, 2))
     add("moving", "cat", [m, other], 1)
     add("moving", "stack", [x, y], 1)
     add("moving", "flip", m, [1])
     add("moving", "repeat_interleave", x, 2)
-    add("moving", "index_select", x, 0, torch.randperm(MILLION))
+    add("moving", "index_select", x, 0, torch.randperm(many))
     for dim in (0, 1):
-        add("moving", "gather", m, dim, torch.randint(0, 1000, (1000, 1000)))
-        add("moving", "scatter_add", m, dim, torch.randint(0, 1000, (1000, 1000)), other)
+        add("moving", "gather", m, dim, torch.randint(0, 1000, (lines, 1000)))
+        add("moving", "scatter_add", m, dim, torch.randint(0, 1000, (lines, 1000)), other)
     add("moving", "masked_select", x, mask)
     add("moving", "nonzero", mask)
-    add("moving", "embedding", torch.randint(0, 1000, (1000,)), m)
+    add("moving", "embedding", torch.randint(0, 1000, (lines,)), square)
     for values in (x, whole, m):
         add("moving", "sort", values)
     add("moving", "topk", m, 5, 1)
-    for op, arguments in (("rand", ([MILLION],)), ("randn", ([MILLION],)), ("randint", (0, 100, [MILLION])), ("randperm", (MILLION,))):
+    for op, arguments in (("rand", ([many],)), ("randn", ([many],)), ("randint", (0, 100, [many])), ("randperm", (many,))):
         add("moving", op, *arguments)
 
-    for a, b in ((m, other), (m.t(), other), (m, other.t()), (f(1, 1024), f(1024, 1024)), (f(1024, 1), f(1, 1024)), (f(8, 1024), f(1024, 4096)),
-                 (m, f(1000)), (f(8, 4, 128, 64), f(8, 4, 64, 128))):
+    for a, b in ((square, second), (square.t(), second), (square, second.t()), (f(1, 1024), f(1024, 1024)), (f(1024, 1), f(1, 1024)), (f(8, 1024), f(1024, 4096)),
+                 (square, f(1000)), (f(8, 4, 128, 64), f(8, 4, 64, 128))):
         add("products", "matmul", a, b)
     add("products", "bmm", f(512, 16, 16), f(512, 16, 16))
     add("products", "linear", f(64, 784), f(256, 784), f(256))
@@ -113,33 +118,33 @@ def cases():
             (8, 56, 64, 128, 3, 2, 1, 1), (8, 56, 64, 256, 1, 1, 0, 1), (8, 56, 256, 64, 1, 1, 0, 1), (4, 224, 3, 64, 7, 2, 3, 1),
             (8, 56, 96, 96, 3, 1, 1, 96), (8, 56, 96, 96, 5, 2, 2, 96), (64, 28, 1, 6, 5, 1, 2, 1), (32, 32, 3, 16, 3, 1, 1, 1),
             (16, 28, 64, 128, 3, 1, 1, 4)):
-        add("convolutions", "conv2d", f(n, inputs, size, size), f(outputs, inputs // shared, kernel, kernel), f(outputs), stride, padding, 1, shared)
-    add("convolutions", "conv1d", f(16, 64, 256), f(128, 64, 3), f(128), 1, 1, 1, 1)
-    add("convolutions", "conv_transpose2d", f(8, 64, 14, 14), f(64, 32, 4, 4), f(32), 2, 1, 0, 1, 1)
+        add("convolutions", "conv2d", f(n * scale, inputs, size, size), f(outputs, inputs // shared, kernel, kernel), f(outputs), stride, padding, 1, shared)
+    add("convolutions", "conv1d", f(16 * scale, 64, 256), f(128, 64, 3), f(128), 1, 1, 1, 1)
+    add("convolutions", "conv_transpose2d", f(8 * scale, 64, 14, 14), f(64, 32, 4, 4), f(32), 2, 1, 0, 1, 1)
     # bfloat16, as autocast gives it.
     for op, *arguments in (("matmul", f(256, 256), f(256, 256)), ("matmul", f(1024, 1024), f(1024, 1024)), ("matmul", f(1024, 1024), f(1024, 1024).t()),
                            ("matmul", f(8, 4, 128, 64), f(8, 4, 64, 128)), ("linear", f(256, 784), f(128, 784), f(128)),
                            ("linear", f(1, 1024), f(1024, 1024), f(1024)), ("linear", f(16, 1024), f(1024, 1024), f(1024)),
-                           ("conv2d", f(8, 64, 56, 56), f(64, 64, 3, 3), f(64), 1, 1, 1, 1), ("conv2d", f(8, 256, 14, 14), f(256, 256, 3, 3), f(256), 1, 1, 1, 1),
-                           ("conv2d", f(8, 64, 56, 56), f(128, 64, 3, 3), f(128), 2, 1, 1, 1), ("conv2d", f(8, 64, 56, 56), f(256, 64, 1, 1), f(256), 1, 0, 1, 1),
-                           ("conv2d", f(4, 3, 224, 224), f(64, 3, 7, 7), f(64), 2, 3, 1, 1), ("conv2d", f(64, 1, 28, 28), f(6, 1, 5, 5), f(6), 1, 2, 1, 1),
-                           ("conv2d", f(64, 6, 14, 14), f(16, 6, 5, 5), f(16), 1, 0, 1, 1), ("conv2d", f(8, 96, 56, 56), f(96, 1, 3, 3), f(96), 1, 1, 1, 96)):
+                           ("conv2d", f(8 * scale, 64, 56, 56), f(64, 64, 3, 3), f(64), 1, 1, 1, 1), ("conv2d", f(8 * scale, 256, 14, 14), f(256, 256, 3, 3), f(256), 1, 1, 1, 1),
+                           ("conv2d", f(8 * scale, 64, 56, 56), f(128, 64, 3, 3), f(128), 2, 1, 1, 1), ("conv2d", f(8 * scale, 64, 56, 56), f(256, 64, 1, 1), f(256), 1, 0, 1, 1),
+                           ("conv2d", f(4 * scale, 3, 224, 224), f(64, 3, 7, 7), f(64), 2, 3, 1, 1), ("conv2d", f(64 * scale, 1, 28, 28), f(6, 1, 5, 5), f(6), 1, 2, 1, 1),
+                           ("conv2d", f(64 * scale, 6, 14, 14), f(16, 6, 5, 5), f(16), 1, 0, 1, 1), ("conv2d", f(8 * scale, 96, 56, 56), f(96, 1, 3, 3), f(96), 1, 1, 1, 96)):
         add("bfloat16", op, *(x.bfloat16() if torch.is_tensor(x) else x for x in arguments))
-    images = f(32, 64, 56, 56)
+    images = f(32 * scale, 64, 56, 56)
     add("layers", "max_pool2d", images, 2, 2, 0, 1, False)
     add("layers", "avg_pool2d", images, 2, 2, 0, False, True)
     add("layers", "max_pool2d", images, 3, 2, 1, 1, False)
     add("layers", "avg_pool2d", images, 3, 2, 1, False, True)
-    add("layers", "max_pool1d", f(32, 64, 784), 2, 2, 0, 1, False)
-    add("layers", "batch_norm", f(7812, 128), torch.zeros(128), torch.ones(128), f(128), f(128), True, 0.1, 1e-5)
+    add("layers", "max_pool1d", f(32 * scale, 64, 784), 2, 2, 0, 1, False)
+    add("layers", "batch_norm", f(7812 * scale, 128), torch.zeros(128), torch.ones(128), f(128), f(128), True, 0.1, 1e-5)
     add("layers", "batch_norm", images, torch.zeros(64), torch.ones(64), f(64), f(64), True, 0.1, 1e-5)
     add("layers", "group_norm", images, 8, f(64), f(64), 1e-5)
-    add("layers", "layer_norm", f(2048, 768), [768], f(768), f(768), 1e-5)
-    add("layers", "layer_norm", f(100000, 10), [10], f(10), f(10), 1e-5)
+    add("layers", "layer_norm", f(2048 * scale, 768), [768], f(768), f(768), 1e-5)
+    add("layers", "layer_norm", f(100 * lines, 10), [10], f(10), f(10), 1e-5)
     add("layers", "dropout", x, 0.5, True)
-    logits = f(1024, 1000)
-    add("layers", "cross_entropy", logits, torch.randint(0, 1000, (1024,)))
-    add("layers", "nll_loss", logits, torch.randint(0, 1000, (1024,)))
+    logits = f(1024 * scale, 1000)
+    add("layers", "cross_entropy", logits, torch.randint(0, 1000, (1024 * scale,)))
+    add("layers", "nll_loss", logits, torch.randint(0, 1000, (1024 * scale,)))
     add("layers", "mse_loss", x, y)
     add("layers", "binary_cross_entropy_with_logits", x, mask.float())
     return groups

@@ -103,9 +103,12 @@ def convolution(d):
     if max(n * c * h * w, n * o * math.prod(out)) > 4 * d.elements:
         return None
     rest = (stride, padding, dilation, groups)
-    if d.chance(0.25):  # whole numbers: a sum next to zero would decide differently for ReLU
+    if d.chance(0.25):  # a sum next to zero would decide differently for ReLU, and no way to compute it gives all bits
         x, weight = d.dense([n, c, h, w], torch.float32).round(), d.dense([o, c // groups, kh, kw], torch.float32).round()
-        bias = d.dense([o], torch.float32).round() if d.chance(0.6) else None
+        if d.chance(0.6):
+            bias = d.dense([o], torch.float32).round() + 0.5
+        else:
+            x, weight, bias = x.abs() + 1, (weight.abs() + 1) * (1 - 2 * (torch.arange(o) % 2)).view(o, 1, 1, 1), None
         return "conv2d_relu", (x, weight, bias, *rest)
     return "conv2d", (d.tensor([n, c, h, w], dtype), d.dense([o, c // groups, kh, kw], dtype), d.maybe(0.6, [o], dtype), *rest)
 

@@ -35,6 +35,14 @@ struct RowPart {
       for (int j = 0; j < kN; ++j) f(at[p * kN + j], first + j);
     });
   }
+  /// Calls f(x, y) for its elements and those of another part at the same places.
+  template <class F>
+  __device__ __forceinline__ void each_with(const RowPart& other, int size, const F& f) {
+    packs(size, [&](int p, int) {
+#pragma unroll
+      for (int j = 0; j < kN; ++j) f(at[p * kN + j], other.at[p * kN + j]);
+    });
+  }
   __device__ __forceinline__ void read(const T* row, int size) {
     packs(size, [&](int p, int first) {
       const auto pack = *reinterpret_cast<const Pack<T, kN>*>(row + first);

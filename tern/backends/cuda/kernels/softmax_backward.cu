@@ -1,7 +1,5 @@
-// Gradients of softmax and log-softmax, from their results.
-#include "tern/backends/cuda/kernels/block.cuh"
-#include "tern/backends/cuda/kernels/elements.cuh"
-#include "tern/backends/cuda/kernels/launch.cuh"
+// Gradients of softmax and log-softmax, from their results: rows as in softmax.cu.
+#include "tern/backends/cuda/kernels/rows.cuh"
 #include "tern/kernels/math.h"
 #include "tern/kernels/softmax.h"
 
@@ -22,25 +20,60 @@ __device__ __forceinline__ C gradient(SoftmaxOp op, const Element<C>& e, C sum) 
   return op == SoftmaxOp::Softmax ? (e.grad - sum) * e.out : e.grad - math::exp(e.out) * sum;
 }
 
-/// `lanes` threads for each row: a warp, or the whole block.
-template <class T, bool whole_block>
-__global__ void __launch_bounds__(kLongRow, 1) rows_backward(SoftmaxBackwardArgs args) {
+/// `kLanes` threads of a warp for each row of at most kLanes * kItems elements, which they keep in registers.
+template <class T, int kLanes, int kItems>
+__global__ void backward_short(SoftmaxBackwardArgs args) {
   using C = Compute<T>;
-  const int64_t row = whole_block ? int64_t{blockIdx.x} : (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32;
-  if (row >= args.shape.outer) return;
-  const int lanes = whole_block ? static_cast<int>(blockDim.x) : 32,
-            lane = static_cast<int>(threadIdx.x) % lanes;
-  const int64_t size = args.shape.size;
+  const int64_t row = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / kLanes;
+  const int lane = threadIdx.x % kLanes;
+  const int size = row < args.shape.outer ? static_cast<int>(args.shape.size) : 0;
+  const T* grad = static_cast<const T*>(args.grad_out) + row * size;
+  const T* out = static_cast<const T*>(args.out) + row * size;
+  Element<C> x[kItems];
+  C sum = C(0);
+#pragma unroll
+  for (int k = 0; k < kItems; ++k) {
+    const int i = lane + kLanes * k;
+    x[k] = i < size ? Element<C>{widen(grad[i]), widen(out[i])} : Element<C>{};
+  }
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (lane + kLanes * k < size) sum += term(args.op, x[k]);
+  sum = warp_reduce(sum, Plus(), kLanes);
+  T* to = static_cast<T*>(args.grad_in) + row * size;
+#pragma unroll
+  for (int k = 0; k < kItems; ++k)
+    if (lane + kLanes * k < size) to[lane + kLanes * k] = narrow<T>(gradient(args.op, x[k], sum));
+}
+
+/// A block for each row, which it keeps in registers.
+template <class T>
+__global__ void __launch_bounds__(kLongRow, 1) backward_in_parts(SoftmaxBackwardArgs args) {
+  using C = Compute<T>;
+  const int64_t begin = blockIdx.x * args.shape.size;
+  const int size = static_cast<int>(args.shape.size);
+  RowPart<T> grad, out;
+  grad.read(static_cast<const T*>(args.grad_out) + begin, size);
+  out.read(static_cast<const T*>(args.out) + begin, size);
+  C sum = C(0);
+  grad.each_with(out, size, [&](C& g, C o) { sum += term(args.op, Element<C>{g, o}); });
+  sum = block_reduce(sum, Plus());
+  grad.each_with(out, size, [&](C& g, C o) { g = gradient(args.op, Element<C>{g, o}, sum); });
+  grad.write(static_cast<T*>(args.grad_in) + begin, size);
+}
+
+/// A block for each row, which comes from the cache the second time.
+template <class T>
+__global__ void __launch_bounds__(kLongRow, 1) backward_long(SoftmaxBackwardArgs args) {
+  using C = Compute<T>;
+  const int64_t row = blockIdx.x, size = args.shape.size;
   const T* grad = static_cast<const T*>(args.grad_out) + row * size;
   const T* out = static_cast<const T*>(args.out) + row * size;
   const auto read = [&](int64_t i) { return Element<C>{widen(grad[i]), widen(out[i])}; };
-  C sum = sum_of<C>(lane, size, lanes, [&](int64_t i) { return term(args.op, read(i)); });
-  if constexpr (whole_block)
-    sum = block_reduce(sum, Plus());
-  else
-    sum = warp_reduce(sum, Plus());
+  const auto each = [&](int64_t i) { return term(args.op, read(i)); };
+  const C sum = block_reduce(sum_of<C>(threadIdx.x, size, blockDim.x, each), Plus());
   T* to = static_cast<T*>(args.grad_in) + row * size;
-  read_ahead<4>(int64_t{lane}, size, lanes, read,
+  read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read,
                 [&](int64_t i, const Element<C>& e) { to[i] = narrow<T>(gradient(args.op, e, sum)); });
 }
 
@@ -73,9 +106,17 @@ void softmax_backward(const LaunchContext& context, const SoftmaxBackwardArgs& a
       return start(context, blocks(ceil_div(s.outer * s.inner, block.x)), block, 0, columns_backward<T>,
                    args);
     }
-    if (s.size <= 1024)
-      return start(context, blocks(ceil_div(s.outer * 32, kBlock)), kBlock, 0, rows_backward<T, false>, args);
-    start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, rows_backward<T, true>, args);
+    const auto run_short = [&]<int kLanes, int kItems>() {
+      start(context, blocks(ceil_div(s.outer * kLanes, kBlock)), kBlock, 0, backward_short<T, kLanes, kItems>,
+            args);
+    };
+    if (s.size <= 8) return run_short.template operator()<8, 1>();
+    if (s.size <= 16) return run_short.template operator()<16, 1>();
+    if (s.size <= 64) return run_short.template operator()<32, 2>();
+    if (s.size <= 256) return run_short.template operator()<32, 8>();
+    if (const unsigned threads = row_part_threads<T>(s.size, {args.grad_out, args.out, args.grad_in}))
+      return start(context, blocks(s.outer), threads, 0, backward_in_parts<T>, args);
+    start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, backward_long<T>, args);
   });
 }
 
