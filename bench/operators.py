@@ -111,6 +111,11 @@ class TorchPeer(Peer):
         return super()._line(timeout)
 
 
+def summary(ratios):
+    return f"{len(ratios)} cases, median ratio {statistics.median(ratios):.2f}; {sum(r > 1.05 for r in ratios)} take more than 1.05 times " \
+           "PyTorch's time"
+
+
 def markdown(report):
     lines = [
         measured(report),
@@ -118,8 +123,11 @@ def markdown(report):
     ]
     for threads in sorted({row["threads"] for row in report["rows"]}):
         ratios = [row["ratio"] for row in report["rows"] if row["threads"] == threads]
-        lines.append(f"Threads: {threads}. {len(ratios)} cases, median ratio {statistics.median(ratios):.2f}; {sum(r > 1.05 for r in ratios)} "
-                     "take more than 1.05 times PyTorch's time.")
+        lines.append(f"Threads: {threads}. {summary(ratios)}.")
+    for each in report.get("failed", []):
+        lines.append(f"- without figures: {each['case']}: {each['why']}")
+    if left_out := report.get("left_out"):
+        lines.append(f"- no time left for {len(left_out)} cases, from {left_out[0]} on")
     for group in dict.fromkeys(row["group"] for row in report["rows"]):
         lines += ["", f"## {group.capitalize()}", "", "| case | threads | Tern | PyTorch | ratio |", "|---|---|---|---|---|"]
         for row in report["rows"]:
@@ -157,19 +165,19 @@ def main():
         torch = TorchPeer(options, request)
         about = json.loads(torch.version)
         tern = Peer("Tern", [options.tern, request, options.device])
-        rows, end = [], time.monotonic() + (options.budget or float("inf"))
+        rows, failed, left_out, end = [], [], [], time.monotonic() + (options.budget or float("inf"))
         for threads in (int(t) for t in options.threads.split(",")):
             for number, (group, text) in enumerate(about["cases"]):
                 if time.monotonic() > end:
-                    print(f"operators: no time left for {len(about['cases']) - number} cases, from {text} on", file=sys.stderr)
-                    break
+                    left_out.append(text)
+                    continue
                 samples = {"tern": [], "torch": []}
                 try:
                     for _ in range(options.rounds):
                         samples["tern"].append(tern.time(number, threads, options.seconds))
                         samples["torch"].append(torch.time(number, threads, options.seconds))
                 except PeerError as error:
-                    print(f"operators: {text}: {error}", file=sys.stderr)
+                    failed.append({"case": text, "why": str(error)})
                     continue
                 row = {name: statistics.median(values) for name, values in samples.items()}
                 row.update(group=group, case=text, threads=threads, ratio=row["tern"] / row["torch"])
@@ -177,10 +185,14 @@ def main():
                 if not options.slower or row["ratio"] > 1.05:
                     print(f"{row['ratio']:6.2f} {duration(row['tern']):>9} {duration(row['torch']):>9} {threads} threads  {text}", flush=True)
         versions = [tern.version, about["version"]] + ([f"both on {about['gpu']}"] if about["gpu"] else [])
-        about = report(versions, options.rounds, rows=rows)
+        about = report(versions, options.rounds, rows=rows, failed=failed, left_out=left_out)
         tern.close()
         torch.close()
     write_report(about, markdown, options)
+    for each in failed:
+        print(f"operators: {each['case']}: {each['why']}", file=sys.stderr)
+    if left_out:
+        print(f"operators: no time left for {len(left_out)} cases, from {left_out[0]} on", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Runs Tern's tests and benchmarks on this machine's GPU and writes what came of it: gpu-results.md and gpu-results.json, bench.json,
-and logs.tgz. The stages run in the order in which they matter; one that crashes, hangs or runs out of time stops no other, and all
+"""Runs Tern's tests and benchmarks on this machine's GPU and writes what came of it: gpu-results.md and gpu-results.json,
+gpu-operators.md, bench.json, and logs.tgz. The stages run in the order in which they matter; one that crashes, hangs or runs out of time stops no other, and all
 files are written anew after each and its parts.
 
 Exit code: 0 all passed, 1 something failed or was cut short, 2 wrong use, 3 there is no GPU.
@@ -26,10 +26,11 @@ BEGIN = time.monotonic()
 NO_GPU = 3
 EPILOG = """where a machine is lent for a quarter of an hour, and a command may take ten minutes, two commands are enough. Each runs
 several of these, since a machine that has to be started again costs time too. First, the half minute that shows whether anything runs (its
-files need not come back) and the tests (three files: gpu-results.md and .json, logs.tgz); then the benchmarks (four: bench.json too):
+files need not come back) and the tests (three files: gpu-results.md and .json, logs.tgz); then the benchmarks (six: bench.json, operator-bench.json
+and gpu-operators.md too):
   ./gpu-check --only facts,cuda --budget 90 --output ../smoke
-  ./gpu-check --skip bench,sanitizer --budget 270 --output first
-  ./gpu-check --only bench --budget 230 --output second
+  ./gpu-check --skip bench,operator_bench,sanitizer --budget 270 --output first
+  ./gpu-check --only bench,operator_bench --budget 230 --output second
 then, in the same loan or the next, what failed, once mended, or had no time left (of the benchmarks by --only bench --cases NAMES), and
 the sanitizer with what remains:
   ./gpu-check --only operators,rooms --budget 100 --output third
@@ -77,7 +78,7 @@ def run_stage(stage, check, remaining, is_last):
     stages to come have time too."""
     begin, parts = time.monotonic(), []
     check.end = begin + min(stage.limit_s, remaining if is_last else max(30.0, remaining * 0.5), remaining)
-    check.hold_context(stage.name != "bench")
+    check.hold_context(stage.name not in ("bench", "operator_bench"))
 
     def result():
         return {"name": stage.name, "what": stage.what, "status": report.status_of(parts), "seconds": time.monotonic() - begin,
@@ -97,7 +98,7 @@ def left_out(stage, status, reason):
 
 
 def print_stage(result):
-    say(f"{result['name']:12} {result['status']:8} {result['seconds']:6.1f} s  {report.counts_of(result['parts'])}")
+    say(f"{result['name']:14} {result['status']:8} {result['seconds']:6.1f} s  {report.counts_of(result['parts'])}")
     for each in result["parts"]:
         if each["status"] != "passed" or each.get("reason"):
             say(f"    {each['name']}: {each['status']}{': ' if each.get('reason') else ''}{' '.join(str(each.get('reason', '')).split())[:300]}")
@@ -155,7 +156,7 @@ def join_reports(files, folder):
 
 def main():
     names = [stage.name for stage in stages.STAGES]
-    epilog = EPILOG + "\n".join(f"  {stage.name:12} {stage.what}" for stage in stages.STAGES)
+    epilog = EPILOG + "\n".join(f"  {stage.name:14} {stage.what}" for stage in stages.STAGES)
     parser = argparse.ArgumentParser(description=__doc__, epilog=epilog, formatter_class=argparse.RawDescriptionHelpFormatter)
     in_bundle = (ROOT / "bundle.json").exists()
     parser.add_argument("--budget", type=float, default=0, metavar="SECONDS", help="end by then; a stage takes at most half of what is left while others follow")

@@ -120,7 +120,7 @@ class Check:
     def env(self, stage="", **more):
         """The environment of programs; a variable that is None is taken out. The libraries write nothing in measurements, nor where
         output is compared."""
-        made = {**self.base, **({} if stage in ("", "bench", "device", "examples") else self.library_logs), **more}
+        made = {**self.base, **({} if stage in ("", "bench", "operator_bench", "device", "examples") else self.library_logs), **more}
         return {key: value for key, value in made.items() if value is not None}
 
     def gpus(self, count):

@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "bench"))
 import gpu_compare  # noqa: E402
+import operators  # noqa: E402
 from peers import processor  # noqa: E402, F401
 from .run import failure, part  # noqa: E402
 
@@ -53,6 +54,16 @@ def part_of_bench(found, seconds, status="passed", how=""):
     notes = [gpu_compare.summary(found), f"no time left for {', '.join(unfinished)}" if unfinished else "", how]
     return part("benchmarks", status, reason="; ".join(filter(None, notes)), seconds=seconds,
                 failures=[failure(case, text) for text, case in wrong.items()])
+
+
+def part_of_operators(found, seconds):
+    failures = [failure(each["case"].split("(")[0], f"{each['case']}: {each['why']}") for each in found["failed"]]
+    status = "failed" if failures or not found["rows"] else "incomplete" if found["left_out"] else "passed"
+    return part("operators beside PyTorch", status, reason=operators_summary(found), failures=failures, seconds=seconds)
+
+
+def operators_summary(found):
+    return operators.summary([row["ratio"] for row in found["rows"]]) if found["rows"] else "no figures"
 
 
 def cell(text):
@@ -128,18 +139,30 @@ def markdown(report):
         if len(failed) > 60:
             lines.append(f"And {len(failed) - 60} more; the JSON has them all.")
     lines += figures_lines(report["figures"])
+    if found := report["figures"].get("operators"):
+        lines += ["", f"Every operator beside PyTorch is in [gpu-operators.md](gpu-operators.md): {operators_summary(found)}."]
     if bench := report["figures"].get("bench"):
         lines += ["", "## Speed", "", gpu_compare.markdown(bench).rstrip()]
     return "\n".join(lines) + "\n"
 
 
-def write(report, folder, stem="gpu-results"):
+def operators_page(report):
+    found = report["figures"]["operators"]
+    note = "SIMULATED: no figure here is a GPU's. " if report["simulated"] else ""
+    return f"# Operators of Tern and PyTorch on a GPU\n\nWritten by `make gpu-check`. {note}float32 is float32 on both sides: without TF32.\n\n" \
+        + operators.markdown(found)
+
+
+def write(report, folder):
     folder, report = pathlib.Path(folder), without_folders(report)
     folder.mkdir(parents=True, exist_ok=True)
-    for suffix, text in ((".json", json.dumps(report, indent=1) + "\n"), (".md", markdown(report))):
-        part = folder / f".{stem}{suffix}.part"
+    files = {"gpu-results.json": json.dumps(report, indent=1) + "\n", "gpu-results.md": markdown(report)}
+    if "operators" in report["figures"]:
+        files["gpu-operators.md"] = operators_page(report)
+    for name, text in files.items():
+        part = folder / f".{name}.part"
         part.write_text(text)
-        os.replace(part, folder / f"{stem}{suffix}")
+        os.replace(part, folder / name)
 
 
 def merged(reports, order):

@@ -9,7 +9,7 @@ import shutil
 import sys
 from typing import Callable
 
-from .report import part_of_bench
+from .report import part_of_bench, part_of_operators
 from .run import failure, part, part_of, status_of_outcome
 
 # Rooms whose tests run with every tensor on the GPU: rooms_on_sim of tests/CMakeLists.txt.
@@ -156,6 +156,25 @@ def bench(check):
     for row in found["rows"]:
         row["version"] = check.facts["version"]
     return [part_of_bench(found, outcome.seconds, status_of_outcome(outcome), "" if outcome.ok else outcome.how())]
+
+
+def operator_bench(check):
+    """What is slower than PyTorch is a figure, no fault."""
+    if not (check.bin / "operator_peer").exists() or not check.facts["torch"]:
+        return [part("operators beside PyTorch", "skipped", reason="operator_peer is not there (TERN_BUILD_BENCH)" if check.facts["torch"] else
+                     "there is no PyTorch")]
+    report = check.output / "operator-bench.json"
+    report.unlink(missing_ok=True)
+    command = [check.python, check.root / "bench/operators.py", "--tern", check.bin / "operator_peer", "--python", check.python, "--device", "cuda:0",
+               "--json", report, "--budget", f"{max(5.0, check.left() - 30):.0f}", "--seconds", "0.006"]
+    command += ["--torch-device", "cpu", "--rounds", "1", "--only", "layers"] if check.simulated else ["--scale", "8"]
+    # The operands of all cases, some gigabytes, go through a file.
+    outcome = check.program("operator_bench", "compare", command, {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {})
+    try:
+        check.figures["operators"] = found = json.loads(report.read_text())
+    except (OSError, ValueError):
+        return [part_of("operators beside PyTorch", outcome, status="failed" if outcome.ok else "")]
+    return [part_of_operators(found, outcome.seconds)]
 
 
 def soak(check):
@@ -353,6 +372,7 @@ STAGES = (
     Stage("soak", "memory over many steps", soak, 200),
     Stage("parallel", "DataParallel on logical GPUs", parallel, 300),
     Stage("bench", "benchmarks beside PyTorch", bench, 600),
+    Stage("operator_bench", "every operator beside PyTorch, alone and with its gradients", operator_bench, 300),
     Stage("device", "devices, kernels and the program", device, 200),
     Stage("examples", "the examples", examples, 240),
     Stage("checkpoints", "checkpoints between GPU, CPU and PyTorch", checkpoints, 300),
