@@ -120,6 +120,8 @@ def convolutions(rank):
             yield make((1, 1, 28, 28)), make((6, 1, 5, 5), seed=1), make((6,), seed=2), 1, 2, 1, 1
             yield make((3, 6, 14, 14)), make((16, 6, 5, 5), seed=1), make((16,), seed=2), 1, 0, 1, 1
             yield make((2, 16, 7, 7)), make((32, 16, 1, 1), seed=1), make((32,), seed=2), 1, 0, 1, 1
+            for dtype in FLOATS:  # an image of many places is a matrix
+                yield make((3, 5, 8, 16), dtype), make((7, 5, 1, 1), dtype, 1), make((7,), dtype, 2), 1, 0, 1, 1
             yield make((2, 9, 12, 3)).permute(0, 3, 1, 2), weight, None, 1, 1, 1, 1
             for stride, padding, dilation in ((1, 2, 1), ([2, 3], [1, 0], [1, 2]), (3, 4, 2)):
                 yield make((2, 3, 40, 37)), make((6, 1, 5, 3), seed=1), make((6,), seed=2), stride, padding, dilation, 3
@@ -279,6 +281,7 @@ def groups():
     yield make((6, 2, 3)).transpose(0, 1), 3, make((12,), seed=1)[::2], make((6,), seed=2)
     yield make((0, 6, 3)), 3
     yield make((3, 16, 9, 9)), 4, make((16,), seed=1), make((16,), seed=2)
+    yield make((2, 6, 24, 25)), 2, make((6,), seed=1), make((6,), seed=2)
     yield make((2, 6, 3)), 4
     yield make((2, 6, 3)), 0
     yield make((2, 6, 3)), 2, make((5,))

@@ -1,4 +1,5 @@
-// The convolution kernels: those for few channels, else cuDNN where it has a plan, else plain ones.
+// The convolution kernels: those for few channels, matrix products, cuDNN where it has a plan, else plain
+// ones.
 #include "tern/backends/cuda/kernels/conv.h"
 
 #include <algorithm>
@@ -44,10 +45,14 @@ void tell_plain(const Conv2dShape& s) {
 }
 
 template <class Args>
-bool by_cudnn(bool (*convolve)(const LaunchContext&, const Args&), const LaunchContext& context,
-              const std::type_identity_t<Args>& args) {
+using Way = bool (*)(const LaunchContext&, const Args&);
+
+/// By products where the shape is one of theirs, else by cuDNN.
+template <class Args>
+bool by_library(Way<Args> by_matmul, Way<Args> by_cudnn, const LaunchContext& context,
+                const std::type_identity_t<Args>& args) {
   if (ways() == Ways::Plain) return false;
-  if (convolve(context, args)) return true;
+  if ((ways() == Ways::All && by_matmul(context, args)) || by_cudnn(context, args)) return true;
   tell_plain(args.shape);
   return false;
 }
@@ -88,7 +93,7 @@ void conv2d(const LaunchContext& context, const Conv2dArgs& args) {
   if (s.batch == 0 || s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0) return;
   if (s.in_channels == 0) return conv_plain(context, args);
   if (ways() == Ways::All && conv_directly(context, args)) return;
-  if (!by_cudnn(conv_by_cudnn, context, args)) return conv_plain(context, args);
+  if (!by_library(conv_by_matmul, conv_by_cudnn, context, args)) return conv_plain(context, args);
   if (args.bias != nullptr || args.relu) add_bias(context, args);
 }
 
@@ -110,9 +115,11 @@ void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& giv
     masked = masked_gradient(context, args);
     args.grad_output = masked->data();
   }
-  if (args.grad_input != nullptr && (no_products || !by_cudnn(conv_input_by_cudnn, context, args)))
+  if (args.grad_input != nullptr &&
+      (no_products || !by_library(conv_input_by_matmul, conv_input_by_cudnn, context, args)))
     conv_input_plain(context, args);
-  if (args.grad_weight != nullptr && (no_products || !by_cudnn(conv_weight_by_cudnn, context, args)))
+  if (args.grad_weight != nullptr &&
+      (no_products || !by_library(conv_weight_by_matmul, conv_weight_by_cudnn, context, args)))
     conv_weight_plain(context, args);
   if (args.grad_bias != nullptr) sum_bias(context, args);
 }

@@ -1,5 +1,6 @@
-// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, cuDNN's plans in
-// conv_cudnn.cpp, plain kernels for everything else in conv_plain.cu, and which of them is taken in conv.cpp.
+// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, matrix products for kernels
+// of 1x1 in conv_matmul.cpp, cuDNN's plans in conv_cudnn.cpp, plain kernels for everything else in
+// conv_plain.cu, and which of them is taken in conv.cpp.
 #pragma once
 
 #include "tern/device/backend.h"
@@ -15,8 +16,12 @@ bool conv_directly(const LaunchContext& context, const Conv2dArgs& args);
 bool conv_input_directly(const LaunchContext& context, const Conv2dBackwardArgs& args);
 bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs& args);
 
-/// Convolutions alone: bias and relu are not their affair. False when cuDNN has no plan for the shape, or
-/// when there is no cuDNN.
+/// Convolutions alone: bias and relu are not their affair. False when the shape is not one of theirs.
+bool conv_by_matmul(const LaunchContext& context, const Conv2dArgs& args);
+bool conv_input_by_matmul(const LaunchContext& context, const Conv2dBackwardArgs& args);
+bool conv_weight_by_matmul(const LaunchContext& context, const Conv2dBackwardArgs& args);
+
+/// The same. False when cuDNN has no plan for the shape, or when there is no cuDNN.
 bool conv_by_cudnn(const LaunchContext& context, const Conv2dArgs& args);
 bool conv_input_by_cudnn(const LaunchContext& context, const Conv2dBackwardArgs& args);
 bool conv_weight_by_cudnn(const LaunchContext& context, const Conv2dBackwardArgs& args);

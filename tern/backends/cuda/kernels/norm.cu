@@ -1,6 +1,6 @@
 // Layer, group and RMS norm: a warp for each short row, a block for each long one. Sums of parameter
-// gradients go over chunks of rows, whose partial sums are then added in order. Batch norm is in
-// norm_batch.cu.
+// gradients go over chunks of rows, whose partial sums are then added in order; where a parameter is that of
+// a plane (group norm), all gradients are made of the sums of planes. Batch norm is in norm_batch.cu.
 #include "tern/kernels/norm.h"
 
 #include "tern/backends/cuda/kernels/rows.cuh"
@@ -191,7 +191,7 @@ inline constexpr int64_t kParamRows = 64;
 template <class T>
 __global__ void param_partials(RowNormBackwardArgs args, int64_t rows, Compute<T>* partial) {
   using C = Compute<T>;
-  const int64_t params = args.size / args.inner, total = args.groups * params;
+  const int64_t params = args.size, total = args.groups * params;
   const int64_t p = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, chunk = blockIdx.y;
   if (p >= total) return;
   const int64_t group = p / params, place = p % params;
@@ -200,32 +200,17 @@ __global__ void param_partials(RowNormBackwardArgs args, int64_t rows, Compute<T
   struct Element {
     C grad, x, mean, invstd;
   };
-  const auto read = [&](int64_t r, int64_t i) {
-    const int64_t at = r * args.size + place * args.inner + i;
+  const auto read = [&](int64_t r) {
+    const int64_t at = r * params + place;
     return Element{
         widen(static_cast<const T*>(args.grad_output)[at]), widen(static_cast<const T*>(args.input)[at]),
         args.rms ? C(0) : static_cast<const C*>(args.mean)[r], static_cast<const C*>(args.invstd)[r]};
   };
   C weight_sum = C(0), bias_sum = C(0);
-  const auto add = [&](int64_t, const Element& e) {
+  read_ahead<4>(first, end, args.groups, read, [&](int64_t, const Element& e) {
     weight_sum += e.grad * (e.x - e.mean) * e.invstd;
     bias_sum += e.grad;
-  };
-  if (args.inner == 1) {
-    read_ahead<4>(
-        first, end, args.groups, [&](int64_t r) { return read(r, 0); }, add);
-  } else {
-    C weight_total = C(0), bias_total = C(0);
-    for (int64_t r = first; r < end; r += args.groups) {  // long sums are made of those of rows
-      weight_sum = bias_sum = C(0);
-      read_ahead<4>(
-          int64_t{0}, args.inner, 1, [&](int64_t i) { return read(r, i); }, add);
-      weight_total += weight_sum;
-      bias_total += bias_sum;
-    }
-    weight_sum = weight_total;
-    bias_sum = bias_total;
-  }
+  });
   partial[2 * chunk * total + p] = weight_sum;
   partial[(2 * chunk + 1) * total + p] = bias_sum;
 }
@@ -281,6 +266,100 @@ __global__ void __launch_bounds__(kGradientThreads<T>, 1)
   }
 }
 
+/// The plane of a channel: `inner` elements that share a row and a parameter. A warp has it, or a block.
+template <class T, bool whole_block>
+struct Plane {
+  using C = Compute<T>;
+  struct Element {
+    C grad, x;
+  };
+  int64_t number, row, image, param, total;  ///< total: parameters of an image
+  int lane, lanes;
+  C mean, invstd;
+
+  __device__ __forceinline__ explicit Plane(const RowNormBackwardArgs& args)
+      : number(whole_block ? int64_t{blockIdx.x} : (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32),
+        row(number / (args.size / args.inner)),
+        image(row / args.groups),
+        total(args.groups * (args.size / args.inner)),
+        lane(static_cast<int>(whole_block ? threadIdx.x : threadIdx.x % 32)),
+        lanes(whole_block ? static_cast<int>(blockDim.x) : 32) {
+    param = number - image * total;
+    if (row >= args.rows) return;
+    mean = args.rms ? C(0) : static_cast<const C*>(args.mean)[row];
+    invstd = static_cast<const C*>(args.invstd)[row];
+  }
+  /// Calls use(i, element), i the place in the tensor.
+  template <class Use>
+  __device__ __forceinline__ void each(const RowNormBackwardArgs& args, const Use& use) const {
+    const T* g = static_cast<const T*>(args.grad_output);
+    const T* x = static_cast<const T*>(args.input);
+    const int64_t begin = number * args.inner;
+    read_ahead<4>(
+        begin + lane, begin + args.inner, lanes,
+        [&](int64_t i) {
+          return Element{widen(g[i]), widen(x[i])};
+        },
+        use);
+  }
+};
+
+/// Sums of g * xhat and of g over planes: partial[image][0 or 1][parameter].
+template <class T, bool whole_block>
+__global__ void __launch_bounds__(kLongRow, 1) plane_sums(RowNormBackwardArgs args, Compute<T>* partial) {
+  using C = Compute<T>;
+  const Plane<T, whole_block> plane(args);
+  if (plane.row >= args.rows) return;
+  Sums<C> sums{C(0), C(0)};
+  plane.each(args, [&](int64_t, const auto& e) {
+    sums.first += e.grad * (e.x - plane.mean);
+    sums.second += e.grad;
+  });
+  if constexpr (whole_block)
+    sums = block_reduce(sums, PlusSums());
+  else
+    sums = warp_reduce(sums, PlusSums());
+  if (plane.lane != 0) return;
+  partial[2 * plane.image * plane.total + plane.param] = sums.first * plane.invstd;
+  partial[(2 * plane.image + 1) * plane.total + plane.param] = sums.second;
+}
+
+/// What input_gradient() subtracts in a row, {shift, along}, from the sums of its planes; a warp for each
+/// row.
+template <class C>
+__global__ void row_terms(RowNormBackwardArgs args, const C* partial, Sums<C>* terms) {
+  const int64_t row = (int64_t{blockIdx.x} * kBlock + threadIdx.x) / 32, image = row / args.groups;
+  if (row >= args.rows) return;
+  const int64_t params = args.size / args.inner, total = args.groups * params;
+  const int64_t first = (row - image * args.groups) * params;
+  const C* weight = static_cast<const C*>(args.weight);
+  Sums<C> sums{C(0), C(0)};
+  for (int64_t p = first + threadIdx.x % 32; p < first + params; p += 32) {
+    const C w = weight ? weight[p] : C(1);
+    sums.first += w * partial[(2 * image + 1) * total + p];
+    sums.second += w * partial[2 * image * total + p];
+  }
+  sums = warp_reduce(sums, PlusSums());
+  if (threadIdx.x % 32 != 0) return;
+  const C invstd = static_cast<const C*>(args.invstd)[row], n = static_cast<C>(args.size);
+  terms[row] = {args.rms ? C(0) : sums.first * invstd / n, sums.second * invstd * invstd / n};
+}
+
+template <class T, bool whole_block>
+__global__ void __launch_bounds__(kLongRow, 1)
+    plane_gradient(RowNormBackwardArgs args, const Sums<Compute<T>>* terms) {
+  using C = Compute<T>;
+  const Plane<T, whole_block> plane(args);
+  if (plane.row >= args.rows) return;
+  const C shift = terms[plane.row].first, along = terms[plane.row].second;
+  const C* weight = static_cast<const C*>(args.weight);
+  const C scale = weight ? weight[plane.param] * plane.invstd : plane.invstd;
+  T* out = static_cast<T*>(args.grad_input);
+  plane.each(args, [&](int64_t i, const auto& e) {
+    out[i] = narrow<T>(e.grad * scale - shift - (e.x - plane.mean) * along);
+  });
+}
+
 /// Weights, and beside them in the grid biases; threads along y share a parameter.
 template <class C>
 __global__ void join_params(const C* partial, int64_t chunks, int64_t total, C* grad_weight, C* grad_bias) {
@@ -313,14 +392,42 @@ void row_norm(const LaunchContext& context, const RowNormArgs& args) {
 }
 
 void row_norm_backward(const LaunchContext& context, const RowNormBackwardArgs& args) {
+  const int64_t total = args.groups * (args.size / args.inner);
+  const bool params = (args.grad_weight || args.grad_bias) && total > 0;
   visit_floating(args.dtype, [&]<class T>() {
     using C = Compute<T>;
-    const int64_t total = args.groups * (args.size / args.inner);
-    const bool params = (args.grad_weight || args.grad_bias) && total > 0;
+    const auto join = [&](const C* partial, int64_t chunks) {
+      unsigned sharing = 1;  // a parameter; few are side by side where its chunks are many
+      while (sharing < 32 && sharing * 8 <= chunks) sharing *= 2;
+      const dim3 block(kColumnThreads / sharing, sharing);
+      start(context, dim3(blocks(ceil_div(total, block.x)), 2), block, 0, join_params<C>, partial, chunks,
+            total, static_cast<C*>(args.grad_weight), static_cast<C*>(args.grad_bias));
+    };
+    if (args.inner > 1 && args.rows > 0 && total > 0) {
+      const int64_t images = args.rows / args.groups, planes = images * total;
+      const Storage scratch = workspace(context, static_cast<size_t>(2 * (planes + args.rows)) * sizeof(C));
+      auto* partial = static_cast<C*>(scratch->data());
+      auto* terms = reinterpret_cast<Sums<C>*>(partial + 2 * planes);
+      const auto on_planes = [&](auto by_block, auto by_warp, auto* extra) {
+        constexpr int64_t kLongPlane = 512;
+        if (args.inner > kLongPlane)
+          start(context, blocks(planes), threads_for(args.inner), 0, by_block, args, extra);
+        else
+          start(context, blocks(ceil_div(planes * 32, kBlock)), kBlock, 0, by_warp, args, extra);
+      };
+      on_planes(plane_sums<T, true>, plane_sums<T, false>, partial);
+      if (args.grad_input) {
+        start(context, blocks(ceil_div(args.rows * 32, kBlock)), kBlock, 0, row_terms<C>, args,
+              static_cast<const C*>(partial), terms);
+        on_planes(plane_gradient<T, true>, plane_gradient<T, false>, static_cast<const Sums<C>*>(terms));
+      }
+      if (params) join(partial, images);
+      return;
+    }
     constexpr int64_t kLeastSize = 128, kThreads = 131072;  // that are busy at once on a large GPU
     const int64_t threads = ceil_div(args.size, 32 * kGradientItems) * 32;
-    const bool together = params && args.grad_input && args.groups == 1 && args.inner == 1 &&
-                          args.size >= kLeastSize && threads <= kGradientThreads<T>;
+    const bool together = params && args.grad_input && args.groups == 1 && args.size >= kLeastSize &&
+                          threads <= kGradientThreads<T>;
     if (args.grad_input && !together)
       start(context, blocks(args.rows), threads_for(args.size), 0, input_gradient<T>, args);
     if (!params) return;
@@ -335,12 +442,7 @@ void row_norm_backward(const LaunchContext& context, const RowNormBackwardArgs& 
     else
       start(context, dim3(blocks(ceil_div(total, 64)), static_cast<unsigned>(chunks)), 64, 0,
             param_partials<T>, args, rows, partial);
-    unsigned sharing = 1;  // a parameter; few are side by side where its chunks are many
-    while (sharing < 32 && sharing * 8 <= chunks) sharing *= 2;
-    const dim3 block(kColumnThreads / sharing, sharing);
-    start(context, dim3(blocks(ceil_div(total, block.x)), 2), block, 0, join_params<C>,
-          static_cast<const C*>(partial), chunks, total, static_cast<C*>(args.grad_weight),
-          static_cast<C*>(args.grad_bias));
+    join(partial, chunks);
   });
 }
 
