@@ -163,6 +163,7 @@ def main():
     parser.add_argument("--only", default="", metavar="STAGES", help="these stages, separated by commas")
     parser.add_argument("--skip", default="", metavar="STAGES", help="all but these")
     parser.add_argument("--cases", default="", help="of the benchmarks those whose name contains one of these texts")
+    parser.add_argument("--rounds", type=int, default=5, help="of the benchmarks, in which all sides take turns [5]")
     parser.add_argument("--output", default="", help="the folder for all files [in a bundle gpu-check-results in this folder; else the "
                                                          "report goes to docs/, the rest to out/gpu-check]")
     parser.add_argument("--python", default="", help="a Python that imports a torch with CUDA [this one]")

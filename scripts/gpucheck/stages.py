@@ -139,7 +139,7 @@ def bench(check):
     report.unlink(missing_ok=True)
     # It ends by itself before it is ended.
     command = [sys.executable, check.root / "bench/gpu_compare.py", "--tern", check.bin / "gpu_peer", "--json", report, "--log",
-               check.log("bench", "peers"), "--budget", f"{max(5.0, check.left() - 20):.0f}"]
+               check.log("bench", "peers"), "--budget", f"{max(5.0, check.left() - 20):.0f}", "--rounds", str(check.options.rounds)]
     if (check.bin / "gpu_bare").exists():
         command += ["--bare", check.bin / "gpu_bare"]
     if check.facts["torch"]:
@@ -166,7 +166,7 @@ def operator_bench(check):
     report = check.output / "operator-bench.json"
     report.unlink(missing_ok=True)
     command = [check.python, check.root / "bench/operators.py", "--tern", check.bin / "operator_peer", "--python", check.python, "--device", "cuda:0",
-               "--json", report, "--budget", f"{max(5.0, check.left() - 30):.0f}", "--seconds", "0.006"]
+               "--json", report, "--budget", f"{max(5.0, check.left() - 30):.0f}", "--rounds", str(check.options.rounds), "--seconds", "0.006"]
     command += ["--torch-device", "cpu", "--rounds", "1", "--only", "layers"] if check.simulated else ["--scale", "8"]
     # The operands of all cases, some gigabytes, go through a file.
     outcome = check.program("operator_bench", "compare", command, {"TMPDIR": "/dev/shm"} if os.access("/dev/shm", os.W_OK) else {})

@@ -115,6 +115,7 @@ def convolutions(rank):
         for word in ("same", "valid", "other"):
             yield x, weight, None, 1, word, 1, 1, True
         yield x, weight, None, 2, "same", 1, 1, True
+        yield make((3, 4, 132) if rank == 1 else (3, 4, 24, 24)), make((5, 4, *square[1]), seed=1), make((5,), seed=2), 1, 1, 1, 1
         if rank == 2:
             yield x, weight, None, [2, 1], [0, 1], [1, 2], 1
             yield make((1, 1, 28, 28)), make((6, 1, 5, 5), seed=1), make((6,), seed=2), 1, 2, 1, 1
@@ -122,6 +123,7 @@ def convolutions(rank):
             yield make((2, 16, 7, 7)), make((32, 16, 1, 1), seed=1), make((32,), seed=2), 1, 0, 1, 1
             for dtype in FLOATS:  # an image of many places is a matrix
                 yield make((3, 5, 8, 16), dtype), make((7, 5, 1, 1), dtype, 1), make((7,), dtype, 2), 1, 0, 1, 1
+                yield make((2, 5, 23, 24), dtype), make((7, 5, 4, 3), dtype, 1), None, [2, 1], [1, 2], [1, 2], 1
             yield make((2, 9, 12, 3)).permute(0, 3, 1, 2), weight, None, 1, 1, 1, 1
             for stride, padding, dilation in ((1, 2, 1), ([2, 3], [1, 0], [1, 2]), (3, 4, 2)):
                 yield make((2, 3, 40, 37)), make((6, 1, 5, 3), seed=1), make((6,), seed=2), stride, padding, dilation, 3

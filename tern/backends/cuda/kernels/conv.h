@@ -1,6 +1,6 @@
-// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, matrix products for kernels
-// of 1x1 in conv_matmul.cpp, cuDNN's plans in conv_cudnn.cpp, plain kernels for everything else in
-// conv_plain.cu, and which of them is taken in conv.cpp.
+// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, matrix products in
+// conv_matmul.cpp, cuDNN's plans in conv_cudnn.cpp, plain kernels for everything else in conv_plain.cu, and
+// which of them is taken in conv.cpp.
 #pragma once
 
 #include "tern/device/backend.h"
@@ -31,6 +31,10 @@ void conv_plain(const LaunchContext& context, const Conv2dArgs& args);
 /// Without them.
 void conv_input_plain(const LaunchContext& context, const Conv2dBackwardArgs& args);
 void conv_weight_plain(const LaunchContext& context, const Conv2dBackwardArgs& args);
+
+/// patches [batch, taps of the kernel, places of the output] of images; taps and images: at most 65535.
+void conv_patches(const LaunchContext& context, DType dtype, const Conv2dShape& shape, const void* images,
+                  void* patches);
 
 /// output = output + bias, and relu of that if asked for.
 void add_bias(const LaunchContext& context, const Conv2dArgs& args);
