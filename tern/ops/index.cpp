@@ -27,12 +27,13 @@ struct Access {
   int64_t dim;
   bool wrap;  ///< negative indices count from the end
   std::vector<Tensor> indices;
+  bool distinct = false;  ///< no element is named twice: they may be written in any order
 };
 
 /// An Access whose tensors are kept for backward.
 class SavedAccess {
  public:
-  explicit SavedAccess(const Access& a) : frame_{a.kind, a.dim, a.wrap, {}} {
+  explicit SavedAccess(const Access& a) : frame_{a.kind, a.dim, a.wrap, {}, a.distinct} {
     for (const Tensor& index : a.indices) indices_.push_back(save(index));
   }
   Access unpack(const GradContext& c) const {
@@ -47,14 +48,11 @@ class SavedAccess {
 };
 
 IndexPlan plan_of(const char* op, const Tensor& x, const Access& a) {
-  switch (a.kind) {
-    case Access::kGather:
-      return plan_gather(op, x, a.dim, a.indices[0], a.wrap);
-    case Access::kSelect:
-      return plan_select(op, x, a.dim, a.indices[0], a.wrap);
-    default:
-      return plan_index(op, x, a.indices);
-  }
+  IndexPlan plan = a.kind == Access::kGather   ? plan_gather(op, x, a.dim, a.indices[0], a.wrap)
+                   : a.kind == Access::kSelect ? plan_select(op, x, a.dim, a.indices[0], a.wrap)
+                                               : plan_index(op, x, a.indices);
+  if (a.distinct) plan.repeats = 0;
+  return plan;
 }
 
 Tensor read(const char* op, const Tensor& x, const Access& access);
@@ -188,7 +186,9 @@ Tensor put_values(const Tensor& x, const Tensor& values) {
   return values.dim() == 0 && values.device().is_cpu() ? to(values, x.device()) : values;
 }
 
-Access access_of(const Indexed& indexed) { return {Access::kIndex, 0, true, indexed.indices}; }
+Access access_of(const Indexed& indexed) {
+  return {Access::kIndex, 0, true, indexed.indices, indexed.distinct};
+}
 
 /// The indices of index_put, whose values must broadcast to what they address.
 Indexed put_indices(const char* op, const Tensor& x, const std::vector<Tensor>& indices,
@@ -216,6 +216,10 @@ Tensor scaled(const Tensor& source, const Scalar& alpha) {
 }
 
 }  // namespace
+
+Tensor put_into_zeros(const Shape& shape, int64_t dim, const Tensor& index, const Tensor& src) {
+  return sum_into_zeros(shape, {Access::kGather, dim, /*wrap=*/false, {index}, /*distinct=*/true}, src);
+}
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
   return read("gather", x, gather_access("gather", x, dim, index));

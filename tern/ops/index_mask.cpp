@@ -153,8 +153,7 @@ Tensor masked_select(const Tensor& x, const Tensor& mask) {
   check_condition("masked_select", "mask", mask);
   check_same_device("masked_select", {{"x", x}, {"mask", mask}});
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
-  const Tensor positions = nonzero_coordinates("masked_select", expand(mask, shape), /*flat=*/true)[0];
-  return index(reshape(expand(x, shape), {-1}), {positions});
+  return index(reshape(expand(x, shape), {-1}), {reshape(expand(mask, shape), {-1})});
 }
 
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {

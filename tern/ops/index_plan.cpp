@@ -186,6 +186,7 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
 Indexed expand_masks(const char* op, const Tensor& given, const std::vector<Tensor>& indices) {
   Tensor x = given;
   std::vector<Tensor> result;
+  int tensors = 0, masks = 0;
   for (size_t i = 0; i < indices.size(); ++i) {
     if (!indices[i].defined()) {
       result.push_back(indices[i]);
@@ -193,7 +194,9 @@ Indexed expand_masks(const char* op, const Tensor& given, const std::vector<Tens
     }
     if (!indices[i].device().is_cpu()) check_same_device(op, {{"x", x}, {"index", indices[i]}});
     const Tensor index = to(indices[i], x.device());
+    ++tensors;
     if (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) {
+      ++masks;
       for (size_t d = 0; d < index.shape().size(); ++d) {
         const size_t at = result.size() + d;
         TERN_CHECK(at < x.shape().size(), IndexError, "{}: too many indices for tensor of dimension {}", op,
@@ -217,7 +220,7 @@ Indexed expand_masks(const char* op, const Tensor& given, const std::vector<Tens
   }
   TERN_CHECK(result.size() <= x.shape().size(), IndexError,
              "{}: too many indices for tensor of dimension {}: got {}", op, x.dim(), result.size());
-  return {std::move(x), std::move(result)};
+  return {std::move(x), std::move(result), tensors == 1 && masks == 1};
 }
 
 Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column) {

@@ -50,10 +50,15 @@ Tensor get_elements(const IndexPlan& plan, const Tensor& x);
 void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode, const Tensor& source,
                   Param value = {});
 
+/// Zeros with src[i][j][k] in the places [i][index[i][j][k]][k], for `dim` (already wrapped) 1, which name no
+/// element twice: the gradient of a choice along `dim`. The only one here that has a gradient.
+Tensor put_into_zeros(const Shape& shape, int64_t dim, const Tensor& index, const Tensor& src);
+
 /// A tensor, or a view of it with more dimensions of size 1, and the integer tensors that address it.
 struct Indexed {
   Tensor x;
   std::vector<Tensor> indices;
+  bool distinct = false;  ///< they name no element twice
 };
 /// Replaces bool (and uint8) tensors by the coordinates of their true elements; for one without dimensions x
 /// gets a dimension, of which it takes all or nothing. Throws IndexError in PyTorch's words for too many

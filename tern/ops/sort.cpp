@@ -7,7 +7,7 @@
 #include "tern/kernels/sort.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
-#include "tern/ops/index.h"
+#include "tern/ops/index_plan.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce_geometry.h"
 #include "tern/ops/shape.h"
@@ -50,7 +50,7 @@ void record_choice(const char* op, const Tensor& values, const Tensor& indices, 
   if (tracks_grad(x))
     record(op, values, {x},
            [shape = x.shape(), index_ = save(indices), dim](GradContext& c, const Tensor& g) {
-             return scatter_add(filled(shape, g.dtype(), g.device(), 0), dim, c[index_], g);
+             return put_into_zeros(shape, dim, c[index_], g);
            });
 }
 

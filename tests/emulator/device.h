@@ -83,6 +83,10 @@ inline void __syncthreads() { emulator::sync_block(); }
 inline int __syncthreads_count(int vote) { return emulator::sync_block(vote != 0); }
 inline unsigned __ballot_sync(unsigned, int vote) { return emulator::ballot(vote != 0); }
 template <class T>
+T __shfl_sync(unsigned, T value, int lane) {
+  return emulator::shuffled(value, static_cast<unsigned>(lane));
+}
+template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   return emulator::shuffled(value, emulator::lane() ^ static_cast<unsigned>(mask));
 }

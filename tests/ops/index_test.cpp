@@ -63,6 +63,25 @@ TEST(Scatter, ValuesAndOrder) {
   EXPECT_THAT(y.to_vector<float>(), ElementsAre(4, 0, 0, 0, 4, 0));
 }
 
+TEST(Scatter, SumsOfManyForFewTargets) {
+  const struct {
+    int64_t outer, targets, addresses, inner;
+  } rows[] = {{7, 40, 100, 1}, {1, 40, 1500, 7}, {5, 30, 33, 6}, {1, 50, 3000, 1}, {3, 2, 40, 1}};
+  for (const auto& [outer, targets, addresses, inner] : rows) {
+    const Tensor at = randint(0, targets, {outer, addresses, inner});
+    const Tensor source = to(randint(-9, 10, {outer, addresses, inner}), float32);
+    const auto place = at.to_vector<int64_t>();
+    const auto value = source.to_vector<float>();
+    std::vector<float> sums(static_cast<size_t>(outer * targets * inner), 1);
+    for (int64_t i = 0; i < at.numel(); ++i) {
+      const auto e = static_cast<size_t>(i);
+      sums[static_cast<size_t>((i / inner / addresses * targets + place[e]) * inner + i % inner)] += value[e];
+    }
+    EXPECT_EQ(scatter_add(ones({outer, targets, inner}), 1, at, source).to_vector<float>(), sums)
+        << outer << " " << targets << " " << addresses << " " << inner;
+  }
+}
+
 TEST(Select, RowsColumnsAndNothing) {
   const Tensor x = reshape(arange(12), {3, 4});
   EXPECT_THAT(index_select(x, 1, tensor({3, 0, 0})).to_vector<int64_t>(),

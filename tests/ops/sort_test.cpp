@@ -11,6 +11,7 @@
 #include "tern/autograd/gradcheck.h"
 #include "tern/base/error.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
 #include "tern/ops/reduce.h"
@@ -63,6 +64,50 @@ TEST(Sort, IsStableForEverySizeAndDtype) {
           EXPECT_EQ(median(x, 0).second.item<int64_t>(), wanted[static_cast<size_t>((size - 1) / 2)]) << what;
         }
       }
+}
+
+TEST(Sort, RowsOfEveryLength) {
+  for (DType dtype : {float32, int64})
+    for (int64_t size : {33, 129, 700, 2049, 4097})
+      for (bool descending : {false, true}) {
+        // Rows that lie side by side, with many equal elements.
+        const Tensor x = to(mul(ragged({3, size, 2}), 30), dtype);
+        const std::vector<double> rows = to(movedim(x, 1, -1), float64).contiguous().to_vector<double>();
+        const auto check = [&](const std::pair<Tensor, Tensor>& got, int64_t first, int64_t count) {
+          const std::string what =
+              std::string(name(dtype)) + ", " + std::to_string(size) + ", " + std::to_string(count);
+          const std::vector<int64_t> places = movedim(got.second, 1, -1).contiguous().to_vector<int64_t>();
+          const std::vector<double> values =
+              to(movedim(got.first, 1, -1), float64).contiguous().to_vector<double>();
+          for (int64_t row = 0; row < 6; ++row) {
+            const auto begin = rows.begin() + row * size;
+            const std::vector<int64_t> order = plain_order({begin, begin + size}, descending);
+            for (int64_t i = 0; i < count; ++i) {
+              const int64_t place = order[static_cast<size_t>(first + i)];
+              ASSERT_EQ(places[static_cast<size_t>(row * count + i)], place) << what;
+              ASSERT_EQ(values[static_cast<size_t>(row * count + i)], begin[place]) << what;
+            }
+          }
+        };
+        check(sort(x, 1, descending), 0, size);
+        for (int64_t k : {2, 33, 129})
+          if (k <= size) check(topk(x, k, 1, descending), 0, k);
+        if (!descending) check(median(x, 1, /*keepdim=*/true), (size - 1) / 2, 1);
+      }
+}
+
+TEST(Sort, FirstOfLongRows) {
+  for (DType dtype : {float32, int64}) {
+    const Tensor x = to(mul(ragged({dtype == int64 ? 2 : 1, 40000}), 100000), dtype);
+    for (bool descending : {false, true}) {
+      const Tensor order = argsort(x, 1, descending);
+      for (int64_t k : {3, 100}) {
+        const auto [values, places] = topk(x, k, 1, descending);
+        EXPECT_TRUE(equal(places, narrow(order, 1, 0, k))) << name(dtype) << ", " << k;
+        EXPECT_TRUE(equal(values, gather(x, 1, places))) << name(dtype) << ", " << k;
+      }
+    }
+  }
 }
 
 TEST(Sort, IntegersOfEverySpan) {

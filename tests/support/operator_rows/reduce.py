@@ -155,9 +155,14 @@ def softmaxes():
     for dtype in FLOATS:
         yield make((150, 17), dtype), 1
         yield make((33, 128), dtype), -1
+        yield make((16390, 3), dtype), 1
+        yield make((600, 5), dtype), 0
     rows = make((40, 20)).clone()
     rows[3], rows[5, 2], rows[7, 4] = -INF, NAN, INF
     yield rows, 1
+    columns = make((600, 5)).clone()
+    columns[:300, 0], columns[:, 1], columns[30, 2], columns[500, 3], columns[100, 3] = -INF, -INF, NAN, INF, -INF
+    yield columns, 0
     for dtype in ALL:
         yield make((3, 5), dtype), 1, torch.float32
         yield make((3, 5), dtype), 0, torch.float64

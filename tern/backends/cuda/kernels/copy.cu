@@ -102,7 +102,7 @@ __global__ void transpose(T* out, const T* in, int64_t rows, int64_t cols, int64
 bool is_transposition(const Geometry<2>& g) {
   if (g.ndim != 2 && g.ndim != 3) return false;
   const int r = g.ndim - 2, c = g.ndim - 1;
-  return g.strides[0][c] == 1 && g.strides[1][r] == 1 && g.strides[1][c] > 1 && g.sizes[c] >= 8 &&
+  return g.strides[0][c] == 1 && g.strides[1][r] == 1 && g.strides[1][c] > 1 && g.sizes[c] > 16 &&
          g.sizes[r] >= 8 && (g.ndim == 2 || g.sizes[0] <= 65535) && ceil_div(g.sizes[r], kTile) <= 65535;
 }
 

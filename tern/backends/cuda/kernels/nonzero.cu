@@ -7,7 +7,7 @@ namespace tern::cuda_backend {
 namespace {
 
 /// Elements of a thread, kBlock apart, and of a block.
-inline constexpr int kItems = 4;
+inline constexpr int kItems = 16;
 inline constexpr int64_t kSection = kBlock * kItems;
 
 /// The first element of this thread.
@@ -44,21 +44,44 @@ __global__ void count_blocks(DType dtype, const void* in, Walk walk, int64_t* co
 
 /// Counts become the totals before each; one block walks over all of them. `total`: null, or where the sum
 /// goes.
-__global__ void start_blocks(int64_t* counts, int64_t blocks_, int64_t* total) {
+__global__ void __launch_bounds__(kLongRow) start_blocks(int64_t* counts, int64_t blocks_, int64_t* total) {
+  constexpr int kCounts = 4;  // of a thread, neighbours
   int64_t before = 0;
-  for (int64_t base = 0; base < blocks_; base += kBlock) {
-    const int64_t i = base + threadIdx.x;
-    int64_t sum;
-    const int64_t start = block_scan(i < blocks_ ? counts[i] : 0, before, Plus(), int64_t{0}, sum);
-    if (i < blocks_) counts[i] = start;
-    before += sum;
+  for (int64_t base = 0; base < blocks_; base += kLongRow * kCounts) {
+    const int64_t first = base + threadIdx.x * kCounts;
+    int64_t mine[kCounts], sum = 0, all;
+#pragma unroll
+    for (int k = 0; k < kCounts; ++k) mine[k] = first + k < blocks_ ? counts[first + k] : 0;
+#pragma unroll
+    for (int k = 0; k < kCounts; ++k) sum += mine[k];
+    int64_t start = block_scan(sum, before, Plus(), int64_t{0}, all);
+#pragma unroll
+    for (int k = 0; k < kCounts; ++k) {
+      if (first + k < blocks_) counts[first + k] = start;
+      start += mine[k];
+    }
+    before += all;
   }
   if (total && threadIdx.x == 0) *total = before;
 }
 
-__global__ void list_blocks(NonzeroArgs args, Walk walk, const int64_t* starts) {
+/// Element number `position` is the one at `place` of the list. Index numbers all elements.
+template <class Index>
+__device__ __forceinline__ void write_place(const NonzeroArgs& args, int64_t place, Index position) {
+  int64_t* out = args.out + place * args.row_stride;
+#pragma unroll 1
+  for (int d = args.rank - 1; d > 0; --d) {
+    const Index size = static_cast<Index>(args.sizes[d]), rest = position / size;
+    out[d * args.column_stride] = position - rest * size;
+    position = rest;
+  }
+  if (args.rank > 0) *out = position;
+}
+
+__global__ void __launch_bounds__(kBlock) list_blocks(NonzeroArgs args, Walk walk, const int64_t* starts) {
   constexpr int kWarps = kBlock / 32;
-  __shared__ int totals[kItems * kWarps];  // of warps, in the order of their elements
+  static_assert(kItems * kWarps <= kBlock);
+  __shared__ int totals[kBlock];  // of warps, in the order of their elements; then those before each
   bool set[kItems];
   read_items(args.dtype, args.in, walk, set);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
@@ -69,22 +92,20 @@ __global__ void list_blocks(NonzeroArgs args, Walk walk, const int64_t* starts) 
     if (lane == 0) totals[k * kWarps + warp] = __popc(votes[k]);
   }
   __syncthreads();
-  int64_t start = starts[blockIdx.x];
+  int all;
+  const int mine = threadIdx.x < kItems * kWarps ? totals[threadIdx.x] : 0;
+  totals[threadIdx.x] = block_scan(mine, 0, Plus(), 0, all);
+  __syncthreads();
+  const int64_t start = starts[blockIdx.x];
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
-    int64_t place = start + __popc(votes[k] & ((1u << lane) - 1));
-    for (int w = 0; w < kWarps; ++w) {
-      const int total = totals[k * kWarps + w];
-      if (w < warp) place += total;
-      start += total;
-    }
+    const int64_t place = start + totals[k * kWarps + warp] + __popc(votes[k] & ((1u << lane) - 1));
     if (!set[k] || place >= args.count) continue;
-    int64_t position = first_item() + k * kBlock;
-#pragma unroll 1
-    for (int d = args.rank - 1; d >= 0; --d) {
-      args.out[place * args.row_stride + d * args.column_stride] = position % args.sizes[d];
-      position /= args.sizes[d];
-    }
+    const int64_t position = first_item() + k * kBlock;
+    if (walk.numel <= kMostElements)
+      write_place(args, place, static_cast<uint32_t>(position));
+    else
+      write_place(args, place, position);
   }
 }
 
@@ -96,7 +117,7 @@ Storage count_set(const LaunchContext& context, DType dtype, const void* in, con
   Storage counts = workspace(context, static_cast<size_t>(std::max<int64_t>(count, 1)) * 8);
   auto* data = static_cast<int64_t*>(counts->data());
   start(context, blocks(count), kBlock, 0, count_blocks, dtype, in, Walk(g), data);
-  start(context, 1, kBlock, 0, start_blocks, data, count, total);
+  start(context, 1, kLongRow, 0, start_blocks, data, count, total);
   return counts;
 }
 

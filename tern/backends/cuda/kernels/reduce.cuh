@@ -35,8 +35,9 @@ struct Walk {
     int64_t result = 0;
 #pragma unroll 1
     for (int d = offsets.ndim - 1; d > 0; --d) {
-      result += i % sizes[d] * offsets.strides[0][d];
-      i /= sizes[d];
+      const int64_t rest = i / sizes[d];
+      result += (i - rest * sizes[d]) * offsets.strides[0][d];
+      i = rest;
     }
     return result + i * offsets.strides[0][0];
   }
@@ -204,6 +205,26 @@ __global__ void __launch_bounds__(kColumns* kColumnRows)
     op.store(k, acc);
 }
 
+/// For outputs of few elements: the threads of one row of the block, a power of two up to 32, for each.
+template <class T, class Op>
+__global__ void __launch_bounds__(kBlock)
+    reduce_few(DType dtype, const void* in, Walk kept, int size, int64_t stride, Op op) {
+  const int64_t k = int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
+  const int64_t base = k < kept.numel ? kept.at(k) : 0;
+  if (size > 0) begin_output<T>(op, in, base);
+  auto acc = op.identity();
+  visit_elements<T>(dtype, in, [&]<class S>(const S* data) {
+    const S* x = data + base;
+    read_ahead<4>(
+        static_cast<int>(threadIdx.x), size, static_cast<int>(blockDim.x),
+        [&](int i) { return widen(x[i * stride]); },
+        [&](int i, Compute<S> value) { acc = op.combine(acc, op.map(value, i)); });
+  });
+  acc = warp_reduce(
+      acc, [&](const auto& a, const auto& b) { return op.combine(a, b); }, blockDim.x);
+  if (threadIdx.x == 0 && k < kept.numel) op.store(k, acc);
+}
+
 /// The second pass: a warp for each output.
 template <class Op>
 __global__ void combine_pieces(const void* partial, int64_t outputs, int pieces, Op op) {
@@ -231,13 +252,22 @@ void run_reduction(const LaunchContext& context, DType dtype, const void* in, co
     return g.numel > 1 ? std::abs(g.strides[0][g.ndim - 1]) : INT64_MAX;
   };
   const bool columns = kept.numel >= 8 && innermost(kept) < innermost(reduced);
+  // Longer rows side by side would lie in more lines than the cache keeps; fewer columns would not fill the
+  // GPU.
+  const int64_t few = columns && kept.numel >= (1 << 17) ? 64 : columns ? 8 : 32;
+  if (reduced.ndim == 1 && reduced.numel <= few) {
+    const unsigned lanes = columns || reduced.numel <= 8 ? 1 : 4;
+    return start(context, blocks(ceil_div(kept.numel * lanes, kBlock)), dim3(lanes, kBlock / lanes), 0,
+                 reduce_few<T, Op>, dtype, in, Walk(kept), static_cast<int>(reduced.numel),
+                 reduced.strides[0][0], op);
+  }
   const int64_t pack = pack_of(itemsize(dtype));
   bool dense = !columns && reduced.ndim == 1 && reduced.strides[0][0] == 1 &&
                is_aligned(in, static_cast<size_t>(pack) * itemsize(dtype));
   for (int d = 0; d < kept.ndim; ++d) dense = dense && (kept.sizes[d] == 1 || kept.strides[0][d] % pack == 0);
   int64_t lanes = 4;  // that have a row; short rows share a warp
   if (!columns) {
-    while (lanes < 32 && lanes * (dense ? pack : 1) < reduced.numel) lanes *= 2;
+    while (lanes < 32 && lanes * (dense ? 8 : 1) < reduced.numel) lanes *= 2;
     if (reduced.numel > 1024 || kept.numel < 64)
       while (lanes < kBlock && lanes * 4 < reduced.numel) lanes *= 2;
   }

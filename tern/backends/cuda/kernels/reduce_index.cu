@@ -1,4 +1,6 @@
 // Maximum and minimum with their positions: the first one, the first NaN if there is one.
+#include <limits>
+
 #include "tern/backends/cuda/kernels/reduce.cuh"
 
 namespace tern::cuda_backend {
@@ -9,22 +11,26 @@ struct ExtremeAt {
   using C = Compute<T>;
   struct Acc {
     C value;
-    int32_t found;  ///< whether there is any
-    int32_t nan;
     int64_t index;
   };
   void* values;
   int64_t* indices;
   DType dtype;
   bool largest;
-  __device__ Acc identity() const { return {C(0), 0, 0, 0}; }
-  __device__ Acc map(C x, int64_t i) const { return {x, 1, x != x, i}; }
+  /// Comes after every element: none is worse, and its index is larger.
+  __device__ Acc identity() const {
+    using Limits = std::numeric_limits<C>;
+    if constexpr (Limits::has_infinity)
+      return {largest ? -Limits::infinity() : Limits::infinity(), INT64_MAX};
+    else
+      return {largest ? Limits::lowest() : Limits::max(), INT64_MAX};
+  }
+  __device__ Acc map(C x, int64_t i) const { return {x, i}; }
   __device__ Acc combine(const Acc& a, const Acc& b) const {
-    if (!b.found) return a;
-    if (!a.found) return b;
-    if (a.nan != b.nan) return a.nan ? a : b;
-    if (a.nan || a.value == b.value) return a.index < b.index ? a : b;
-    return (largest ? b.value > a.value : b.value < a.value) ? b : a;
+    const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
+    const bool tie = a.value == b.value || (a_nan && b_nan);
+    const bool better = largest ? b.value > a.value : b.value < a.value;
+    return (tie ? b.index < a.index : b_nan || (better && !a_nan)) ? b : a;
   }
   __device__ void store(int64_t k, const Acc& a) const {
     indices[k] = a.index;

@@ -1,15 +1,20 @@
-// Long rows that a block reads once, keeps in registers and writes once, 16 bytes at a time.
+// Rows that a block reads once and writes once, 16 bytes at a time: long ones stay in registers, many short
+// ones in shared memory.
 #pragma once
+
+#include <algorithm>
+#include <initializer_list>
 
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/kernels/softmax.h"
 
 namespace tern::cuda_backend {
 
 /// Packs that a thread keeps: as many as the registers of a block of kLongRow threads hold.
 template <class T>
-inline constexpr int kRowPacks = sizeof(T) == 8 ? 2 : 4;
+inline constexpr int kRowPacks = 64 / static_cast<int>(sizeof(Compute<T>)) / kPack<T>;
 
 /// This thread's part of a row: every blockDim.x-th pack.
 template <class T>
@@ -60,15 +65,113 @@ struct RowPart {
   }
 };
 
+/// Whether these arrays begin at whole packs.
+template <class T>
+bool are_aligned(std::initializer_list<const void*> arrays) {
+  return std::all_of(arrays.begin(), arrays.end(),
+                     [](const void* array) { return is_aligned(array, sizeof(Pack<T, kPack<T>>)); });
+}
+
 /// Threads of a block for rows of `size` elements in parts; 0 when they do not fit: too long, or rows that do
 /// not begin at whole packs.
 template <class T>
 unsigned row_part_threads(int64_t size, std::initializer_list<const void*> arrays) {
   constexpr int64_t kN = kPack<T>;
-  for (const void* array : arrays)
-    if (!is_aligned(array, sizeof(Pack<T, kN>))) return 0;
-  if (size % kN != 0 || size > kLongRow * kRowPacks<T> * kN) return 0;
+  if (!are_aligned<T>(arrays) || size % kN != 0 || size > kLongRow * kRowPacks<T> * kN) return 0;
   return static_cast<unsigned>(ceil_div(ceil_div(size, kRowPacks<T> * kN), 32) * 32);
 }
+
+inline constexpr int kTileThreads = 128, kTileSize = 16 * kTileThreads;
+inline constexpr int64_t kManyRows = 1
+                                     << 14;  // fill the GPU with a thread for each; fewer wait less in lanes
+
+/// Rows of a tile: whole packs together, of rows of at most 16 elements one for every thread.
+__host__ __device__ constexpr int tile_rows(int64_t size) {
+  return size > 0 ? kTileSize / static_cast<int>(size) / 32 * 32 : kTileSize;
+}
+
+/// Dense rows in shared memory, where threads that have a row each do not meet in a bank.
+template <class T>
+struct RowTile {
+  static constexpr int kN = kPack<T>;
+  Compute<T> elements[kTileSize + kTileSize / 32];
+
+  __device__ __forceinline__ Compute<T>& at(unsigned i) { return elements[i + i / 32]; }
+  __device__ __forceinline__ void read(const T* in, int count, bool packed) {
+    const int whole = packed ? count / kN * kN : 0;
+    const auto read_pack = [&](int i) { return *reinterpret_cast<const Pack<T, kN>*>(in + i); };
+    const auto keep = [&](int i, const Pack<T, kN>& pack) {
+      Compute<T>* to = &at(i);
+#pragma unroll
+      for (int j = 0; j < kN; ++j) to[j] = widen(pack.at[j]);
+    };
+    read_ahead<4>(static_cast<int>(threadIdx.x) * kN, whole, kTileThreads * kN, read_pack, keep);
+    for (int i = whole + static_cast<int>(threadIdx.x); i < count; i += kTileThreads) at(i) = widen(in[i]);
+  }
+  __device__ __forceinline__ void write(T* out, int count, bool packed) {
+    const int whole = packed ? count / kN * kN : 0;
+    for (int i = static_cast<int>(threadIdx.x) * kN; i < whole; i += kTileThreads * kN) {
+      const Compute<T>* from = &at(i);
+      Pack<T, kN> pack;
+#pragma unroll
+      for (int j = 0; j < kN; ++j) pack.at[j] = narrow<T>(from[j]);
+      *reinterpret_cast<Pack<T, kN>*>(out + i) = pack;
+    }
+    for (int i = whole + static_cast<int>(threadIdx.x); i < count; i += kTileThreads)
+      out[i] = narrow<T>(at(i));
+  }
+};
+
+/// How the threads of softmax over columns are laid out: few long columns are cut into pieces, which need a
+/// second kernel.
+struct ColumnGrid {
+  dim3 grid, block;
+  int64_t piece;  ///< elements of a column
+
+  ColumnGrid(int64_t columns, int64_t size) : block(column_block(columns, size)) {
+    constexpr int64_t kLeast = 16;  // elements of a thread
+    const int64_t across = ceil_div(columns, block.x);
+    const int64_t pieces = across < 1024 ? std::min(2048 / across, size / (block.y * kLeast)) : 1;
+    piece = ceil_div(size, std::max<int64_t>(1, pieces));
+    grid = dim3(blocks(across), size > 0 ? blocks(ceil_div(size, piece)) : 1);
+  }
+};
+
+/// This block's columns of a tensor [outer, size, inner], or a piece of them; threads along y share one.
+struct ColumnPart {
+  int64_t inner, columns, column, start, begin, end;
+
+  __device__ __forceinline__ ColumnPart(const SoftmaxShape& shape, int64_t piece)
+      : inner(shape.inner),
+        columns(shape.outer * inner),
+        column(int64_t{blockIdx.x} * blockDim.x + threadIdx.x),
+        start(column / inner * shape.size * inner + column % inner),
+        begin(blockIdx.y * piece),
+        end(column < columns ? min(begin + piece, shape.size) : 0) {}
+  /// Whether this thread writes what there is one of for a column.
+  __device__ __forceinline__ bool is_first() const { return threadIdx.y == 0 && column < columns; }
+  __device__ __forceinline__ int64_t at(int64_t i) const { return start + i * inner; }
+
+  /// Calls use(i, from(i)) for this thread's elements, several read ahead.
+  template <class Read, class Use>
+  __device__ __forceinline__ void read(const Read& from, const Use& use) const {
+    read_ahead<4>(begin + threadIdx.y, end, blockDim.y, from, use);
+  }
+  /// The sum of f(i) over the whole part.
+  template <class C, class F>
+  __device__ __forceinline__ C sum(const F& f) const {
+    return column_reduce(sum_of<C>(begin + threadIdx.y, end, blockDim.y, f), Plus());
+  }
+  /// What the pieces of the column gave, [pieces, columns], put together.
+  template <class P, class Op>
+  __device__ __forceinline__ P join(const P* partial, unsigned pieces, P identity, const Op& op) const {
+    P all = identity;
+    if (column < columns)
+      read_ahead<4>(
+          threadIdx.y, pieces, blockDim.y, [&](unsigned p) { return partial[p * columns + column]; },
+          [&](unsigned, const P& other) { all = op(all, other); });
+    return column_reduce(all, op);
+  }
+};
 
 }  // namespace tern::cuda_backend

@@ -1,5 +1,6 @@
-// Softmax, log-softmax and logsumexp along rows that lie dense (a warp or a part of one for short rows, a
-// block for long ones), and along other dimensions (threads side by side have neighbouring columns).
+// Softmax, log-softmax and logsumexp along rows that lie dense (a thread for each of many narrow ones, a warp
+// or a part of one for short ones, a block for long ones), and along other dimensions (threads side by side
+// have neighbouring columns; few long columns are cut into pieces).
 // Gradients are in softmax_backward.cu.
 #include "tern/kernels/softmax.h"
 
@@ -38,6 +39,33 @@ __device__ __forceinline__ C begin_result(SoftmaxOp op, C& x, C maximum) {
 template <class C>
 __device__ __forceinline__ C finish_result(SoftmaxOp op, C x, C scale) {
   return op == SoftmaxOp::Softmax ? x * scale : x - scale;
+}
+
+/// A thread for each row, in tiles.
+template <class T>
+__global__ void __launch_bounds__(kTileThreads) softmax_narrow(SoftmaxArgs args, bool packed) {
+  using C = Compute<T>;
+  __shared__ RowTile<T> tile;
+  const int size = static_cast<int>(args.shape.size);
+  const int64_t first = int64_t{blockIdx.x} * tile_rows(size);
+  const int rows = static_cast<int>(min(int64_t{tile_rows(size)}, args.shape.outer - first));
+  tile.read(static_cast<const T*>(args.in) + first * size, rows * size, packed);
+  __syncthreads();
+  for (int row = threadIdx.x; row < rows; row += kTileThreads) {
+    const int begin = row * size, end = begin + size;
+    C maximum = -std::numeric_limits<C>::infinity(), sum = C(0);
+    for (int i = begin; i < end; ++i) maximum = Larger()(maximum, tile.at(i));
+    for (int i = begin; i < end; ++i) sum += begin_result(args.op, tile.at(i), maximum);
+    if (args.op == SoftmaxOp::LogSumExp) {
+      static_cast<T*>(args.out)[first + row] = narrow<T>(log_sum_exp(maximum, sum));
+      continue;
+    }
+    const C scale = scale_of(args.op, sum);
+    for (int i = begin; i < end; ++i) tile.at(i) = finish_result(args.op, tile.at(i), scale);
+  }
+  if (args.op == SoftmaxOp::LogSumExp) return;
+  __syncthreads();
+  tile.write(static_cast<T*>(args.out) + first * size, rows * size, packed);
 }
 
 /// `kLanes` threads of a warp for each row of at most kLanes * kItems elements, which they keep in registers.
@@ -117,31 +145,76 @@ __global__ void __launch_bounds__(kLongRow, 1) softmax_long(SoftmaxArgs args) {
                 [&](int64_t i, C x) { out[i] = narrow<T>(result(args.op, x, maximum, scale)); });
 }
 
-/// Threads along y share a column.
+template <class C>
+struct Powers {
+  C maximum;
+  C sum;  ///< of exp(x - maximum)
+
+  /// The sum with a larger maximum.
+  __device__ __forceinline__ C below(C larger) const {
+    if (maximum == larger) return sum;
+    return maximum == -std::numeric_limits<C>::infinity() ? C(0) : sum * math::exp(maximum - larger);
+  }
+};
+struct JoinPowers {
+  template <class C>
+  __device__ __forceinline__ Powers<C> operator()(const Powers<C>& a, const Powers<C>& b) const {
+    const C maximum = Larger()(a.maximum, b.maximum);
+    return {maximum, a.below(maximum) + b.below(maximum)};
+  }
+};
+
 template <class T>
-__global__ void softmax_columns(SoftmaxArgs args) {
+__device__ __forceinline__ Powers<Compute<T>> powers_of(const SoftmaxArgs& args, const ColumnPart& part) {
   using C = Compute<T>;
-  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, inner = args.shape.inner;
-  const bool there = column < args.shape.outer * inner;
-  const int64_t size = there ? args.shape.size : 0;
-  const int64_t start = column / inner * args.shape.size * inner + column % inner;
-  const T* in = static_cast<const T*>(args.in) + start;
   C maximum = -std::numeric_limits<C>::infinity();
-  const auto read = [&](int64_t i) { return widen(in[i * inner]); };
-  read_ahead<4>(int64_t{threadIdx.y}, size, blockDim.y, read,
-                [&](int64_t, C x) { maximum = Larger()(maximum, x); });
+  const auto read = [&](int64_t i) { return widen(static_cast<const T*>(args.in)[part.at(i)]); };
+  part.read(read, [&](int64_t, C x) { maximum = Larger()(maximum, x); });
   maximum = column_reduce(maximum, Larger());
-  const auto power = [&](int64_t i) { return math::exp(read(i) - maximum); };
-  const C sum = column_reduce(sum_of<C>(threadIdx.y, size, blockDim.y, power), Plus());
-  if (!there) return;
+  return {maximum, part.sum<C>([&](int64_t i) { return math::exp(read(i) - maximum); })};
+}
+template <class T>
+__device__ __forceinline__ void finish_column(const SoftmaxArgs& args, const ColumnPart& part,
+                                              const Powers<Compute<T>>& all) {
+  using C = Compute<T>;
+  T* out = static_cast<T*>(args.out);
   if (args.op == SoftmaxOp::LogSumExp) {
-    if (threadIdx.y == 0) static_cast<T*>(args.out)[column] = narrow<T>(log_sum_exp(maximum, sum));
+    if (part.is_first()) out[part.column] = narrow<T>(log_sum_exp(all.maximum, all.sum));
     return;
   }
-  const C scale = scale_of(args.op, sum);
-  T* out = static_cast<T*>(args.out) + start;
-  read_ahead<4>(int64_t{threadIdx.y}, size, blockDim.y, read,
-                [&](int64_t i, C x) { out[i * inner] = narrow<T>(result(args.op, x, maximum, scale)); });
+  const C scale = scale_of(args.op, all.sum);
+  part.read([&](int64_t i) { return widen(static_cast<const T*>(args.in)[part.at(i)]); },
+            [&](int64_t i, C x) { out[part.at(i)] = narrow<T>(result(args.op, x, all.maximum, scale)); });
+}
+
+/// Columns, or of pieces of them the powers, which softmax_pieces joins.
+template <class T>
+__global__ void softmax_columns(SoftmaxArgs args, int64_t piece, Powers<Compute<T>>* partial) {
+  const ColumnPart part(args.shape, piece);
+  const Powers<Compute<T>> powers = powers_of<T>(args, part);
+  if (partial == nullptr) return finish_column<T>(args, part, powers);
+  if (part.is_first()) partial[blockIdx.y * part.columns + part.column] = powers;
+}
+
+template <class T>
+__global__ void softmax_pieces(SoftmaxArgs args, int64_t piece, unsigned pieces,
+                               const Powers<Compute<T>>* partial) {
+  const ColumnPart part(args.shape, piece);
+  constexpr Powers<Compute<T>> kNone{-std::numeric_limits<Compute<T>>::infinity(), Compute<T>(0)};
+  finish_column<T>(args, part, part.join(partial, pieces, kNone, JoinPowers()));
+}
+
+template <class T>
+void run_columns(const LaunchContext& context, const SoftmaxArgs& args) {
+  const int64_t columns = args.shape.outer * args.shape.inner;
+  const ColumnGrid g(columns, args.shape.size);
+  if (g.grid.y == 1) return start(context, g.grid, g.block, 0, softmax_columns<T>, args, g.piece, nullptr);
+  const Storage scratch =
+      workspace(context, static_cast<size_t>(columns * g.grid.y) * sizeof(Powers<Compute<T>>));
+  auto* partial = static_cast<Powers<Compute<T>>*>(scratch->data());
+  start(context, g.grid, g.block, 0, softmax_columns<T>, args, g.piece, partial);
+  const unsigned pieces = args.op == SoftmaxOp::LogSumExp ? 1 : g.grid.y;
+  start(context, dim3(g.grid.x, pieces), g.block, 0, softmax_pieces<T>, args, g.piece, g.grid.y, partial);
 }
 
 }  // namespace
@@ -150,21 +223,20 @@ void softmax(const LaunchContext& context, const SoftmaxArgs& args) {
   const SoftmaxShape& s = args.shape;
   if (s.outer == 0 || s.inner == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
-    if (s.inner > 1) {
-      const dim3 block = column_block(s.outer * s.inner, s.size);
-      return start(context, blocks(ceil_div(s.outer * s.inner, block.x)), block, 0, softmax_columns<T>, args);
-    }
+    if (s.inner > 1) return run_columns<T>(context, args);
     const auto run_short = [&]<int kLanes, int kItems>() {
       start(context, blocks(ceil_div(s.outer * kLanes, kBlock)), kBlock, 0, softmax_short<T, kLanes, kItems>,
             args);
     };
-    if (s.size <= 8) return run_short.template operator()<8, 1>();
-    if (s.size <= 16) return run_short.template operator()<16, 1>();
-    if (s.size <= 64) return run_short.template operator()<32, 2>();
+    if (s.size <= kTileSize / kTileThreads && s.outer >= kManyRows)
+      return start(context, blocks(ceil_div(s.outer, tile_rows(s.size))), kTileThreads, 0, softmax_narrow<T>,
+                   args, are_aligned<T>({args.in, args.out}));
+    if (s.size <= 32) return run_short.template operator()<8, 4>();
+    if (s.size <= 64) return run_short.template operator()<16, 4>();
     if (s.size <= 256) return run_short.template operator()<32, 8>();
-    if (s.size <= 1024) return run_short.template operator()<32, 32>();
     if (const unsigned threads = row_part_threads<T>(s.size, {args.in, args.out}))
       return start(context, blocks(s.outer), threads, 0, softmax_in_parts<T>, args);
+    if (s.size <= 1024) return run_short.template operator()<32, 32>();
     start(context, blocks(s.outer), s.size >= 8192 ? kLongRow : kBlock, 0, softmax_long<T>, args);
   });
 }

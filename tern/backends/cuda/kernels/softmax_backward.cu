@@ -20,6 +20,27 @@ __device__ __forceinline__ C gradient(SoftmaxOp op, const Element<C>& e, C sum) 
   return op == SoftmaxOp::Softmax ? (e.grad - sum) * e.out : e.grad - math::exp(e.out) * sum;
 }
 
+/// A thread for each row, in tiles.
+template <class T>
+__global__ void __launch_bounds__(kTileThreads) backward_narrow(SoftmaxBackwardArgs args, bool packed) {
+  using C = Compute<T>;
+  __shared__ RowTile<T> grad, out;
+  const int size = static_cast<int>(args.shape.size);
+  const int64_t first = int64_t{blockIdx.x} * tile_rows(size);
+  const int rows = static_cast<int>(min(int64_t{tile_rows(size)}, args.shape.outer - first));
+  grad.read(static_cast<const T*>(args.grad_out) + first * size, rows * size, packed);
+  out.read(static_cast<const T*>(args.out) + first * size, rows * size, packed);
+  __syncthreads();
+  for (int row = threadIdx.x; row < rows; row += kTileThreads) {
+    const int begin = row * size, end = begin + size;
+    C sum = C(0);
+    for (int i = begin; i < end; ++i) sum += term(args.op, Element<C>{grad.at(i), out.at(i)});
+    for (int i = begin; i < end; ++i) grad.at(i) = gradient(args.op, Element<C>{grad.at(i), out.at(i)}, sum);
+  }
+  __syncthreads();
+  grad.write(static_cast<T*>(args.grad_in) + first * size, rows * size, packed);
+}
+
 /// `kLanes` threads of a warp for each row of at most kLanes * kItems elements, which they keep in registers.
 template <class T, int kLanes, int kItems>
 __global__ void backward_short(SoftmaxBackwardArgs args) {
@@ -77,22 +98,52 @@ __global__ void __launch_bounds__(kLongRow, 1) backward_long(SoftmaxBackwardArgs
                 [&](int64_t i, const Element<C>& e) { to[i] = narrow<T>(gradient(args.op, e, sum)); });
 }
 
-/// Threads along y share a column.
 template <class T>
-__global__ void columns_backward(SoftmaxBackwardArgs args) {
+struct ColumnGradient {
   using C = Compute<T>;
-  const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x, inner = args.shape.inner;
-  const int64_t size = column < args.shape.outer * inner ? args.shape.size : 0;
-  const int64_t start = column / inner * args.shape.size * inner + column % inner;
-  const T* grad = static_cast<const T*>(args.grad_out) + start;
-  const T* out = static_cast<const T*>(args.out) + start;
-  const auto read = [&](int64_t i) { return Element<C>{widen(grad[i * inner]), widen(out[i * inner])}; };
-  const auto each = [&](int64_t i) { return term(args.op, read(i)); };
-  const C sum = column_reduce(sum_of<C>(threadIdx.y, size, blockDim.y, each), Plus());
-  T* to = static_cast<T*>(args.grad_in) + start;
-  read_ahead<4>(int64_t{threadIdx.y}, size, blockDim.y, read, [&](int64_t i, const Element<C>& e) {
-    to[i * inner] = narrow<T>(gradient(args.op, e, sum));
-  });
+  const SoftmaxBackwardArgs& args;
+  ColumnPart part;
+
+  __device__ __forceinline__ ColumnGradient(const SoftmaxBackwardArgs& args_, int64_t piece)
+      : args(args_), part(args.shape, piece) {}
+  __device__ __forceinline__ Element<C> read(int64_t i) const {
+    return {widen(static_cast<const T*>(args.grad_out)[part.at(i)]),
+            widen(static_cast<const T*>(args.out)[part.at(i)])};
+  }
+  __device__ __forceinline__ C sum() const {
+    return part.sum<C>([&](int64_t i) { return term(args.op, read(i)); });
+  }
+  __device__ __forceinline__ void finish(C sum) const {
+    T* to = static_cast<T*>(args.grad_in);
+    part.read([&](int64_t i) { return read(i); },
+              [&](int64_t i, const Element<C>& e) { to[part.at(i)] = narrow<T>(gradient(args.op, e, sum)); });
+  }
+};
+
+/// Columns, or of pieces of them the sums, which pieces_backward puts together.
+template <class T>
+__global__ void columns_backward(SoftmaxBackwardArgs args, int64_t piece, Compute<T>* partial) {
+  const ColumnGradient<T> columns(args, piece);
+  const Compute<T> sum = columns.sum();
+  if (partial == nullptr) return columns.finish(sum);
+  if (columns.part.is_first()) partial[blockIdx.y * columns.part.columns + columns.part.column] = sum;
+}
+
+template <class T>
+__global__ void pieces_backward(SoftmaxBackwardArgs args, int64_t piece, const Compute<T>* partial) {
+  const ColumnGradient<T> columns(args, piece);
+  columns.finish(columns.part.join(partial, gridDim.y, Compute<T>(0), Plus()));
+}
+
+template <class T>
+void run_columns(const LaunchContext& context, const SoftmaxBackwardArgs& args) {
+  const int64_t columns = args.shape.outer * args.shape.inner;
+  const ColumnGrid g(columns, args.shape.size);
+  if (g.grid.y == 1) return start(context, g.grid, g.block, 0, columns_backward<T>, args, g.piece, nullptr);
+  const Storage scratch = workspace(context, static_cast<size_t>(columns * g.grid.y) * sizeof(Compute<T>));
+  auto* partial = static_cast<Compute<T>*>(scratch->data());
+  start(context, g.grid, g.block, 0, columns_backward<T>, args, g.piece, partial);
+  start(context, g.grid, g.block, 0, pieces_backward<T>, args, g.piece, partial);
 }
 
 }  // namespace
@@ -101,18 +152,16 @@ void softmax_backward(const LaunchContext& context, const SoftmaxBackwardArgs& a
   const SoftmaxShape& s = args.shape;
   if (s.outer == 0 || s.inner == 0 || s.size == 0) return;
   visit_floating(args.dtype, [&]<class T>() {
-    if (s.inner > 1) {
-      const dim3 block = column_block(s.outer * s.inner, s.size);
-      return start(context, blocks(ceil_div(s.outer * s.inner, block.x)), block, 0, columns_backward<T>,
-                   args);
-    }
+    if (s.inner > 1) return run_columns<T>(context, args);
     const auto run_short = [&]<int kLanes, int kItems>() {
       start(context, blocks(ceil_div(s.outer * kLanes, kBlock)), kBlock, 0, backward_short<T, kLanes, kItems>,
             args);
     };
-    if (s.size <= 8) return run_short.template operator()<8, 1>();
-    if (s.size <= 16) return run_short.template operator()<16, 1>();
-    if (s.size <= 64) return run_short.template operator()<32, 2>();
+    if (s.size <= kTileSize / kTileThreads && s.outer >= kManyRows)
+      return start(context, blocks(ceil_div(s.outer, tile_rows(s.size))), kTileThreads, 0, backward_narrow<T>,
+                   args, are_aligned<T>({args.grad_out, args.out, args.grad_in}));
+    if (s.size <= 32) return run_short.template operator()<8, 4>();
+    if (s.size <= 64) return run_short.template operator()<16, 4>();
     if (s.size <= 256) return run_short.template operator()<32, 8>();
     if (const unsigned threads = row_part_threads<T>(s.size, {args.grad_out, args.out, args.grad_in}))
       return start(context, blocks(s.outer), threads, 0, backward_in_parts<T>, args);

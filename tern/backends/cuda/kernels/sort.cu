@@ -1,140 +1,144 @@
-// Sorting of rows: keys that order like the elements are sorted for all rows at once, with the number of the
-// row above a key of 32 bits, or in two passes (by key, then by row) where keys have 64.
-#include "tern/backends/cuda/kernels/sort.cuh"
-
-#include "tern/backends/cuda/kernels/elements.cuh"
-#include "tern/backends/cuda/kernels/launch.cuh"
+// Sorting of rows that no block can hold: keys that order like the elements are sorted for all rows at once,
+// with the number of the row above the key where 64 bits have room for both, else in two passes, by key, then
+// by row.
 #include "tern/kernels/sort.h"
+
+#include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/backends/cuda/kernels/sort.cuh"
+#include "tern/backends/cuda/kernels/sort_rows.cuh"
 
 namespace tern::cuda_backend {
 namespace {
 
-/// An unsigned number of the element's order: NaN above everything, -0 equal to 0.
-__device__ uint64_t order_key(DType dtype, const void* in, int64_t i, bool& nan) {
-  nan = false;
-  if (dtype == DType::Float64) {
-    const double x = static_cast<const double*>(in)[i];
-    nan = x != x;
-    const auto bits = static_cast<uint64_t>(__double_as_longlong(x + 0.0));
-    return nan ? ~uint64_t{0} : bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
+/// Division of numbers of the type that counts elements.
+template <class Place>
+struct Quotient {
+  int64_t by;
+  __device__ __forceinline__ int64_t operator()(int64_t n) const { return n / by; }
+};
+template <>
+struct Quotient<uint32_t> {
+  Divider by;
+  explicit Quotient(int64_t by_) : by(by_) {}
+  __device__ __forceinline__ int64_t operator()(int64_t n) const {
+    return by.divide(static_cast<uint32_t>(n));
   }
-  if (is_floating_point(dtype)) {
-    const float x = load<float>(dtype, in, i);
-    nan = x != x;
-    const uint32_t bits = __float_as_uint(x + 0.0f);
-    return nan ? ~uint32_t{0} : bits >> 31 ? ~bits : bits | uint32_t{1} << 31;
+};
+
+/// The rows of a launch. Element e is position e % size of row e / size; row r is [r / inner, :, r % inner].
+template <class Key, class Place>
+struct SortedRows {
+  SortArgs args;
+  KeyOrder order;
+  Quotient<Place> by_size, by_inner, by_written;
+  int64_t written;
+
+  explicit SortedRows(const SortArgs& a)
+      : args(a),
+        order(a),
+        by_size{a.size},
+        by_inner{a.inner},
+        by_written{a.only_last ? 1 : a.count},
+        written(a.only_last ? 1 : a.count) {}
+  __device__ __forceinline__ Key key_at(int64_t i) const {
+    if constexpr (sizeof(Key) == 8)
+      if (order.nbytes == 8) return order.key(static_cast<const uint64_t*>(args.in)[i]);
+    uint32_t bits;
+    visit_raw<uint32_t>(order, args.in, [&](const auto* from) { bits = from[i]; });
+    return order.key(bits);
   }
-  const int64_t x = load<int64_t>(dtype, in, i);
-  if (dtype == DType::Int64) return static_cast<uint64_t>(x) ^ uint64_t { 1 } << 63;
-  return static_cast<uint32_t>(x) ^ uint32_t { 1 } << 31;
-}
+};
 
-bool has_wide_keys(DType dtype) { return itemsize(dtype) == 8; }
-
-/// Element e is position e % size of row e / size; row r is [r / inner, :, r % inner].
-__global__ void make_keys(SortArgs args, bool wide, uint64_t* keys, int64_t* elements) {
+/// `row_bit`: where the number of the row begins in a key, or 64 when it is not in there.
+template <class Key, class Place>
+__global__ void make_row_keys(SortedRows<Key, Place> rows, int64_t numel, int row_bit, Key* keys,
+                              Place* places) {
   const int64_t e = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (e >= args.outer * args.inner * args.size) return;
-  const int64_t row = e / args.size, at = e % args.size;
-  bool nan;
-  uint64_t key = order_key(args.dtype, args.in,
-                           (row / args.inner * args.size + at) * args.inner + row % args.inner, nan);
-  if (args.descending) key = wide ? ~key : static_cast<uint32_t>(~key);
-  keys[e] = wide ? key : static_cast<uint64_t>(row) << 32 | key;
-  elements[e] = e;
+  if (e >= numel) return;
+  const SortArgs& args = rows.args;
+  const int64_t row = rows.by_size(e), o = rows.by_inner(row), at = e - row * args.size;
+  const Key key = rows.key_at((o * args.size + at) * args.inner + (row - o * args.inner));
+  keys[e] = row_bit < 64 ? static_cast<Key>(static_cast<uint64_t>(row) << row_bit | key) : key;
+  places[e] = static_cast<Place>(e);
 }
 
-__global__ void rows_of(const int64_t* elements, uint64_t* rows, int64_t count, int64_t size) {
+template <class Key, class Place>
+__global__ void make_row_numbers(SortedRows<Key, Place> rows, const Place* places, Key* keys, int64_t numel) {
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (i < count) rows[i] = static_cast<uint64_t>(elements[i] / size);
+  if (i < numel) keys[i] = static_cast<Key>(rows.by_size(places[i]));
 }
 
-template <class T>
-__global__ void write_sorted(SortArgs args, const int64_t* sorted) {
+template <class Key, class Place>
+__global__ void write_sorted(SortedRows<Key, Place> rows, int64_t results, const Place* sorted) {
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  const int64_t written = args.only_last ? 1 : args.count;
-  if (i >= args.outer * args.inner * written) return;
+  if (i >= results) return;
+  const SortArgs& args = rows.args;
   // Neighbouring threads write neighbouring elements.
-  const int64_t k = i % args.inner, place = i / args.inner % written, o = i / args.inner / written;
-  const int64_t row = o * args.inner + k;
-  const int64_t* mine = sorted + row * args.size;
+  const int64_t column = rows.by_inner(i), k = i - column * args.inner, o = rows.by_written(column);
+  const int64_t first = (o * args.inner + k) * args.size;  // element of the row
+  const auto place = [&](int64_t rank) { return int64_t{sorted[first + rank]} - first; };
   const auto address = [&](int64_t at) { return (o * args.size + at) * args.inner + k; };
-  const auto is_nan = [&](int64_t rank) {
-    bool nan;
-    order_key(args.dtype, args.in, address(mine[rank] % args.size), nan);
-    return nan;
-  };
-  int64_t rank = args.only_last ? args.count - 1 : place;
-  if (args.only_last && is_floating_point(args.dtype)) {
-    if (args.descending) {
-      if (is_nan(0)) rank = 0;
-    } else if (is_nan(args.size - 1)) {
-      int64_t low = 0, high = args.size - 1;  // the first NaN is in [low, high]
-      while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (is_nan(middle))
-          high = middle;
-        else
-          low = middle + 1;
-      }
-      rank = low;
-    }
-  }
-  const int64_t at = mine[rank] % args.size;
-  static_cast<T*>(args.values)[i] = static_cast<const T*>(args.in)[address(at)];
+  const int64_t rank =
+      args.only_last
+          ? last_rank(args, [&](int64_t at) { return rows.order.is_nan(rows.key_at(address(place(at)))); })
+          : column - o * rows.written;
+  const int64_t at = place(rank);
+  const auto write = [&]<class T>(const T* from) { static_cast<T*>(args.values)[i] = from[address(at)]; };
+  if (rows.order.nbytes == 8)
+    visit_raw<uint64_t>(rows.order, args.in, write);
+  else
+    visit_raw<uint32_t>(rows.order, args.in, write);
   args.indices[i] = at;
 }
 
 /// All rows at once.
-void sort_rows(const LaunchContext& context, const SortArgs& args) {
-  const int64_t rows = args.outer * args.inner, numel = rows * args.size;
-  if (numel == 0 || args.count == 0) return;
-  // Numbers of rows beyond 32 bits do not fit above a key.
-  const bool wide = has_wide_keys(args.dtype) || rows > int64_t{0xffffffff};
-  const auto nbytes = static_cast<size_t>(numel) * 8;
-  const Storage a = workspace(context, nbytes), b = workspace(context, nbytes),
-                c = workspace(context, nbytes), d = workspace(context, nbytes);
-  auto *keys = static_cast<uint64_t*>(a->data()), *sorted_keys = static_cast<uint64_t*>(b->data());
-  auto *elements = static_cast<int64_t*>(c->data()), *sorted = static_cast<int64_t*>(d->data());
-  start(context, blocks(ceil_div(numel, kBlock)), kBlock, 0, make_keys, args, wide, keys, elements);
-  const int row_bits = bits_below(rows);
-  sort_pairs(context, keys, sorted_keys, elements, sorted, numel, wide ? 64 : 32 + row_bits);
-  if (wide && rows > 1) {
-    start(context, blocks(ceil_div(numel, kBlock)), kBlock, 0, rows_of, static_cast<const int64_t*>(sorted),
-          keys, numel, args.size);
-    sort_pairs(context, keys, sorted_keys, sorted, elements, numel, row_bits);
-    std::swap(sorted, elements);
-  }
-  const int64_t written = rows * (args.only_last ? 1 : args.count);
-  const auto write = [&]<class T>() {
-    start(context, blocks(ceil_div(written, kBlock)), kBlock, 0, write_sorted<T>, args,
-          static_cast<const int64_t*>(sorted));
+template <class Key, class Place>
+void sort_all(const LaunchContext& context, const SortArgs& args) {
+  const SortedRows<Key, Place> rows(args);
+  const int64_t count = args.outer * args.inner, numel = count * args.size;
+  const int key_bits = rows.order.nbytes * 8, row_bits = bits_below(count);
+  const bool together = key_bits + row_bits <= static_cast<int>(sizeof(Key)) * 8;
+  const auto make = [&](size_t itemsize) {
+    return workspace(context, static_cast<size_t>(numel) * itemsize);
   };
-  switch (itemsize(args.dtype)) {
-    case 1:
-      return write.template operator()<uint8_t>();
-    case 2:
-      return write.template operator()<uint16_t>();
-    case 4:
-      return write.template operator()<uint32_t>();
-    default:
-      return write.template operator()<uint64_t>();
+  const Storage a = make(sizeof(Key)), b = make(sizeof(Key)), c = make(sizeof(Place)),
+                d = make(sizeof(Place));
+  auto *keys = static_cast<Key*>(a->data()), *sorted_keys = static_cast<Key*>(b->data());
+  auto *places = static_cast<Place*>(c->data()), *sorted = static_cast<Place*>(d->data());
+  const unsigned grid = blocks(ceil_div(numel, kBlock));
+  start(context, grid, kBlock, 0, make_row_keys<Key, Place>, rows, numel,
+        together && count > 1 ? key_bits : 64, keys, places);
+  sort_pairs(context, keys, sorted_keys, places, sorted, numel, together ? key_bits + row_bits : key_bits);
+  if (!together) {
+    start(context, grid, kBlock, 0, make_row_numbers<Key, Place>, rows, sorted, keys, numel);
+    sort_pairs(context, keys, sorted_keys, sorted, places, numel, row_bits);
+    std::swap(sorted, places);
   }
+  const int64_t results = count * rows.written;
+  start(context, blocks(ceil_div(results, kBlock)), kBlock, 0, write_sorted<Key, Place>, rows, results,
+        sorted);
 }
 
 }  // namespace
 
 void sort(const LaunchContext& context, const SortArgs& args) {
   if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
+  if (sort_in_blocks(context, args)) return;
   const int64_t read = args.size * args.inner, written = (args.only_last ? 1 : args.count) * args.inner;
-  const int64_t at_once = std::max<int64_t>(1, kMostSorted / std::max<int64_t>(read, 1));
+  const int64_t at_once = std::max<int64_t>(1, kMostSorted / read);
   for (int64_t o = 0; o < args.outer; o += at_once) {
     SortArgs piece = args;
     piece.outer = std::min(at_once, args.outer - o);
     piece.in = moved(args.in, o * read, args.dtype);
     piece.values = moved(args.values, o * written, args.dtype);
     piece.indices = moved(args.indices, o * written);
-    sort_rows(context, piece);
+    const int64_t rows = piece.outer * piece.inner;
+    if (rows * piece.size > kMostElements)
+      sort_all<uint64_t, int64_t>(context, piece);
+    else if (static_cast<int>(itemsize(args.dtype)) * 8 + bits_below(rows) > 32)
+      sort_all<uint64_t, uint32_t>(context, piece);
+    else
+      sort_all<uint32_t, uint32_t>(context, piece);
   }
 }
 

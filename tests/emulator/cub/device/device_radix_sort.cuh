@@ -17,7 +17,8 @@ struct DeviceRadixSort {
       return cudaSuccess;
     }
     return emulator::enqueue(stream, [=] {
-      const K mask = (end_bit >= 64 ? ~K(0) : (K(1) << end_bit) - 1) >> begin_bit << begin_bit;
+      const bool all = end_bit >= static_cast<int>(sizeof(K)) * 8;
+      const K mask = (all ? ~K(0) : (K(1) << end_bit) - 1) >> begin_bit << begin_bit;
       std::vector<int64_t> order(static_cast<size_t>(count));
       std::iota(order.begin(), order.end(), int64_t{0});
       std::stable_sort(order.begin(), order.end(),
