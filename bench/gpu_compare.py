@@ -119,7 +119,7 @@ class Sides:
 
     def limit(self, side):
         """Seconds that an answer may take."""
-        return max(0.0, self.end - time.monotonic()) * (1 if side == "tern" else SHARE_OF_OTHERS)
+        return max(0.0, self.end - time.monotonic()) * (SHARE_OF_OTHERS if side in SIDES else 1)
 
     def ask(self, side, case, seconds):
         """Nanoseconds for one iteration, and what the side remarks."""

@@ -222,7 +222,9 @@ void run(const LaunchContext& context, const IndexPutArgs& args, const Mode& mod
 
 constexpr uint32_t kMostLines = 4;     // of a block: 32 bytes of neighbouring indices
 constexpr int64_t kLineBlocks = 1600;  // about as many fill a GPU with blocks of one warp and 16 KiB
-constexpr int64_t kMostLineBytes = 48 << 10;
+// A warp waits for itself at every step, so that many must share a processor: with 32 KiB for each, an H100
+// took longer than by sorting.
+constexpr int64_t kMostLineBytes = 20 << 10, kMostWideBytes = 8 << 10;
 constexpr int64_t kFewestChunk = 512;
 
 /// A line are the elements that one free element's addresses may name. A block of one warp adds a chunk of
@@ -357,7 +359,7 @@ void add_lines(const LaunchContext& context, const IndexPutArgs& args) {
     put.count_places();
     int64_t width = 1;
     while (!reads_along && width < std::min<int64_t>(kMostLines, free.numel) &&
-           2 * width * size * int64_t{sizeof(C)} <= kMostLineBytes)
+           2 * width * size * int64_t{sizeof(C)} <= kMostWideBytes)
       width *= 2;
     const int64_t groups = ceil_div(free.numel, width), slots = size * width;
     const int64_t chunk = ceil_div(
