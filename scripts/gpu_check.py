@@ -28,13 +28,13 @@ EPILOG = """where a machine is lent for a quarter of an hour, and a command may 
 several of these, since a machine that has to be started again costs time too. First, the half minute that shows whether anything runs (its
 files need not come back) and the tests (three files: gpu-results.md and .json, logs.tgz); then the benchmarks (six: bench.json, operator-bench.json
 and gpu-operators.md too):
-  ./gpu-check --only facts,cuda --budget 90 --output ../smoke
+  ./gpu-check --only facts,cuda --budget 60 --output ../smoke
   ./gpu-check --skip bench,operator_bench,sanitizer --budget 270 --output first
-  ./gpu-check --only bench,operator_bench --budget 230 --output second
+  ./gpu-check --only bench,operator_bench --budget 290 --output second
 then, in the same loan or the next, what failed, once mended, or had no time left (of the benchmarks by --only bench --cases NAMES), and
 the sanitizer with what remains:
   ./gpu-check --only operators,rooms --budget 100 --output third
-  ./gpu-check --only sanitizer --budget 360 --output fourth
+  ./gpu-check --only sanitizer --budget 200 --output fourth
 and back here, for runs of different versions too:
   scripts/gpu_check.py --join */gpu-results.json
 
