@@ -115,6 +115,11 @@ def convolutions(rank):
         for word in ("same", "valid", "other"):
             yield x, weight, None, 1, word, 1, 1, True
         yield x, weight, None, 2, "same", 1, 1, True
+        if rank == 2:  # an image for each channel
+            for dtype in FLOATS:
+                for k, stride, padding, dilation in ((3, 1, 1, 1), (5, 2, [2, 1], 1), (7, [1, 2], 3, 1), (3, [3, 2], [0, 4], [1, 2])):
+                    yield make((2, 4, 11, 12), dtype), make((8, 1, k, k), dtype, 1), make((8,), dtype, 2), stride, padding, dilation, 4
+            yield make((2, 3, 40, 70)), make((3, 1, 5, 5), seed=1), None, 1, 2, 1, 3
         yield make((3, 4, 132) if rank == 1 else (3, 4, 24, 24)), make((5, 4, *square[1]), seed=1), make((5,), seed=2), 1, 1, 1, 1
         if rank == 2:
             yield x, weight, None, [2, 1], [0, 1], [1, 2], 1

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <initializer_list>
+#include <iterator>
 #include <mutex>
 #include <string>
 
@@ -47,12 +49,12 @@ void tell_plain(const Conv2dShape& s) {
 template <class Args>
 using Way = bool (*)(const LaunchContext&, const Args&);
 
-/// By products where the shape is one of theirs, else by cuDNN.
+/// By the first way that takes the shape; the last is cuDNN's.
 template <class Args>
-bool by_library(Way<Args> by_matmul, Way<Args> by_cudnn, const LaunchContext& context,
-                const std::type_identity_t<Args>& args) {
+bool by_one_of(std::initializer_list<Way<Args>> all, const LaunchContext& context, const Args& args) {
   if (ways() == Ways::Plain) return false;
-  if ((ways() == Ways::All && by_matmul(context, args)) || by_cudnn(context, args)) return true;
+  for (Way<Args> way : all)
+    if ((ways() == Ways::All || way == *std::prev(all.end())) && way(context, args)) return true;
   tell_plain(args.shape);
   return false;
 }
@@ -92,8 +94,9 @@ void conv2d(const LaunchContext& context, const Conv2dArgs& args) {
   const Conv2dShape& s = args.shape;
   if (s.batch == 0 || s.out_channels == 0 || s.out_h <= 0 || s.out_w <= 0) return;
   if (s.in_channels == 0) return conv_plain(context, args);
-  if (ways() == Ways::All && conv_directly(context, args)) return;
-  if (!by_library(conv_by_matmul, conv_by_cudnn, context, args)) return conv_plain(context, args);
+  if (ways() == Ways::All && (conv_directly(context, args) || conv_depthwise(context, args))) return;
+  if (!by_one_of<Conv2dArgs>({conv_by_matmul, conv_by_cudnn}, context, args))
+    return conv_plain(context, args);
   if (args.bias != nullptr || args.relu) add_bias(context, args);
 }
 
@@ -115,11 +118,13 @@ void conv2d_backward(const LaunchContext& context, const Conv2dBackwardArgs& giv
     masked = masked_gradient(context, args);
     args.grad_output = masked->data();
   }
-  if (args.grad_input != nullptr &&
-      (no_products || !by_library(conv_input_by_matmul, conv_input_by_cudnn, context, args)))
+  const auto done = [&](std::initializer_list<Way<Conv2dBackwardArgs>> all) {
+    return !no_products && by_one_of(all, context, args);
+  };
+  if (args.grad_input != nullptr && !done({conv_input_depthwise, conv_input_by_matmul, conv_input_by_cudnn}))
     conv_input_plain(context, args);
   if (args.grad_weight != nullptr &&
-      (no_products || !by_library(conv_weight_by_matmul, conv_weight_by_cudnn, context, args)))
+      !done({conv_weight_depthwise, conv_weight_by_matmul, conv_weight_by_cudnn}))
     conv_weight_plain(context, args);
   if (args.grad_bias != nullptr) sum_bias(context, args);
 }

@@ -1,6 +1,6 @@
-// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, matrix products in
-// conv_matmul.cpp, cuDNN's plans in conv_cudnn.cpp, plain kernels for everything else in conv_plain.cu, and
-// which of them is taken in conv.cpp.
+// The parts of the 2-D convolution: kernels for few channels in conv_direct.cu, for one channel each in
+// conv_depthwise.cu, matrix products in conv_matmul.cpp, cuDNN's plans in conv_cudnn.cpp, plain kernels for
+// everything else in conv_plain.cu, and which of them is taken in conv.cpp.
 #pragma once
 
 #include "tern/device/backend.h"
@@ -15,6 +15,12 @@ namespace tern::cuda_backend {
 bool conv_directly(const LaunchContext& context, const Conv2dArgs& args);
 bool conv_input_directly(const LaunchContext& context, const Conv2dBackwardArgs& args);
 bool conv_weight_directly(const LaunchContext& context, const Conv2dBackwardArgs& args);
+
+/// The whole operation; the gradients without that of the bias, and of an output without relu. False when the
+/// shape is not one of theirs.
+bool conv_depthwise(const LaunchContext& context, const Conv2dArgs& args);
+bool conv_input_depthwise(const LaunchContext& context, const Conv2dBackwardArgs& args);
+bool conv_weight_depthwise(const LaunchContext& context, const Conv2dBackwardArgs& args);
 
 /// Convolutions alone: bias and relu are not their affair. False when the shape is not one of theirs.
 bool conv_by_matmul(const LaunchContext& context, const Conv2dArgs& args);
