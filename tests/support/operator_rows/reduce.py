@@ -61,6 +61,19 @@ def over_one(dtypes=ALL, **options):
     return cases
 
 
+def products():
+    """The same, and products of many numbers that are neither tiny nor huge."""
+    yield from with_dtypes(over_one(low=-1.5, high=1.5), 4)()
+    for dtype in FLOATS:
+        for size in (33, 700):
+            x = 1 + make((4, size), dtype, 0, -0.01, 0.01)
+            x[1, 30] = 0
+            x[2, [5, 31]] = 0
+            yield x, 1, False
+            yield x[:, ::2], 1, True
+            yield (x[0],)
+
+
 def along(dtypes=ALL, more=((),), **options):
     """(x, dim) + more."""
     def cases():
@@ -231,7 +244,7 @@ ROWS = [
     Row("sum", call(torch.sum), with_dtypes(over_lists(), 4), **SUM),
     Row("mean", call(torch.mean), with_dtypes(over_lists(), 4), **SUM),
     # With several zeros PyTorch's gradient is 0 even next to NaN.
-    Row("prod", call(torch.prod), with_dtypes(over_one(low=-1.5, high=1.5), 4), special_grad=False, **SUM),
+    Row("prod", call(torch.prod), products, special_grad=False, **SUM),
     Row("max", choose(torch.max), over_one(source=distinct)),
     Row("min", choose(torch.min), over_one(source=distinct)),
     Row("amax", extreme(torch.amax), over_lists()),

@@ -173,6 +173,39 @@ __global__ void prod_gradients(ProdBackwardArgs args, Acc<T>* afters) {
   }
 }
 
+/// The same of products alone, of rows that lie dense: a block for each, which walks over it in tiles.
+template <class T>
+__global__ void __launch_bounds__(kBlock) prod_row_gradients(ProdBackwardArgs args, Acc<T>* afters) {
+  using A = Acc<T>;
+  constexpr int kItems = 4;
+  const int64_t start = blockIdx.x * args.size, tile = int64_t{blockDim.x} * kItems;
+  const Join<A> times{ScanOp::Prod};
+  // Calls use(i, the product of `from` and all elements before number i) in one direction.
+  const auto walk = [&](A from, bool up, const auto& use) {
+    for (int64_t base = 0; base < args.size; base += tile) {
+      const int64_t first = base + threadIdx.x * kItems;
+      const auto number = [&](int j) { return up ? first + j : args.size - 1 - first - j; };
+      A x[kItems], product = A(1), total;
+#pragma unroll
+      for (int j = 0; j < kItems; ++j)
+        x[j] = first + j < args.size ? take<T>(args.dtype, args.in, start + number(j)) : A(1);
+#pragma unroll
+      for (int j = 0; j < kItems; ++j) product *= x[j];
+      A before = block_scan(product, from, times, A(1), total);
+#pragma unroll
+      for (int j = 0; j < kItems; ++j) {
+        if (first + j < args.size) use(start + number(j), before);
+        before *= x[j];
+      }
+      from *= total;
+    }
+  };
+  walk(take<T>(args.dtype, args.grad_out, blockIdx.x), /*up=*/false,
+       [&](int64_t at, A after) { afters[at] = after; });
+  __syncthreads();
+  walk(A(1), /*up=*/true, [&](int64_t at, A before) { put<T>(args.grad_in, at, afters[at] * before); });
+}
+
 }  // namespace
 
 void scan(const LaunchContext& context, const ScanArgs& args) {
@@ -189,8 +222,13 @@ void prod_backward(const LaunchContext& context, const ProdBackwardArgs& args) {
     const bool fits = sizeof(A) == sizeof(T);
     const auto nbytes = static_cast<size_t>(args.outer * args.size * args.inner) * sizeof(A);
     const Storage scratch = fits ? Storage() : workspace(context, nbytes);
+    auto* afters = static_cast<A*>(fits ? args.grad_in : scratch->data());
+    constexpr int64_t kLongRows = 32;
+    if (!args.cumulative && args.inner == 1 && args.size >= kLongRows)
+      return start(context, blocks(args.outer), args.size <= kBlock ? 64 : kBlock, 0, prod_row_gradients<T>,
+                   args, afters);
     start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, prod_gradients<T>, args,
-          static_cast<A*>(fits ? args.grad_in : scratch->data()));
+          afters);
   });
 }
 
