@@ -250,8 +250,8 @@ __device__ __forceinline__ int equals_before(uint32_t number, int bits) {
 #pragma unroll 1
   for (int bit = 0; bit < bits; bit += kAtOnce) {
 #pragma unroll
-    for (int b = bit; b < bit + kAtOnce; ++b) {
-      const bool set = (number >> b & 1) != 0;
+    for (int k = 0; k < kAtOnce; ++k) {
+      const bool set = (number >> (bit + k) & 1) != 0;
       const unsigned votes = __ballot_sync(kAllLanes, set);
       equal &= set ? votes : ~votes;
     }
