@@ -287,6 +287,7 @@ def groups():
             yield make(shape, dtype), count, None, None, 1e-3
     yield make((6, 2, 3)).transpose(0, 1), 3, make((12,), seed=1)[::2], make((6,), seed=2)
     yield make((0, 6, 3)), 3
+    yield make((0, 6, 3)), 3, make((6,), seed=1), make((6,), seed=2)
     yield make((3, 16, 9, 9)), 4, make((16,), seed=1), make((16,), seed=2)
     yield make((2, 6, 24, 25)), 2, make((6,), seed=1), make((6,), seed=2)
     yield make((2, 6, 3)), 4

@@ -403,7 +403,7 @@ void row_norm_backward(const LaunchContext& context, const RowNormBackwardArgs& 
       start(context, dim3(blocks(ceil_div(total, block.x)), 2), block, 0, join_params<C>, partial, chunks,
             total, static_cast<C*>(args.grad_weight), static_cast<C*>(args.grad_bias));
     };
-    if (args.inner > 1 && args.rows > 0 && total > 0) {
+    if (args.inner > 1 && total > 0) {
       const int64_t images = args.rows / args.groups, planes = images * total;
       const Storage scratch = workspace(context, static_cast<size_t>(2 * (planes + args.rows)) * sizeof(C));
       auto* partial = static_cast<C*>(scratch->data());
