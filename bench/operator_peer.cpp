@@ -1,7 +1,6 @@
 // Tern's side of bench/operators.py: operator_peer REQUEST [DEVICE]. REQUEST is a file of torch.save with a
-// list of
-// {"op", "args", "backward"}; the cases are numbered as in the list. With "backward" the gradients are
-// computed too, for a gradient of ones of the first result. The tensors go to DEVICE.
+// list of {"op", "args", "backward"}; the cases are numbered as in the list. With "backward" the gradients
+// are computed too, for a gradient of ones of the first result. The tensors go to DEVICE.
 #include <cstdio>
 
 #include "bench/peer.h"

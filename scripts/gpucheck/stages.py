@@ -162,9 +162,9 @@ def bench(check):
 
 def operator_bench(check):
     """What is slower than PyTorch is a figure, no fault."""
-    if not (check.bin / "operator_peer").exists() or not check.facts["torch"]:
-        return [part("operators beside PyTorch", "skipped", reason="operator_peer is not there (TERN_BUILD_BENCH)" if check.facts["torch"] else
-                     "there is no PyTorch")]
+    missing = [] if (check.bin / "operator_peer").exists() else ["operator_peer is not there (TERN_BUILD_BENCH)"]
+    if reasons := missing + ([] if check.facts["torch"] else ["there is no PyTorch"]):
+        return [part("operators beside PyTorch", "skipped", reason="; ".join(reasons))]
     report = check.output / "operator-bench.json"
     report.unlink(missing_ok=True)
     command = [check.python, check.root / "bench/operators.py", "--tern", check.bin / "operator_peer", "--python", check.python, "--device", "cuda:0",

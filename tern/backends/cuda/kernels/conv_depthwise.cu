@@ -14,36 +14,43 @@ namespace {
 
 constexpr int kItems = 4;  // places of a thread
 
+__device__ __forceinline__ int divisor(const Divider& by) { return static_cast<int>(by.divisor); }
+
 /// Sizes for kernels; a plane is an image of one channel.
 struct Depthwise {
-  int in_h, in_w, out_h, out_w;
-  int stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+  int in_h, out_h, padding_h, padding_w, dilation_h, dilation_w;
   int out_channels, multiplier;  ///< multiplier: channels of the output for each of the input
-  Divider rows_in, rows_out;     ///< columns of a row
-  Divider step_h, step_w;
+  Divider in_w, out_w, stride_h, stride_w;
   Divider blocks;  ///< of a plane
 
   Depthwise(const Conv2dShape& s, int64_t blocks_)
       : in_h(static_cast<int>(s.in_h)),
-        in_w(static_cast<int>(s.in_w)),
         out_h(static_cast<int>(s.out_h)),
-        out_w(static_cast<int>(s.out_w)),
-        stride_h(static_cast<int>(s.stride_h)),
-        stride_w(static_cast<int>(s.stride_w)),
         padding_h(static_cast<int>(s.padding_h)),
         padding_w(static_cast<int>(s.padding_w)),
         dilation_h(static_cast<int>(s.dilation_h)),
         dilation_w(static_cast<int>(s.dilation_w)),
         out_channels(static_cast<int>(s.out_channels)),
         multiplier(static_cast<int>(s.out_channels / s.in_channels)),
-        rows_in(s.in_w),
-        rows_out(s.out_w),
-        step_h(s.stride_h),
-        step_w(s.stride_w),
+        in_w(s.in_w),
+        out_w(s.out_w),
+        stride_h(s.stride_h),
+        stride_w(s.stride_w),
         blocks(blocks_) {}
 
-  __device__ __forceinline__ int in_places() const { return in_h * in_w; }
-  __device__ __forceinline__ int out_places() const { return out_h * out_w; }
+  __device__ __forceinline__ int in_places() const { return in_h * divisor(in_w); }
+  __device__ __forceinline__ int out_places() const { return out_h * divisor(out_w); }
+};
+
+/// The plane of a block, and the first place of a thread in it; its others come blockDim.x apart.
+struct PlacesOfThread {
+  int plane, first;
+
+  __device__ __forceinline__ explicit PlacesOfThread(const Depthwise& d)
+      : plane(static_cast<int>(d.blocks.divide(blockIdx.x))),
+        first(static_cast<int>((blockIdx.x - plane * d.blocks.divisor) * kItems * blockDim.x + threadIdx.x)) {
+  }
+  __device__ __forceinline__ int at(int i) const { return first + i * static_cast<int>(blockDim.x); }
 };
 
 template <class T, int K>
@@ -55,8 +62,9 @@ __device__ __forceinline__ void read_kernel(Compute<T> (&to)[K * K], const T* we
 /// Calls use(k, x) for what a place of the output sees of a plane, x at place k of the kernel.
 template <int K, class T, class Use>
 __device__ __forceinline__ void each_seen(const Depthwise& d, const T* plane, int place, const Use& use) {
-  const int oy = static_cast<int>(d.rows_out.divide(place)), ox = place - oy * d.out_w;
-  const int top = oy * d.stride_h - d.padding_h, left = ox * d.stride_w - d.padding_w;
+  const int oy = static_cast<int>(d.out_w.divide(place)), ox = place - oy * divisor(d.out_w);
+  const int top = oy * divisor(d.stride_h) - d.padding_h, left = ox * divisor(d.stride_w) - d.padding_w;
+  const int in_w = divisor(d.in_w);
 #pragma unroll
   for (int ky = 0; ky < K; ++ky) {
     const int y = top + ky * d.dilation_h;
@@ -64,7 +72,7 @@ __device__ __forceinline__ void each_seen(const Depthwise& d, const T* plane, in
 #pragma unroll
     for (int kx = 0; kx < K; ++kx) {
       const int x = left + kx * d.dilation_w;
-      use(ky * K + kx, row && x >= 0 && x < d.in_w ? widen(plane[y * d.in_w + x]) : Compute<T>(0));
+      use(ky * K + kx, row && x >= 0 && x < in_w ? widen(plane[y * in_w + x]) : Compute<T>(0));
     }
   }
 }
@@ -74,8 +82,8 @@ template <class T, int K>
 __global__ void __launch_bounds__(kBlock)
     forward(Depthwise d, const T* input, const T* weight, const T* bias, bool relu, T* output) {
   using C = Compute<T>;
-  const auto plane = static_cast<int>(d.blocks.divide(blockIdx.x));
-  const int part = static_cast<int>(blockIdx.x) - plane * static_cast<int>(d.blocks.divisor);
+  const PlacesOfThread places(d);
+  const int plane = places.plane;
   const int image = plane / d.out_channels, channel = plane - image * d.out_channels;
   const int in_channels = d.out_channels / d.multiplier;
   const T* from = input + (int64_t{image} * in_channels + channel / d.multiplier) * d.in_places();
@@ -83,10 +91,9 @@ __global__ void __launch_bounds__(kBlock)
   C kernel[K * K];
   read_kernel<T, K>(kernel, weight, channel);
   const C start = bias ? widen(bias[channel]) : C(0);
-  const int first = part * kItems * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
 #pragma unroll 1
   for (int i = 0; i < kItems; ++i) {
-    const int place = first + i * static_cast<int>(blockDim.x);
+    const int place = places.at(i);
     if (place >= d.out_places()) return;
     C sum = C(0);
     each_seen<K>(d, from, place, [&](int k, C x) { sum += x * kernel[k]; });
@@ -103,7 +110,7 @@ __device__ __forceinline__ void seen_from(int place, int padding, int dilation, 
   for (int k = 0; k < K; ++k) {
     const int at = place + padding - k * dilation;
     const int quotient = at < 0 ? -1 : static_cast<int>(step.divide(static_cast<uint32_t>(at)));
-    from[k] = at >= 0 && quotient * static_cast<int>(step.divisor) == at && quotient < size ? quotient : -1;
+    from[k] = at >= 0 && quotient * divisor(step) == at && quotient < size ? quotient : -1;
   }
 }
 
@@ -111,12 +118,11 @@ template <class T, int K>
 __global__ void __launch_bounds__(kBlock)
     input_gradient(Depthwise d, const T* grad_output, const T* weight, T* grad_input) {
   using C = Compute<T>;
-  const auto plane = static_cast<int>(d.blocks.divide(blockIdx.x));
-  const int part = static_cast<int>(blockIdx.x) - plane * static_cast<int>(d.blocks.divisor);
+  const PlacesOfThread places(d);
+  const int plane = places.plane;
   const int in_channels = d.out_channels / d.multiplier, channel = plane % in_channels;
   const T* grad = grad_output + int64_t{plane} * d.multiplier * d.out_places();
   T* to = grad_input + int64_t{plane} * d.in_places();
-  const int first = part * kItems * static_cast<int>(blockDim.x) + static_cast<int>(threadIdx.x);
   C sums[kItems] = {};
 #pragma unroll 1
   for (int m = 0; m < d.multiplier; ++m, grad += d.out_places()) {
@@ -124,26 +130,25 @@ __global__ void __launch_bounds__(kBlock)
     read_kernel<T, K>(kernel, weight, channel * d.multiplier + m);
 #pragma unroll
     for (int i = 0; i < kItems; ++i) {
-      const int place = first + i * static_cast<int>(blockDim.x);
+      const int place = places.at(i);
       if (place >= d.in_places()) break;
-      const int y = static_cast<int>(d.rows_in.divide(place)), x = place - y * d.in_w;
+      const int y = static_cast<int>(d.in_w.divide(place)), x = place - y * divisor(d.in_w);
       int rows[K], columns[K];
-      seen_from(y, d.padding_h, d.dilation_h, d.step_h, d.out_h, rows);
-      seen_from(x, d.padding_w, d.dilation_w, d.step_w, d.out_w, columns);
+      seen_from(y, d.padding_h, d.dilation_h, d.stride_h, d.out_h, rows);
+      seen_from(x, d.padding_w, d.dilation_w, d.stride_w, divisor(d.out_w), columns);
 #pragma unroll
       for (int ky = 0; ky < K; ++ky) {
         if (rows[ky] < 0) continue;
 #pragma unroll
         for (int kx = 0; kx < K; ++kx)
           if (columns[kx] >= 0)
-            sums[i] += widen(grad[rows[ky] * d.out_w + columns[kx]]) * kernel[ky * K + kx];
+            sums[i] += widen(grad[rows[ky] * divisor(d.out_w) + columns[kx]]) * kernel[ky * K + kx];
       }
     }
   }
 #pragma unroll
   for (int i = 0; i < kItems; ++i)
-    if (const int place = first + i * static_cast<int>(blockDim.x); place < d.in_places())
-      to[place] = narrow<T>(sums[i]);
+    if (const int place = places.at(i); place < d.in_places()) to[place] = narrow<T>(sums[i]);
 }
 
 /// A block sums over `piece` of the places of all images, for one channel: partial[piece][channel][place of

@@ -38,8 +38,7 @@ bool suits_patches(const Conv2dShape& s) {
          s.in_channels * s.kernel_h * s.kernel_w <= kMostTaps;
 }
 
-/// A batch of products [m, k] @ [k, n] whose operands are dense; `a` is the same for all where its stride is
-/// 0.
+/// A batch of products [m, k] @ [k, n], for now with dense operands, of which `a` is the same for all.
 MatmulArgs products(const Conv2dShape& s, DType dtype, int64_t m, int64_t n, int64_t k) {
   MatmulArgs args{};
   args.dtype = dtype;
@@ -58,46 +57,34 @@ MatmulArgs products(const Conv2dShape& s, DType dtype, int64_t m, int64_t n, int
   return args;
 }
 
-/// out = sums of `count` matrices of `numel` elements.
-void sum_matrices(const LaunchContext& context, DType dtype, const void* matrices, int64_t count,
-                  int64_t numel, void* out) {
-  ReduceArgs sums{};
-  sums.op = ReduceOp::Sum;
-  sums.dtype = dtype;
-  sums.param = 1;
-  sums.out = out;
-  sums.in = matrices;
-  set_flat(sums.kept, numel);
-  sums.kept.strides[0][0] = 1;
-  set_flat(sums.reduced, count);
-  sums.reduced.strides[0][0] = numel;
-  reduce(context, sums);
+/// out = weight @ image for images of k channels, each element (i, j) of the weight at i * row_stride + j *
+/// col_stride. False where that is no convolution of 1x1, or not a fast one.
+bool multiply_images(const LaunchContext& context, const Conv2dShape& s, DType dtype, int64_t m, int64_t k,
+                     const void* weight, int64_t row_stride, int64_t col_stride, const void* images,
+                     void* out) {
+  if (!is_pointwise(s) || !has_matrices(s, dtype)) return false;
+  MatmulArgs product = products(s, dtype, m, s.out_h * s.out_w, k);
+  product.a = weight;
+  product.a_row_stride = row_stride;
+  product.a_col_stride = col_stride;
+  product.b = images;
+  product.out = out;
+  matmul(context, product);
+  return true;
 }
 
 }  // namespace
 
 bool conv_by_matmul(const LaunchContext& context, const Conv2dArgs& args) {
   const Conv2dShape& s = args.shape;
-  if (!is_pointwise(s) || !has_matrices(s, args.dtype)) return false;
-  MatmulArgs product = products(s, args.dtype, s.out_channels, s.out_h * s.out_w, s.in_channels);
-  product.a = args.weight;
-  product.b = args.input;
-  product.out = args.output;
-  matmul(context, product);
-  return true;
+  return multiply_images(context, s, args.dtype, s.out_channels, s.in_channels, args.weight, s.in_channels, 1,
+                         args.input, args.output);
 }
 
 bool conv_input_by_matmul(const LaunchContext& context, const Conv2dBackwardArgs& args) {
   const Conv2dShape& s = args.shape;
-  if (!is_pointwise(s) || !has_matrices(s, args.dtype)) return false;
-  MatmulArgs product = products(s, args.dtype, s.in_channels, s.out_h * s.out_w, s.out_channels);
-  product.a = args.weight;
-  product.a_row_stride = 1;
-  product.a_col_stride = s.in_channels;
-  product.b = args.grad_output;
-  product.out = args.grad_input;
-  matmul(context, product);
-  return true;
+  return multiply_images(context, s, args.dtype, s.in_channels, s.out_channels, args.weight, 1, s.in_channels,
+                         args.grad_output, args.grad_input);
 }
 
 bool conv_weight_by_matmul(const LaunchContext& context, const Conv2dBackwardArgs& args) {
@@ -134,7 +121,15 @@ bool conv_weight_by_matmul(const LaunchContext& context, const Conv2dBackwardArg
     grad += some.batch * s.out_channels * places * item;
     to += some.batch * numel * item;
   }
-  sum_matrices(context, args.dtype, partial->data(), s.batch, numel, args.grad_weight);
+  LinearBackwardArgs parts{};  // that are added as rows are for a bias
+  parts.dtype = args.dtype;
+  parts.rows = s.batch;
+  parts.out_features = numel;
+  parts.grad_output = partial->data();
+  parts.grad_row_stride = numel;
+  parts.grad_col_stride = 1;
+  parts.grad_bias = args.grad_weight;
+  reduce(context, bias_sums(parts));
   return true;
 }
 

@@ -31,10 +31,7 @@ struct SetElements {
 struct WrappingSum {
   template <class C>
   __device__ __forceinline__ C operator()(C a, C b) const {
-    if constexpr (std::is_integral_v<C>)
-      return static_cast<C>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-    else
-      return a + b;
+    return functors::wrap_add(a, b);
   }
 };
 

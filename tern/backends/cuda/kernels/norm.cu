@@ -152,6 +152,13 @@ __global__ void __launch_bounds__(kLongRow, 1) normalise_long(RowNormArgs args) 
 
 /// With xhat = (x - mean) * invstd and h = g * weight:
 /// grad_x = invstd * (h - mean(h) - xhat * mean(h * xhat)); for RMS norm without the term mean(h).
+/// That is h * invstd - shift - (x - mean) * along with {shift, along} from a row's sums of h and h * xhat.
+template <class C>
+__device__ __forceinline__ Sums<C> terms_of(const RowNormBackwardArgs& args, C sum, C xhat_sum, C invstd) {
+  const C n = static_cast<C>(args.size);
+  return {args.rms ? C(0) : sum * invstd / n, xhat_sum * invstd * invstd / n};
+}
+
 template <class T>
 __global__ void __launch_bounds__(kLongRow, 1) input_gradient(RowNormBackwardArgs args) {
   using C = Compute<T>;
@@ -176,11 +183,9 @@ __global__ void __launch_bounds__(kLongRow, 1) input_gradient(RowNormBackwardArg
     sums.second += h * (e.x - mean);
   });
   sums = block_reduce(sums, PlusSums());
-  const C n = static_cast<C>(size);
-  const C along = sums.second * invstd * invstd * invstd / n;
-  const C shift = args.rms ? C(0) : sums.first * invstd / n;
+  const Sums<C> terms = terms_of(args, sums.first, sums.second * invstd, invstd);
   read_ahead<4>(int64_t{threadIdx.x}, size, blockDim.x, read, [&](int64_t i, const Element& e) {
-    out[i] = narrow<T>(e.grad * e.weight * invstd - shift - (e.x - mean) * along);
+    out[i] = narrow<T>(e.grad * e.weight * invstd - terms.first - (e.x - mean) * terms.second);
   });
 }
 
@@ -251,11 +256,10 @@ __global__ void __launch_bounds__(kGradientThreads<T>, 1)
       sums.second += h[k] * deviation[k];
     });
     sums = block_reduce(sums, PlusSums());
-    const C n = static_cast<C>(size);
-    const C along = sums.second * invstd * invstd * invstd / n;
-    const C shift = args.rms ? C(0) : sums.first * invstd / n;
+    const Sums<C> terms = terms_of(args, sums.first, sums.second * invstd, invstd);
     T* out = static_cast<T*>(args.grad_input) + r * size;
-    each([&](int k, int i) { out[i] = narrow<T>(h[k] * invstd - shift - deviation[k] * along); });
+    each(
+        [&](int k, int i) { out[i] = narrow<T>(h[k] * invstd - terms.first - deviation[k] * terms.second); });
   }
 #pragma unroll
   for (int k = 0; k < kGradientItems; ++k) {
@@ -341,8 +345,7 @@ __global__ void row_terms(RowNormBackwardArgs args, const C* partial, Sums<C>* t
   }
   sums = warp_reduce(sums, PlusSums());
   if (threadIdx.x % 32 != 0) return;
-  const C invstd = static_cast<const C*>(args.invstd)[row], n = static_cast<C>(args.size);
-  terms[row] = {args.rms ? C(0) : sums.first * invstd / n, sums.second * invstd * invstd / n};
+  terms[row] = terms_of(args, sums.first, sums.second, static_cast<const C*>(args.invstd)[row]);
 }
 
 template <class T, bool whole_block>

@@ -191,7 +191,7 @@ __global__ void __launch_bounds__(kBlock) prod_row_gradients(ProdBackwardArgs ar
         x[j] = first + j < args.size ? take<T>(args.dtype, args.in, start + number(j)) : A(1);
 #pragma unroll
       for (int j = 0; j < kItems; ++j) product *= x[j];
-      A before = block_scan(product, from, times, A(1), total);
+      A before = block_scan(product, from, times, times.identity(), total);
 #pragma unroll
       for (int j = 0; j < kItems; ++j) {
         if (first + j < args.size) use(start + number(j), before);

@@ -2,11 +2,10 @@
 // or a part of one for short ones, a block for long ones), and along other dimensions (threads side by side
 // have neighbouring columns; few long columns are cut into pieces).
 // Gradients are in softmax_backward.cu.
-#include "tern/kernels/softmax.h"
 
 #include <limits>
 
-#include "tern/backends/cuda/kernels/rows.cuh"
+#include "tern/backends/cuda/kernels/softmax.cuh"
 #include "tern/kernels/math.h"
 
 namespace tern::cuda_backend {

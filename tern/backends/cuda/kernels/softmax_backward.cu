@@ -1,7 +1,6 @@
 // Gradients of softmax and log-softmax, from their results: rows as in softmax.cu.
-#include "tern/backends/cuda/kernels/rows.cuh"
+#include "tern/backends/cuda/kernels/softmax.cuh"
 #include "tern/kernels/math.h"
-#include "tern/kernels/softmax.h"
 
 namespace tern::cuda_backend {
 namespace {
