@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,8 @@ class Tensor {
   int64_t size(int64_t dim) const { return impl().shape[place_of(dim, "size")]; }
   int64_t stride(int64_t dim) const { return impl().strides[place_of(dim, "stride")]; }
   int64_t numel() const { return impl().numel; }
+  /// In bytes.
+  size_t element_size() const { return itemsize(dtype()); }
   size_t nbytes() const { return static_cast<size_t>(numel()) * itemsize(dtype()); }
   DType dtype() const { return impl().dtype; }
   Device device() const { return impl().storage->device(); }
@@ -149,6 +152,15 @@ class Tensor {
   /// Calls `hook` with each gradient of this tensor; what it returns (when defined) takes the gradient's
   /// place. Returns a number for remove_hook.
   int64_t register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  /// The same with a hook that only looks and returns nothing.
+  template <class Hook>
+  requires std::is_void_v<std::invoke_result_t<Hook&, const Tensor&>> int64_t register_hook(Hook hook)
+  const {
+    return register_hook([look = std::move(hook)](const Tensor& gradient) mutable {
+      look(gradient);
+      return Tensor();
+    });
+  }
   /// Calls `hook` with this leaf whenever a backward() has put its whole gradient into `grad()`. Returns a
   /// number for remove_hook. Throws AutogradError for a tensor that is no leaf or requires no gradient.
   int64_t register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
@@ -173,6 +185,11 @@ class Tensor {
   Tensor to(DType dtype, ToOptions options = {}) const;
   Tensor to(Device device, DType dtype, ToOptions options = {}) const;
   Tensor to(const char* device) const { return to(Device(device)); }
+  /// To the device and the dtype of another tensor.
+  Tensor to(const Tensor& other, ToOptions options = {}) const {
+    return to(other.device(), other.dtype(), options);
+  }
+  Tensor type_as(const Tensor& other) const { return to(other); }
   /// To the GPU of this number, as in PyTorch.
   Tensor to(int gpu) const { return to(Device(gpu)); }
   Tensor cpu() const;
@@ -192,11 +209,20 @@ class Tensor {
   // ---- views and shapes (ops)
   // ----------------------------------------------------------------------------------
   Tensor view(IntArrayRef shape) const;
+  Tensor view_as(const Tensor& other) const;
   Tensor reshape(IntArrayRef shape) const;
+  Tensor reshape_as(const Tensor& other) const;
   Tensor permute(IntArrayRef dims) const;
+  Tensor movedim(int64_t source, int64_t destination) const;
   Tensor transpose(int64_t dim0, int64_t dim1) const;
   Tensor t() const;
+  Tensor mT() const;
   Tensor expand(IntArrayRef shape) const;
+  Tensor expand_as(const Tensor& other) const;
+  Tensor repeat(IntArrayRef repeats) const;
+  Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}) const;
+  Tensor roll(IntArrayRef shifts, IntArrayRef dims = {}) const;
+  Tensor flip(IntArrayRef dims) const;
   Tensor narrow(int64_t dim, int64_t start, int64_t length) const;
   /// Python's `x[start:end:step]` along `dim`; step must be positive.
   Tensor slice(int64_t dim, std::optional<int64_t> start = {}, std::optional<int64_t> end = {},
@@ -210,33 +236,122 @@ class Tensor {
   Tensor squeeze(IntArrayRef dims) const;
   Tensor unsqueeze(int64_t dim) const;
   Tensor flatten(int64_t start_dim = 0, int64_t end_dim = -1) const;
+  Tensor unflatten(int64_t dim, IntArrayRef sizes) const;
+  Tensor diagonal(int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1) const;
+  Tensor unfold(int64_t dimension, int64_t size, int64_t step) const;
+  std::vector<Tensor> unbind(int64_t dim = 0) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t dim = 0) const;
   std::vector<Tensor> split(Dimension auto split_size, int64_t dim = 0) const {
     return split_evenly(static_cast<int64_t>(split_size), dim);
   }
   std::vector<Tensor> split(IntArrayRef split_sizes, int64_t dim = 0) const;
 
+  // ---- elements by index, mask or order (ops)
+  // ----------------------------------------------------------------------------------
+  Tensor gather(int64_t dim, const Tensor& index) const;
+  Tensor scatter(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor scatter(int64_t dim, const Tensor& index, const Scalar& value) const;
+  Tensor scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const;
+  Tensor take(const Tensor& index) const;
+  Tensor index_select(int64_t dim, const Tensor& index) const;
+  Tensor index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1) const;
+  Tensor index_copy(int64_t dim, const Tensor& index, const Tensor& source) const;
+  Tensor index_fill(int64_t dim, const Tensor& index, const Scalar& value) const;
+  Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
+  Tensor masked_fill(const Tensor& mask, const Tensor& value) const;
+  Tensor masked_select(const Tensor& mask) const;
+  Tensor nonzero() const;
+  std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false) const;
+  Tensor argsort(int64_t dim = -1, bool descending = false) const;
+  std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true) const;
+  Tensor cumsum(int64_t dim, std::optional<DType> dtype = {}) const;
+  Tensor cumprod(int64_t dim, std::optional<DType> dtype = {}) const;
+
   // ---- arithmetic (ops)
   // ----------------------------------------------------------------------------------------
   Tensor operator-() const;
-  Tensor abs() const;
-  Tensor exp() const;
-  Tensor log() const;
-  Tensor sqrt() const;
-  Tensor square() const;
+  Tensor add(const Tensor& other, const Scalar& alpha = 1) const;
+  Tensor add(const Scalar& other, const Scalar& alpha = 1) const;
+  Tensor sub(const Tensor& other, const Scalar& alpha = 1) const;
+  Tensor sub(const Scalar& other, const Scalar& alpha = 1) const;
+  Tensor mul(const Tensor& other) const;
+  Tensor mul(const Scalar& other) const;
+  Tensor div(const Tensor& other) const;
+  Tensor div(const Scalar& other) const;
+  Tensor floor_divide(const Tensor& other) const;
+  Tensor floor_divide(const Scalar& other) const;
+  Tensor remainder(const Tensor& other) const;
+  Tensor remainder(const Scalar& other) const;
+  Tensor fmod(const Tensor& other) const;
+  Tensor fmod(const Scalar& other) const;
+  Tensor pow(const Tensor& exponent) const;
   Tensor pow(const Scalar& exponent) const;
+  Tensor maximum(const Tensor& other) const;
+  Tensor minimum(const Tensor& other) const;
+  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {}) const;
+  Tensor neg() const;
+  Tensor abs() const;
+  Tensor sign() const;
+  Tensor square() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;
+  Tensor trunc() const;
+  Tensor exp() const;
+  Tensor expm1() const;
+  Tensor log() const;
+  Tensor log1p() const;
+  Tensor log2() const;
+  Tensor log10() const;
+  Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor reciprocal() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor tan() const;
+  Tensor erf() const;
   Tensor sigmoid() const;
   Tensor tanh() const;
   Tensor relu() const;
-  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max) const;
-  Tensor eq(const Tensor& other) const;
   Tensor matmul(const Tensor& other) const;
   Tensor mm(const Tensor& other) const;
-  Tensor softmax(int64_t dim) const;
-  Tensor log_softmax(int64_t dim) const;
+  Tensor bmm(const Tensor& other) const;
+  Tensor mv(const Tensor& vector) const;
+  Tensor dot(const Tensor& other) const;
+  Tensor outer(const Tensor& other) const;
+
+  // ---- comparisons (ops): tensors of bool, but for the last two
+  // ----------------------------------------------------------------------------------------
+  Tensor eq(const Tensor& other) const;
+  Tensor eq(const Scalar& other) const;
+  Tensor ne(const Tensor& other) const;
+  Tensor ne(const Scalar& other) const;
+  Tensor lt(const Tensor& other) const;
+  Tensor lt(const Scalar& other) const;
+  Tensor le(const Tensor& other) const;
+  Tensor le(const Scalar& other) const;
+  Tensor gt(const Tensor& other) const;
+  Tensor gt(const Scalar& other) const;
+  Tensor ge(const Tensor& other) const;
+  Tensor ge(const Scalar& other) const;
+  Tensor logical_and(const Tensor& other) const;
+  Tensor logical_or(const Tensor& other) const;
+  Tensor logical_xor(const Tensor& other) const;
+  Tensor logical_not() const;
+  Tensor isnan() const;
+  Tensor isinf() const;
+  Tensor isfinite() const;
+  bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
+  bool equal(const Tensor& other) const;
 
   // ---- reductions (ops)
   // ----------------------------------------------------------------------------------------
+  Tensor softmax(int64_t dim) const;
+  Tensor log_softmax(int64_t dim) const;
+  Tensor logsumexp(IntArrayRef dims, bool keepdim = false) const;
+  Tensor logsumexp(Dimension auto dim, bool keepdim = false) const {
+    return logsumexp(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
   Tensor sum() const;
   Tensor sum(IntArrayRef dims, bool keepdim = false) const;
   Tensor sum(Dimension auto dim, bool keepdim = false) const {
@@ -247,6 +362,8 @@ class Tensor {
   Tensor mean(Dimension auto dim, bool keepdim = false) const {
     return mean(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
   }
+  Tensor prod() const;
+  Tensor prod(int64_t dim, bool keepdim = false) const;
   Tensor max() const;
   Tensor min() const;
   std::pair<Tensor, Tensor> max(int64_t dim, bool keepdim = false) const;
@@ -255,9 +372,35 @@ class Tensor {
   Tensor argmax(int64_t dim, bool keepdim = false) const;
   Tensor argmin() const;
   Tensor argmin(int64_t dim, bool keepdim = false) const;
+  Tensor amax(IntArrayRef dims = {}, bool keepdim = false) const;
+  Tensor amax(Dimension auto dim, bool keepdim = false) const {
+    return amax(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
+  Tensor amin(IntArrayRef dims = {}, bool keepdim = false) const;
+  Tensor amin(Dimension auto dim, bool keepdim = false) const {
+    return amin(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
+  Tensor median() const;
+  std::pair<Tensor, Tensor> median(int64_t dim, bool keepdim = false) const;
   Tensor all() const;
+  Tensor all(IntArrayRef dims, bool keepdim = false) const;
+  Tensor all(Dimension auto dim, bool keepdim = false) const {
+    return all(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
   Tensor any() const;
-  Tensor norm() const;
+  Tensor any(IntArrayRef dims, bool keepdim = false) const;
+  Tensor any(Dimension auto dim, bool keepdim = false) const {
+    return any(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
+  Tensor count_nonzero(IntArrayRef dims = {}) const;
+  Tensor count_nonzero(Dimension auto dim) const {
+    return count_nonzero(IntArrayRef{static_cast<int64_t>(dim)});
+  }
+  Tensor norm(double p = 2) const;
+  Tensor norm(double p, IntArrayRef dims, bool keepdim = false) const;
+  Tensor norm(double p, Dimension auto dim, bool keepdim = false) const {
+    return norm(p, IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
+  }
   Tensor var(IntArrayRef dims = {}, double correction = 1, bool keepdim = false) const;
   Tensor var(Dimension auto dim, double correction = 1, bool keepdim = false) const {
     return var(IntArrayRef{static_cast<int64_t>(dim)}, correction, keepdim);
@@ -282,7 +425,7 @@ class Tensor {
   Tensor& mul_(const Scalar& other);
   Tensor& div_(const Tensor& other);
   Tensor& div_(const Scalar& other);
-  Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max);
+  Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max = {});
   Tensor& relu_();
   Tensor& exp_();
   Tensor& sqrt_();
@@ -290,7 +433,13 @@ class Tensor {
   Tensor& sigmoid_();
   Tensor& tanh_();
   Tensor& masked_fill_(const Tensor& mask, const Scalar& value);
-  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src);
+  Tensor& scatter_(int64_t dim, const Tensor& index, const Scalar& value);
+  Tensor& scatter_add_(int64_t dim, const Tensor& index, const Tensor& src);
+  Tensor& index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha = 1);
+  Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
+  Tensor& index_fill_(int64_t dim, const Tensor& index, const Scalar& value);
+  Tensor& index_put_(const std::vector<Tensor>& indices, const Tensor& values, bool accumulate = false);
   Tensor& uniform_(double low = 0, double high = 1);
   Tensor& normal_(double mean = 0, double std = 1);
   Tensor& operator+=(const Tensor& other) { return add_(other); }

@@ -2,6 +2,7 @@
 #include "tern/device/cuda.h"
 
 #include "tern/base/check.h"
+#include "tern/core/generator.h"
 #include "tern/device/plugin.h"
 #include "tern/device/registry.h"
 
@@ -151,5 +152,8 @@ void set_per_process_memory_fraction(double fraction, std::optional<Device> devi
   const double total = static_cast<double>(backend().properties(where.index).total_memory);
   backend().set_memory_limit(where.index, static_cast<size_t>(std::max(1.0, fraction * total)));
 }
+
+void manual_seed(uint64_t seed) { tern::manual_seed(seed); }
+void manual_seed_all(uint64_t seed) { tern::manual_seed(seed); }
 
 }  // namespace tern::cuda

@@ -50,6 +50,10 @@ void set_stream(tern::Stream stream);
 /// Blocks the host until all work on all streams of the device is done. Throws what that work threw.
 void synchronize(std::optional<Device> device = {});
 
+/// Seeds the default generator, which is one for all devices: the same as tern::manual_seed().
+void manual_seed(uint64_t seed);
+void manual_seed_all(uint64_t seed);
+
 /// Bytes in tensors; in tensors and cached; their peaks since the last reset. These and memory_stats() are 0
 /// on a machine without GPUs when `device` is left out.
 uint64_t memory_allocated(std::optional<Device> device = {});

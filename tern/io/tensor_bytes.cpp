@@ -7,6 +7,7 @@
 
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
+#include "tern/core/recording.h"
 
 namespace tern::io {
 
@@ -29,6 +30,7 @@ void check_has_data(const StorageImpl& storage) {
 
 void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
                  const std::function<void(std::span<const std::byte>)>& visit) {
+  detail::host_reads("saving");
   check_has_data(storage);
   if (storage.device().is_cpu()) {
     visit({static_cast<const std::byte*>(storage.data()) + offset, nbytes});
@@ -45,6 +47,7 @@ void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
 }
 
 std::vector<std::byte> element_bytes(const Tensor& tensor) {
+  detail::host_reads("saving");
   const TensorImpl& impl = tensor.impl();
   size_t width = itemsize(impl.dtype);
   std::vector<std::byte> result = host_bytes(tensor.nbytes());

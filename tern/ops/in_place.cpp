@@ -160,7 +160,7 @@ Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
 
 Tensor& Tensor::relu_() {
   return apply_in_place("relu_", UnaryOp::Relu, *this,
-                        [](const Tensor& g, const Tensor& y) { return where(le(y, 0), 0, g); });
+                        [](const Tensor& g, const Tensor& y) { return where(y <= 0, 0, g); });
 }
 Tensor& Tensor::exp_() {
   return apply_in_place("exp_", UnaryOp::Exp, *this,
@@ -187,13 +187,13 @@ Tensor& Tensor::tanh_() {
 
 Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) {
   check_in_place("masked_fill_", *this);
-  Tensor filled_values = masked_fill(detach(), mask, value);
+  Tensor filled_values = detach().masked_fill(mask, value);
   TERN_CHECK(filled_values.shape() == shape(), ShapeError,
              "masked_fill_: a mask of shape {} does not broadcast to the tensor's shape {}",
              to_string(mask.shape()), to_string(shape()));
   copy_elements(*this, cast(filled_values, dtype()));
   record_in_place("masked_fill_", *this, {*this}, [mask_ = save(mask)](GradContext& c, const Tensor& g) {
-    return masked_fill(g, c[mask_], 0);
+    return g.masked_fill(c[mask_], 0);
   });
   return *this;
 }

@@ -13,8 +13,10 @@
 #include "tern/ops/print.h"
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
+#include "tern/ops/scan.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
+#include "tern/ops/sort.h"
 
 namespace tern {
 
@@ -83,7 +85,74 @@ std::vector<Tensor> Tensor::split(IntArrayRef split_sizes, int64_t dim) const {
   return tern::split(*this, split_sizes, dim);
 }
 
-Tensor Tensor::operator-() const { return neg(*this); }
+Tensor Tensor::view_as(const Tensor& other) const { return tern::view_as(*this, other); }
+Tensor Tensor::reshape_as(const Tensor& other) const { return tern::reshape_as(*this, other); }
+Tensor Tensor::movedim(int64_t source, int64_t destination) const {
+  return tern::movedim(*this, source, destination);
+}
+Tensor Tensor::mT() const { return tern::mT(*this); }
+Tensor Tensor::expand_as(const Tensor& other) const { return tern::expand_as(*this, other); }
+Tensor Tensor::repeat(IntArrayRef repeats) const { return tern::repeat(*this, repeats); }
+Tensor Tensor::flip(IntArrayRef dims) const { return tern::flip(*this, dims); }
+Tensor Tensor::unflatten(int64_t dim, IntArrayRef sizes) const { return tern::unflatten(*this, dim, sizes); }
+Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
+  return tern::diagonal(*this, offset, dim1, dim2);
+}
+Tensor Tensor::unfold(int64_t dimension, int64_t size, int64_t step) const {
+  return tern::unfold(*this, dimension, size, step);
+}
+std::vector<Tensor> Tensor::unbind(int64_t dim) const { return tern::unbind(*this, dim); }
+Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim) const {
+  return tern::repeat_interleave(*this, repeats, dim);
+}
+Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const { return tern::roll(*this, shifts, dims); }
+
+Tensor Tensor::gather(int64_t dim, const Tensor& index) const { return tern::gather(*this, dim, index); }
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Tensor& src) const {
+  return tern::scatter(*this, dim, index, src);
+}
+Tensor Tensor::scatter(int64_t dim, const Tensor& index, const Scalar& value) const {
+  return tern::scatter(*this, dim, index, value);
+}
+Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
+  return tern::scatter_add(*this, dim, index, src);
+}
+Tensor Tensor::take(const Tensor& index) const { return tern::take(*this, index); }
+Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
+  return tern::index_select(*this, dim, index);
+}
+Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) const {
+  return tern::index_add(*this, dim, index, source, alpha);
+}
+Tensor Tensor::index_copy(int64_t dim, const Tensor& index, const Tensor& source) const {
+  return tern::index_copy(*this, dim, index, source);
+}
+Tensor Tensor::index_fill(int64_t dim, const Tensor& index, const Scalar& value) const {
+  return tern::index_fill(*this, dim, index, value);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
+  return tern::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
+  return tern::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_select(const Tensor& mask) const { return tern::masked_select(*this, mask); }
+Tensor Tensor::nonzero() const { return tern::nonzero(*this); }
+std::pair<Tensor, Tensor> Tensor::sort(int64_t dim, bool descending) const {
+  return tern::sort(*this, dim, descending);
+}
+Tensor Tensor::argsort(int64_t dim, bool descending) const { return tern::argsort(*this, dim, descending); }
+std::pair<Tensor, Tensor> Tensor::topk(int64_t k, int64_t dim, bool largest, bool sorted) const {
+  return tern::topk(*this, k, dim, largest, sorted);
+}
+Tensor Tensor::cumsum(int64_t dim, std::optional<DType> dtype) const {
+  return tern::cumsum(*this, dim, dtype);
+}
+Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const {
+  return tern::cumprod(*this, dim, dtype);
+}
+
+Tensor Tensor::operator-() const { return neg(); }
 Tensor Tensor::abs() const { return tern::abs(*this); }
 Tensor Tensor::exp() const { return tern::exp(*this); }
 Tensor Tensor::log() const { return tern::log(*this); }
@@ -96,11 +165,71 @@ Tensor Tensor::relu() const { return tern::relu(*this); }
 Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const {
   return tern::clamp(*this, min, max);
 }
-Tensor Tensor::eq(const Tensor& other) const { return tern::eq(*this, other); }
+Tensor Tensor::add(const Tensor& other, const Scalar& alpha) const { return tern::add(*this, other, alpha); }
+Tensor Tensor::add(const Scalar& other, const Scalar& alpha) const { return tern::add(*this, other, alpha); }
+Tensor Tensor::sub(const Tensor& other, const Scalar& alpha) const { return tern::sub(*this, other, alpha); }
+Tensor Tensor::sub(const Scalar& other, const Scalar& alpha) const { return tern::sub(*this, other, alpha); }
+Tensor Tensor::mul(const Tensor& other) const { return tern::mul(*this, other); }
+Tensor Tensor::mul(const Scalar& other) const { return tern::mul(*this, other); }
+Tensor Tensor::div(const Tensor& other) const { return tern::div(*this, other); }
+Tensor Tensor::div(const Scalar& other) const { return tern::div(*this, other); }
+Tensor Tensor::floor_divide(const Tensor& other) const { return tern::floor_divide(*this, other); }
+Tensor Tensor::floor_divide(const Scalar& other) const { return tern::floor_divide(*this, other); }
+Tensor Tensor::remainder(const Tensor& other) const { return tern::remainder(*this, other); }
+Tensor Tensor::remainder(const Scalar& other) const { return tern::remainder(*this, other); }
+Tensor Tensor::fmod(const Tensor& other) const { return tern::fmod(*this, other); }
+Tensor Tensor::fmod(const Scalar& other) const { return tern::fmod(*this, other); }
+Tensor Tensor::pow(const Tensor& exponent) const { return tern::pow(*this, exponent); }
+Tensor Tensor::maximum(const Tensor& other) const { return tern::maximum(*this, other); }
+Tensor Tensor::minimum(const Tensor& other) const { return tern::minimum(*this, other); }
+Tensor Tensor::neg() const { return tern::neg(*this); }
+Tensor Tensor::sign() const { return tern::sign(*this); }
+Tensor Tensor::floor() const { return tern::floor(*this); }
+Tensor Tensor::ceil() const { return tern::ceil(*this); }
+Tensor Tensor::round() const { return tern::round(*this); }
+Tensor Tensor::trunc() const { return tern::trunc(*this); }
+Tensor Tensor::expm1() const { return tern::expm1(*this); }
+Tensor Tensor::log1p() const { return tern::log1p(*this); }
+Tensor Tensor::log2() const { return tern::log2(*this); }
+Tensor Tensor::log10() const { return tern::log10(*this); }
+Tensor Tensor::rsqrt() const { return tern::rsqrt(*this); }
+Tensor Tensor::reciprocal() const { return tern::reciprocal(*this); }
+Tensor Tensor::sin() const { return tern::sin(*this); }
+Tensor Tensor::cos() const { return tern::cos(*this); }
+Tensor Tensor::tan() const { return tern::tan(*this); }
+Tensor Tensor::erf() const { return tern::erf(*this); }
+Tensor Tensor::bmm(const Tensor& other) const { return tern::bmm(*this, other); }
+Tensor Tensor::mv(const Tensor& vector) const { return tern::mv(*this, vector); }
+Tensor Tensor::dot(const Tensor& other) const { return tern::dot(*this, other); }
+Tensor Tensor::outer(const Tensor& other) const { return tern::outer(*this, other); }
 Tensor Tensor::matmul(const Tensor& other) const { return tern::matmul(*this, other); }
 Tensor Tensor::mm(const Tensor& other) const { return tern::mm(*this, other); }
 Tensor Tensor::softmax(int64_t dim) const { return tern::softmax(*this, dim); }
 Tensor Tensor::log_softmax(int64_t dim) const { return tern::log_softmax(*this, dim); }
+
+Tensor Tensor::eq(const Tensor& other) const { return tern::eq(*this, other); }
+Tensor Tensor::eq(const Scalar& other) const { return tern::eq(*this, other); }
+Tensor Tensor::ne(const Tensor& other) const { return tern::ne(*this, other); }
+Tensor Tensor::ne(const Scalar& other) const { return tern::ne(*this, other); }
+Tensor Tensor::lt(const Tensor& other) const { return tern::lt(*this, other); }
+Tensor Tensor::lt(const Scalar& other) const { return tern::lt(*this, other); }
+Tensor Tensor::le(const Tensor& other) const { return tern::le(*this, other); }
+Tensor Tensor::le(const Scalar& other) const { return tern::le(*this, other); }
+Tensor Tensor::gt(const Tensor& other) const { return tern::gt(*this, other); }
+Tensor Tensor::gt(const Scalar& other) const { return tern::gt(*this, other); }
+Tensor Tensor::ge(const Tensor& other) const { return tern::ge(*this, other); }
+Tensor Tensor::ge(const Scalar& other) const { return tern::ge(*this, other); }
+Tensor Tensor::logical_and(const Tensor& other) const { return tern::logical_and(*this, other); }
+Tensor Tensor::logical_or(const Tensor& other) const { return tern::logical_or(*this, other); }
+Tensor Tensor::logical_xor(const Tensor& other) const { return tern::logical_xor(*this, other); }
+Tensor Tensor::logical_not() const { return tern::logical_not(*this); }
+Tensor Tensor::isnan() const { return tern::isnan(*this); }
+Tensor Tensor::isinf() const { return tern::isinf(*this); }
+Tensor Tensor::isfinite() const { return tern::isfinite(*this); }
+bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return tern::allclose(*this, other, rtol, atol, equal_nan);
+}
+bool Tensor::equal(const Tensor& other) const { return tern::equal(*this, other); }
 
 Tensor Tensor::sum() const { return tern::sum(*this); }
 Tensor Tensor::sum(IntArrayRef dims, bool keepdim) const { return tern::sum(*this, dims, keepdim); }
@@ -120,7 +249,24 @@ Tensor Tensor::argmin() const { return tern::argmin(*this); }
 Tensor Tensor::argmin(int64_t dim, bool keepdim) const { return tern::argmin(*this, dim, keepdim); }
 Tensor Tensor::all() const { return tern::all(*this); }
 Tensor Tensor::any() const { return tern::any(*this); }
-Tensor Tensor::norm() const { return tern::norm(*this); }
+Tensor Tensor::logsumexp(IntArrayRef dims, bool keepdim) const {
+  return tern::logsumexp(*this, dims, keepdim);
+}
+Tensor Tensor::prod() const { return tern::prod(*this); }
+Tensor Tensor::prod(int64_t dim, bool keepdim) const { return tern::prod(*this, dim, keepdim); }
+Tensor Tensor::median() const { return tern::median(*this); }
+std::pair<Tensor, Tensor> Tensor::median(int64_t dim, bool keepdim) const {
+  return tern::median(*this, dim, keepdim);
+}
+Tensor Tensor::all(IntArrayRef dims, bool keepdim) const { return tern::all(*this, dims, keepdim); }
+Tensor Tensor::any(IntArrayRef dims, bool keepdim) const { return tern::any(*this, dims, keepdim); }
+Tensor Tensor::norm(double p) const { return tern::norm(*this, p); }
+Tensor Tensor::norm(double p, IntArrayRef dims, bool keepdim) const {
+  return tern::norm(*this, p, dims, keepdim);
+}
+Tensor Tensor::amax(IntArrayRef dims, bool keepdim) const { return tern::amax(*this, dims, keepdim); }
+Tensor Tensor::amin(IntArrayRef dims, bool keepdim) const { return tern::amin(*this, dims, keepdim); }
+Tensor Tensor::count_nonzero(IntArrayRef dims) const { return tern::count_nonzero(*this, dims); }
 Tensor Tensor::var(IntArrayRef dims, double correction, bool keepdim) const {
   return tern::var(*this, dims, correction, keepdim);
 }
@@ -128,8 +274,26 @@ Tensor Tensor::std(IntArrayRef dims, double correction, bool keepdim) const {
   return tern::std(*this, dims, correction, keepdim);
 }
 
-Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source) {
-  return tern::index_add_(*this, dim, index, source);
+Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Tensor& src) {
+  return tern::scatter_(*this, dim, index, src);
+}
+Tensor& Tensor::scatter_(int64_t dim, const Tensor& index, const Scalar& value) {
+  return tern::scatter_(*this, dim, index, value);
+}
+Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) {
+  return tern::scatter_add_(*this, dim, index, src);
+}
+Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+  return tern::index_add_(*this, dim, index, source, alpha);
+}
+Tensor& Tensor::index_copy_(int64_t dim, const Tensor& index, const Tensor& source) {
+  return tern::index_copy_(*this, dim, index, source);
+}
+Tensor& Tensor::index_fill_(int64_t dim, const Tensor& index, const Scalar& value) {
+  return tern::index_fill_(*this, dim, index, value);
+}
+Tensor& Tensor::index_put_(const std::vector<Tensor>& indices, const Tensor& values, bool accumulate) {
+  return tern::index_put_(*this, indices, values, accumulate);
 }
 Tensor& Tensor::uniform_(double low, double high) { return tern::uniform_(*this, low, high); }
 Tensor& Tensor::normal_(double mean, double std) { return tern::normal_(*this, mean, std); }

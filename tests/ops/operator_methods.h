@@ -110,7 +110,7 @@ inline const Table kMethods = {
                       [](const Tensor& x, const Arguments& a) { return x.argmin(a.integer(1), a.flag(2)); })},
     {"Tensor.all", method(&Tensor::all)},
     {"Tensor.any", method(&Tensor::any)},
-    {"Tensor.norm", method(&Tensor::norm)},
+    {"Tensor.norm", [](const Arguments& a) { return a.tensor(0).norm(); }},
     {"Tensor.var", [](const Arguments& a) { return a.tensor(0).var(a.real(2) == 1); }},
     {"Tensor.std", [](const Arguments& a) { return a.tensor(0).std(a.real(2) == 1); }},
 };

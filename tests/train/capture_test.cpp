@@ -9,6 +9,7 @@
 #include "tern/core/memory.h"
 #include "tern/device/cuda.h"
 #include "tern/device/registry.h"
+#include "tern/io/save.h"
 #include "tern/nn/containers.h"
 #include "tern/nn/dropout.h"
 #include "tern/nn/functional.h"
@@ -218,6 +219,8 @@ TEST(Capture, RefusesWhatAReplayCannotDo) {
       {"capture: synchronize", [&] { synchronize(device); }},
       {"capture: query", [&] { current_stream(device).query(); }},
       {"capture: printing reads", [&] { to_string(x * 2); }},
+      {"capture: saving reads", [&] { save_to_buffer(x * 2); }},
+      {"capture: saving reads", [&] { save_safetensors_to_buffer({{"x", (x * 2).t()}}); }},
       {"sets the state of a generator", [&] { manual_seed(1); }},
       {"sets the state of a generator", [&] { set_rng_state(state); }},
       {"makes its state",

@@ -1,0 +1,186 @@
+// Methods of Tensor give what the functions of the same name give, which operator_table.py compares with
+// PyTorch.
+#include <gtest/gtest.h>
+
+#include "tern/ops/compare.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/matmul.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/scan.h"
+#include "tern/ops/shape.h"
+#include "tern/ops/softmax.h"
+#include "tern/ops/sort.h"
+
+namespace tern {
+namespace {
+
+struct MethodRow {
+  const char* name;
+  Tensor method, function;
+};
+
+void expect_equal(const std::vector<MethodRow>& rows) {
+  for (const auto& [name, method, function] : rows) {
+    SCOPED_TRACE(name);
+    EXPECT_EQ(method.shape(), function.shape());
+    EXPECT_EQ(method.dtype(), function.dtype());
+    EXPECT_TRUE(allclose(method, function, 0, 0, /*equal_nan=*/true)) << method.str() << function.str();
+  }
+}
+
+TEST(Methods, OfElements) {
+  const Tensor x = randn({3, 4}), y = randn({3, 4}), p = rand({3, 4}) + 0.5;
+  expect_equal({
+      {"add", x.add(y, 2), add(x, y, 2)},
+      {"add", x.add(3, 2), x + 6},
+      {"sub", x.sub(y, 2), sub(x, y, 2)},
+      {"sub", x.sub(3, 2), x - 6},
+      {"mul", x.mul(y), x * y},
+      {"mul", x.mul(3), x * 3},
+      {"div", x.div(y), x / y},
+      {"div", x.div(4), x / 4},
+      {"floor_divide", x.floor_divide(p), floor_divide(x, p)},
+      {"floor_divide", x.floor_divide(0.5), floor_divide(x, 0.5)},
+      {"remainder", x.remainder(p), remainder(x, p)},
+      {"remainder", x.remainder(0.5), remainder(x, 0.5)},
+      {"fmod", x.fmod(p), fmod(x, p)},
+      {"fmod", x.fmod(0.5), fmod(x, 0.5)},
+      {"pow", p.pow(x), pow(p, x)},
+      {"pow", x.pow(3), pow(x, 3)},
+      {"maximum", x.maximum(y), maximum(x, y)},
+      {"minimum", x.minimum(y), minimum(x, y)},
+      {"clamp", x.clamp(0), clamp(x, 0, {})},
+      {"neg", x.neg(), -x},
+      {"sign", x.sign(), sign(x)},
+      {"floor", x.floor(), floor(x)},
+      {"ceil", x.ceil(), ceil(x)},
+      {"round", x.round(), round(x)},
+      {"trunc", x.trunc(), trunc(x)},
+      {"expm1", x.expm1(), expm1(x)},
+      {"log1p", p.log1p(), log1p(p)},
+      {"log2", p.log2(), log2(p)},
+      {"log10", p.log10(), log10(p)},
+      {"rsqrt", p.rsqrt(), rsqrt(p)},
+      {"reciprocal", x.reciprocal(), reciprocal(x)},
+      {"sin", x.sin(), sin(x)},
+      {"cos", x.cos(), cos(x)},
+      {"tan", x.tan(), tan(x)},
+      {"erf", x.erf(), erf(x)},
+      {"type_as", x.type_as(p.to(DType::Float64)), x.to(DType::Float64)},
+  });
+  EXPECT_EQ(x.to(DType::Float16).element_size(), 2u);
+}
+
+TEST(Methods, OfComparisons) {
+  const Tensor x = tensor({1.f, 2.f, 3.f, NAN}), y = tensor({2.f, 2.f, INFINITY, NAN}), a = x > 1, b = x < 3;
+  expect_equal({
+      {"eq", x.eq(2), x == 2},
+      {"ne", x.ne(y), x != y},
+      {"ne", x.ne(2), x != 2},
+      {"lt", x.lt(y), x < y},
+      {"lt", x.lt(2), x < 2},
+      {"le", x.le(y), x <= y},
+      {"le", x.le(2), x <= 2},
+      {"gt", y.gt(x), y > x},
+      {"gt", x.gt(2), x > 2},
+      {"ge", y.ge(x), y >= x},
+      {"ge", x.ge(2), x >= 2},
+      {"logical_and", a.logical_and(b), a & b},
+      {"logical_or", a.logical_or(b), a | b},
+      {"logical_xor", a.logical_xor(b), a ^ b},
+      {"logical_not", a.logical_not(), ~a},
+      {"isnan", y.isnan(), isnan(y)},
+      {"isinf", y.isinf(), isinf(y)},
+      {"isfinite", y.isfinite(), isfinite(y)},
+  });
+  EXPECT_TRUE(x.allclose(x + 1e-9, 1e-5, 1e-8, /*equal_nan=*/true));
+  EXPECT_FALSE(x.allclose(x));
+  EXPECT_TRUE(y.slice(0, 0, 3).equal(tensor({2.f, 2.f, INFINITY})));
+  EXPECT_FALSE(y.equal(x));
+}
+
+TEST(Methods, OfShapes) {
+  const Tensor x = arange(24).reshape({2, 3, 4}), flat = arange(24);
+  expect_equal({
+      {"view_as", flat.view_as(x), x},
+      {"reshape_as", x.mT().reshape_as(flat), reshape(mT(x), {24})},
+      {"movedim", x.movedim(0, 2), movedim(x, 0, 2)},
+      {"mT", x.mT(), transpose(x, 1, 2)},
+      {"expand_as", x[0].expand_as(x), expand(x[0], {2, 3, 4})},
+      {"repeat", x.repeat({2, 1, 1}), cat({x, x})},
+      {"repeat_interleave", x.repeat_interleave(2, 1), repeat_interleave(x, 2, 1)},
+      {"roll", x.roll({1}, {2}), roll(x, {1}, {2})},
+      {"flip", x.flip({0}), flip(x, {0})},
+      {"unflatten", x.unflatten(2, {2, 2}), reshape(x, {2, 3, 2, 2})},
+      {"diagonal", x.diagonal(1, 1, 2), diagonal(x, 1, 1, 2)},
+      {"unfold", flat.unfold(0, 4, 2), unfold(flat, 0, 4, 2)},
+      {"unbind", stack(x.unbind(1), 1), x},
+  });
+}
+
+TEST(Methods, OfIndicesAndOrder) {
+  const Tensor x = randn({3, 4}), source = randn({2, 4}), at = tensor({2, 0}), mask = x > 0;
+  const Tensor columns = tensor({{0, 3}, {1, 1}, {2, 0}}), few = randn({3, 2});
+  expect_equal({
+      {"gather", x.gather(1, columns), gather(x, 1, columns)},
+      {"scatter", x.scatter(1, tensor({{0, 3}, {1, 2}, {2, 0}}), few),
+       scatter(x, 1, tensor({{0, 3}, {1, 2}, {2, 0}}), few)},
+      {"scatter", x.scatter(1, columns, 7), scatter(x, 1, columns, 7)},
+      {"scatter_add", x.scatter_add(1, columns, few), scatter_add(x, 1, columns, few)},
+      {"take", x.take(at), take(x, at)},
+      {"index_select", x.index_select(0, at), index_select(x, 0, at)},
+      {"index_add", x.index_add(0, at, source, 2), index_add(x, 0, at, source, 2)},
+      {"index_copy", x.index_copy(0, at, source), index_copy(x, 0, at, source)},
+      {"index_fill", x.index_fill(0, at, 7), index_fill(x, 0, at, 7)},
+      {"masked_fill", x.masked_fill(mask, 7), masked_fill(x, mask, 7)},
+      {"masked_fill", x.masked_fill(mask, tensor(7.f)), masked_fill(x, mask, 7)},
+      {"masked_select", x.masked_select(mask), masked_select(x, mask)},
+      {"nonzero", mask.nonzero(), nonzero(mask)},
+      {"sort", x.sort(0, true).second, sort(x, 0, true).second},
+      {"argsort", x.argsort(0, true), argsort(x, 0, true)},
+      {"topk", x.topk(2, 1, false).first, topk(x, 2, 1, false).first},
+      {"cumsum", x.cumsum(1, DType::Float64), cumsum(x, 1, DType::Float64)},
+      {"cumprod", x.cumprod(0), cumprod(x, 0)},
+      {"scatter_", x.clone().scatter_(1, columns, 7), scatter(x, 1, columns, 7)},
+      {"scatter_", x.clone().scatter_(0, at.view({1, 2}), few), scatter(x, 0, at.view({1, 2}), few)},
+      {"scatter_add_", x.clone().scatter_add_(1, columns, few), scatter_add(x, 1, columns, few)},
+      {"index_add_", x.clone().index_add_(0, at, source, 2), index_add(x, 0, at, source, 2)},
+      {"index_copy_", x.clone().index_copy_(0, at, source), index_copy(x, 0, at, source)},
+      {"index_fill_", x.clone().index_fill_(0, at, 7), index_fill(x, 0, at, 7)},
+      {"index_put_", x.clone().index_put_({at}, source, true), index_put(x, {at}, source, true)},
+  });
+}
+
+TEST(Methods, OfProductsAndReductions) {
+  const Tensor x = randn({2, 3, 4}), y = randn({2, 4, 3}), v = randn({4}), w = randn({4});
+  expect_equal({
+      {"bmm", x.bmm(y), bmm(x, y)},
+      {"mv", x[0].mv(v), mv(x[0], v)},
+      {"dot", v.dot(w), dot(v, w)},
+      {"outer", v.outer(w), outer(v, w)},
+      {"logsumexp", x.logsumexp(1, true), logsumexp(x, 1, true)},
+      {"logsumexp", x.logsumexp({0, 2}), logsumexp(x, {0, 2})},
+      {"prod", x.prod(), prod(x)},
+      {"prod", x.prod(1, true), prod(x, 1, true)},
+      {"amax", x.amax(), amax(x)},
+      {"amax", x.amax(1, true), amax(x, 1, true)},
+      {"amin", x.amin({0, 2}), amin(x, {0, 2})},
+      {"median", x.median(), median(x)},
+      {"median", x.median(1, true).second, median(x, 1, true).second},
+      {"all", (x < 1).all({0, 1}), all(x < 1, {0, 1})},
+      {"all", (x < 1).all(2, true), all(x < 1, 2, true)},
+      {"any", (x > 1).any({0, 1}), any(x > 1, {0, 1})},
+      {"any", (x > 1).any(2, true), any(x > 1, 2, true)},
+      {"count_nonzero", (x > 0).count_nonzero(), count_nonzero(x > 0)},
+      {"count_nonzero", (x > 0).count_nonzero(1), count_nonzero(x > 0, 1)},
+      {"norm", x.norm(1), norm(x, 1)},
+      {"norm", x.norm(2, 1, true), norm(x, 2, 1, true)},
+      {"norm", x.norm(2, {0, 2}), norm(x, 2, {0, 2})},
+  });
+}
+
+}  // namespace
+}  // namespace tern
