@@ -103,8 +103,13 @@ inline int atomicCAS_system(int* address, int expected, int value) {
   return old;
 }
 
+inline unsigned atomicMin(unsigned* address, unsigned value) {
+  return std::exchange(*address, min(*address, value));
+}
+
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(uint64_t{a} * b >> 32); }
 inline int __popc(unsigned x) { return std::popcount(x); }
+inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }

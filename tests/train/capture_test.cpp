@@ -220,7 +220,10 @@ TEST(Capture, RefusesWhatAReplayCannotDo) {
       {"capture: query", [&] { current_stream(device).query(); }},
       {"capture: printing reads", [&] { to_string(x * 2); }},
       {"capture: saving reads", [&] { save_to_buffer(x * 2); }},
-      {"capture: saving reads", [&] { save_safetensors_to_buffer({{"x", (x * 2).t()}}); }},
+      {"capture: saving reads",
+       [&] {
+         save_safetensors_to_buffer({{"x", (x * 2).t()}});
+       }},
       {"sets the state of a generator", [&] { manual_seed(1); }},
       {"sets the state of a generator", [&] { set_rng_state(state); }},
       {"makes its state",
