@@ -38,12 +38,14 @@ NOT_ROWS = {
 
 
 def methods():
-    """Rows of the methods that tensor.h declares for operators: under the plain name those that change the tensor."""
+    """Rows of the methods that tensor.h declares for operators: under the plain name those that change the tensor. Those that
+    methods_test.cpp compares with the function of the same name need none of their own."""
     text = (HERE.parent.parent / "tern" / "core" / "tensor.h").read_text()
     text = text[text.index("---- conversions and copies (ops)"):text.index(" private:\n", text.index("---- in place (ops)"))]
     found = re.findall(r"^  (?:Tensor&?|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", text, re.MULTILINE)
     assert {"clone", "sum", "add_"} <= set(found)
-    return {name if name.endswith("_") else f"Tensor.{name}" for name in found if name not in ("cuda", "pin_memory")}
+    compared = set(re.findall(r'\{"(\w+)",', (HERE / "methods_test.cpp").read_text()))
+    return {name if name.endswith("_") else f"Tensor.{name}" for name in set(found) - compared - {"cuda", "pin_memory"}}
 
 
 def public_operators():
