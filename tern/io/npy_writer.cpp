@@ -38,21 +38,11 @@ std::string header_of(const Tensor& tensor) {
   return header + text;
 }
 
-template <class Write>
-void write_elements(const Tensor& tensor, Write&& write) {
-  const TensorImpl& impl = tensor.impl();
-  if (impl.contiguous)
-    visit_bytes(*impl.storage, static_cast<size_t>(impl.offset) * itemsize(impl.dtype), tensor.nbytes(),
-                write);
-  else
-    write(std::span<const std::byte>(element_bytes(tensor)));
-}
-
 }  // namespace
 
 void write_npy(const Tensor& tensor, ByteSink& sink) {
   sink.write(std::string_view(header_of(tensor)));
-  write_elements(tensor, [&](std::span<const std::byte> bytes) { sink.write(bytes); });
+  visit_elements(tensor, [&](std::span<const std::byte> bytes) { sink.write(bytes); });
 }
 
 void write_npz(const StateDict& tensors, ByteSink& sink) {
@@ -68,7 +58,7 @@ void write_npz(const StateDict& tensors, ByteSink& sink) {
                  [&, &data = tensor] { header = header_of(data); });
     zip.begin(array_name + ".npy", header.size() + tensor.nbytes());
     zip.write(std::as_bytes(std::span(header.data(), header.size())));
-    write_elements(tensor, [&](std::span<const std::byte> bytes) { zip.write(bytes); });
+    visit_elements(tensor, [&](std::span<const std::byte> bytes) { zip.write(bytes); });
     zip.end();
   }
   zip.finish();

@@ -423,15 +423,8 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
   append_le<uint64_t>(length, json.size());
   sink.write(std::string_view(length));
   sink.write(std::string_view(json));
-  for (const Item& item : items) {
-    const TensorImpl& impl = item.tensor->impl();
-    if (impl.contiguous) {
-      visit_bytes(*impl.storage, static_cast<size_t>(impl.offset) * itemsize(impl.dtype),
-                  item.tensor->nbytes(), [&](std::span<const std::byte> bytes) { sink.write(bytes); });
-    } else {
-      sink.write(element_bytes(*item.tensor));
-    }
-  }
+  for (const Item& item : items)
+    visit_elements(*item.tensor, [&](std::span<const std::byte> bytes) { sink.write(bytes); });
 }
 
 void check_no_safetensors_name(const std::filesystem::path& path) {

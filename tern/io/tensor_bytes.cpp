@@ -46,8 +46,17 @@ void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
   }
 }
 
-std::vector<std::byte> element_bytes(const Tensor& tensor) {
+void visit_elements(const Tensor& tensor, const std::function<void(std::span<const std::byte>)>& visit) {
+  const TensorImpl& impl = tensor.impl();
+  if (impl.contiguous) {
+    const size_t first = static_cast<size_t>(impl.offset) * itemsize(impl.dtype);
+    return visit_bytes(*impl.storage, first, tensor.nbytes(), visit);
+  }
   detail::host_reads("saving");
+  visit(element_bytes(tensor));
+}
+
+std::vector<std::byte> element_bytes(const Tensor& tensor) {
   const TensorImpl& impl = tensor.impl();
   size_t width = itemsize(impl.dtype);
   std::vector<std::byte> result = host_bytes(tensor.nbytes());

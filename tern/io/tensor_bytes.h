@@ -17,10 +17,14 @@ std::vector<std::byte> host_bytes(size_t count);
 /// Throws ValueError for a storage whose numbers were left in the file (LoadOptions::skip_data).
 void check_has_data(const StorageImpl& storage);
 
-/// Calls `visit` with the bytes [offset, offset + nbytes) of a storage in pieces, in order. Host memory is
-/// shown where it is; that of a device is copied piece by piece.
+/// For writers: calls `visit` with the bytes [offset, offset + nbytes) of a storage in pieces, in order. Host
+/// memory is shown where it is; that of a device is copied piece by piece. Throws CaptureError inside a
+/// captured step.
 void visit_bytes(const StorageImpl& storage, size_t offset, size_t nbytes,
                  const std::function<void(std::span<const std::byte>)>& visit);
+
+/// The same for the elements of a tensor in row-major order, whatever its strides.
+void visit_elements(const Tensor& tensor, const std::function<void(std::span<const std::byte>)>& visit);
 
 /// The elements in row-major order. Throws OutOfMemoryError.
 std::vector<std::byte> element_bytes(const Tensor& tensor);
