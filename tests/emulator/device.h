@@ -18,6 +18,7 @@
 
 #include "tests/emulator/grid.h"
 #include "tests/emulator/queue.h"
+#include "tests/emulator/races.h"
 
 namespace emulator {
 
@@ -97,15 +98,22 @@ T __shfl_up_sync(unsigned, T value, unsigned delta) {
 }
 
 inline void __threadfence_system() {}
-inline int atomicCAS_system(int* address, int expected, int value) {
+
+#define TERN_ATOMIC __attribute__((noinline, no_sanitize("thread")))
+TERN_ATOMIC inline int atomicCAS_system(int* address, int expected, int value) {
+  emulator::races::touch(address, sizeof value, emulator::races::Access::Atomic, __builtin_return_address(0));
   const int old = *address;
   if (old == expected) *address = value;
   return old;
 }
 
-inline unsigned atomicMin(unsigned* address, unsigned value) {
-  return std::exchange(*address, min(*address, value));
+TERN_ATOMIC inline unsigned atomicMin(unsigned* address, unsigned value) {
+  emulator::races::touch(address, sizeof value, emulator::races::Access::Atomic, __builtin_return_address(0));
+  const unsigned old = *address;
+  if (value < old) *address = value;
+  return old;
 }
+#undef TERN_ATOMIC
 
 inline unsigned __umulhi(unsigned a, unsigned b) { return static_cast<unsigned>(uint64_t{a} * b >> 32); }
 inline int __popc(unsigned x) { return std::popcount(x); }

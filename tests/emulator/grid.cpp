@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/emulator/fiber.h"
+#include "tests/emulator/races.h"
 #include "tests/emulator/settings.h"
 
 namespace emulator {
@@ -64,10 +65,13 @@ class Grid {
     uint64_t stride = blocks > 1 ? random_() % blocks | 1 : 1;
     while (std::gcd(stride, blocks) != 1) ++stride;
     uint64_t at = random_() % blocks;
+    races::grid_begins();
     for (uint64_t i = 0; i < blocks; ++i, at = (at + stride) % blocks) run_block(at);
+    races::grid_ends();
   }
 
   const Position& position() const { return running_->position; }
+  unsigned thread_number() const { return running_->thread; }
   void* shared() { return shared_.data(); }
 
   /// Comes to the meeting, does `bring` there, and waits until all have come.
@@ -96,6 +100,7 @@ class Grid {
     block_.y = static_cast<unsigned>(number / grid_size_.x % grid_size_.y);
     block_.z = static_cast<unsigned>(number / grid_size_.x / grid_size_.y);
     if (!shared_.empty()) std::memset(shared_.data(), 0xff, shared_.size() * sizeof(float4));
+    races::block_begins(shared_.data(), shared_.size() * sizeof(float4));
     all_.start(count_);
     for (unsigned w = 0; w * kWarp < count_; ++w) warps_[w].start(std::min(kWarp, count_ - w * kWarp));
     std::shuffle(order_.begin(), order_.end(), random_);
@@ -151,6 +156,7 @@ class Grid {
   }
 
   void complete(Meeting& meeting) {
+    if (&meeting == &all_) races::barrier();
     meeting.arrived = 0;
     Meeting::Round& next = meeting.rounds[++meeting.number % 2];
     next.taken = 0;
@@ -187,6 +193,7 @@ Grid& grid() {
 }  // namespace
 
 const Position& position() noexcept { return grid().position(); }
+unsigned thread_number() noexcept { return grid().thread_number(); }
 
 void run_grid(dim3 size, dim3 block, size_t shared_bytes, const std::function<void()>& thread) {
   grid().run(size, block, shared_bytes, thread);

@@ -17,6 +17,8 @@ struct Position {
   dim3 block_size, grid_size;
 };
 const Position& position() noexcept;
+/// Its number in its block.
+unsigned thread_number() noexcept;
 
 /// Runs `thread` once for every thread of the grid. One grid runs at a time. A deadlock or a barrier that
 /// some threads of the block left out ends the process with a message. `shared_bytes`: of each block's memory

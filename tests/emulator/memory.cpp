@@ -10,6 +10,7 @@
 #include <map>
 
 #include "tests/emulator/queue.h"
+#include "tests/emulator/races.h"
 #include "tests/emulator/sanitizer.h"
 #include "tests/emulator/settings.h"
 
@@ -44,6 +45,7 @@ struct Memory {
     if (made == MAP_FAILED) std::abort();
     region = static_cast<char*>(made);
     madvise(region, reach, MADV_HUGEPAGE);
+    races::add_global(region, region + reach);
   }
 
   /// Gives the pages back that nothing else lies on.

@@ -91,7 +91,7 @@ struct Unscale {
     using C = Compute<T>;
     T& x = param<T>(entry, i);
     const C v = widen(x);
-    if (!isfinite(v)) *found_inf = 1;  // all that write, write the same
+    if (!isfinite(v)) *static_cast<volatile float*>(found_inf) = 1;  // all that write, write the same
     x = narrow<T>(v * static_cast<C>(inv_scale));
   }
 };
