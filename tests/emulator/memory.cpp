@@ -45,7 +45,7 @@ struct Memory {
     if (made == MAP_FAILED) std::abort();
     region = static_cast<char*>(made);
     madvise(region, reach, MADV_HUGEPAGE);
-    races::add_global(region, region + reach);
+    races::add_global(region, reach);
   }
 
   /// Gives the pages back that nothing else lies on.

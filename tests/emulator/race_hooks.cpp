@@ -1,6 +1,7 @@
 // What a compiler calls for every access of code that it compiles with -fsanitize=thread, where
 // ThreadSanitizer itself is not linked: a part of each library and program with such kernels.
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 
 #include "tests/emulator/races.h"
@@ -15,7 +16,8 @@ extern char _end __attribute__((visibility("hidden")));
 
 void __tsan_init() {
   static const bool once = [] {
-    emulator::races::add_shared(&__bss_start, &_end);
+    const char* first = &__bss_start - reinterpret_cast<uintptr_t>(&__bss_start) % 4;
+    emulator::races::add_shared(first, static_cast<size_t>(&_end - first));
     return true;
   }();
   static_cast<void>(once);

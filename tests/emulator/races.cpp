@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -16,10 +17,13 @@
 namespace emulator::races {
 namespace {
 
-constexpr uint16_t kAtomic = 0x8000, kSeveral = 0xffff;
-constexpr size_t kTouched = size_t{64} << 20;
+constexpr uint16_t kAtomic = 0x8000, kSplit = 0x4000, kThread = 0x3ff;  // in a writer
+constexpr uint16_t kSeveral = 0xffff;                                   // as a reader
+constexpr size_t kWord = 4;
+constexpr size_t kMostDynamic = size_t{48} << 10;
+constexpr size_t kMostCells = size_t{64} << 20;
 
-/// Of a byte. Times are of the clock below; 0 is never.
+/// Of a word, or of a byte of one that was not touched as a whole. Times are of the clock below; 0 is never.
 struct Cell {
   uint32_t written, read;
   uint32_t read_before;     ///< by an earlier block than the one that read it last
@@ -27,29 +31,38 @@ struct Cell {
   uint32_t written_from, read_from;
 };
 
+/// What is remembered of the memory at [first, first + nbytes).
 struct Range {
-  uintptr_t first, last;
+  uintptr_t first;
+  size_t nbytes;
   bool shared;
-  Cell* cells;
+  Cell *words, *bytes;  ///< a byte's counts where its word's is split
 
-  Range(const void* begin, const void* end, bool is_shared)
-      : first(reinterpret_cast<uintptr_t>(begin)), last(reinterpret_cast<uintptr_t>(end)), shared(is_shared) {
-    void* made = mmap(nullptr, (last - first + 1) * sizeof(Cell), PROT_READ | PROT_WRITE,
+  Range(const void* begin, size_t count, bool is_shared)
+      : first(reinterpret_cast<uintptr_t>(begin)),
+        nbytes(count),
+        shared(is_shared),
+        words(reserve(nbytes / kWord + 1)),
+        bytes(reserve(nbytes + kWord)) {}
+
+  void forget() const {
+    madvise(words, (nbytes / kWord + 1) * sizeof(Cell), MADV_DONTNEED);
+    madvise(bytes, (nbytes + kWord) * sizeof(Cell), MADV_DONTNEED);
+  }
+
+ private:
+  static Cell* reserve(size_t count) {
+    void* made = mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED) std::abort();
-    cells = static_cast<Cell*>(made);
-    madvise(made, (last - first + 1) * sizeof(Cell), MADV_HUGEPAGE);
+    return static_cast<Cell*>(made);
   }
-  /// Gives the memory back.
-  void forget() const { madvise(cells, (last - first) * sizeof(Cell), MADV_DONTNEED); }
 };
 
 struct Races {
-  std::vector<Range> ranges;  // few: the GPUs' memory, and the variables of one library
-  std::vector<Cell> dynamic;  // of the memory whose size a launch says
-  uintptr_t dynamic_first = 0;
-  size_t dynamic_nbytes = 0;
-  size_t touched = 0;                                 ///< bytes with a history
+  /// The GPUs' memory, the variables of a library, and before them the memory whose size a launch says.
+  std::vector<Range> ranges{Range(nullptr, kMostDynamic, /*shared=*/true)};
+  size_t cells = 0;                                   ///< that hold something
   uint32_t now = 0, grid_start = 0, block_start = 0;  ///< the clock goes on with every barrier and block
   std::set<std::pair<uint32_t, uint32_t>> told;
   uintptr_t base = 0;  ///< where the kernels' library lies
@@ -78,7 +91,7 @@ class Check {
   }
 
   void at(Cell& cell) const {
-    if ((cell.written | cell.read) == 0) ++all_.touched;
+    if ((cell.written | cell.read) == 0) ++all_.cells;
     if (access_ == Access::Read)
       read(cell);
     else
@@ -97,7 +110,7 @@ class Check {
   void read(Cell& cell) const {
     if (shared_ && cell.written < all_.block_start)
       tell("is read before any thread of the block writes it", 0);
-    if (races_with(cell.written, cell.writer & ~kAtomic)) tell("is written and read", cell.written_from);
+    if (races_with(cell.written, cell.writer & kThread)) tell("is written and read", cell.written_from);
     if (cell.read < all_.block_start) cell.read_before = cell.read;
     cell.reader = cell.read == all_.now && cell.reader != me_ ? kSeveral : me_;
     cell.read = all_.now;
@@ -106,11 +119,11 @@ class Check {
 
   void write(Cell& cell) const {
     const bool atomic = access_ == Access::Atomic;
-    if (races_with(cell.written, cell.writer & ~kAtomic) && !(atomic && (cell.writer & kAtomic) != 0))
+    if (races_with(cell.written, cell.writer & kThread) && !(atomic && (cell.writer & kAtomic) != 0))
       tell("is written twice", cell.written_from);
     if (races_with(cell.read, cell.reader) || other_block(cell.read_before))
       tell("is read and written", cell.read_from);
-    cell.writer = static_cast<uint16_t>(me_ | (atomic ? kAtomic : 0));
+    cell.writer = static_cast<uint16_t>(me_ | (atomic ? kAtomic : 0) | (cell.writer & kSplit));
     cell.written = all_.now;
     cell.written_from = from_;
   }
@@ -140,32 +153,36 @@ class Check {
 
 void touch(const void* address, size_t nbytes, Access access, const void* from) noexcept {
   if (!inside) return;
-  Races& all = races();
-  const auto at = reinterpret_cast<uintptr_t>(address);
-  Cell* cells = nullptr;
-  bool shared = true;
-  if (at - all.dynamic_first < all.dynamic_nbytes) {
-    cells = &all.dynamic[at - all.dynamic_first];
-  } else {
-    for (const Range& range : all.ranges) {
-      if (at < range.first || at >= range.last) continue;
-      cells = range.cells + (at - range.first);
-      shared = range.shared;
+  const auto first = reinterpret_cast<uintptr_t>(address);
+  const auto holds = [&](const Range& range) { return first - range.first < range.nbytes; };
+  const auto& ranges = races().ranges;
+  const auto range = std::find_if(ranges.begin(), ranges.end(), holds);
+  if (range == ranges.end()) return;  // the thread's own
+  const Check check(access, from, range->shared);
+  for (size_t at = first - range->first, end = at + nbytes; at < end;) {
+    Cell& word = range->words[at / kWord];
+    const bool split = (word.writer & kSplit) != 0;
+    if (!split && at % kWord == 0 && end - at >= kWord) {
+      check.at(word);
+      at += kWord;
+      continue;
     }
+    if (!split) {
+      word.writer |= kSplit;
+      std::fill_n(range->bytes + at / kWord * kWord, kWord, word);
+    }
+    check.at(range->bytes[at++]);
   }
-  if (cells == nullptr) return;  // the thread's own
-  const Check check(access, from, shared);
-  for (size_t i = 0; i < nbytes; ++i) check.at(cells[i]);
 }
 
-void add_shared(const void* first, const void* last) { races().ranges.emplace_back(first, last, true); }
-void add_global(const void* first, const void* last) { races().ranges.emplace_back(first, last, false); }
+void add_shared(const void* first, size_t nbytes) { races().ranges.emplace_back(first, nbytes, true); }
+void add_global(const void* first, size_t nbytes) { races().ranges.emplace_back(first, nbytes, false); }
 
 void grid_begins() {
   Races& all = races();
-  if (all.touched > kTouched) {  // what the grids before it did races with nothing any more
+  if (all.cells > kMostCells) {  // what the grids before it did races with nothing any more
     for (const Range& range : all.ranges) range.forget();
-    all.touched = 0;
+    all.cells = 0;
   }
   all.grid_start = all.now + 1;
   inside = true;
@@ -173,9 +190,8 @@ void grid_begins() {
 void block_begins(const void* dynamic_shared, size_t nbytes) {
   Races& all = races();
   all.block_start = ++all.now;
-  all.dynamic_first = reinterpret_cast<uintptr_t>(dynamic_shared);
-  all.dynamic_nbytes = nbytes;
-  if (all.dynamic.size() < nbytes) all.dynamic.resize(nbytes);
+  all.ranges[0].first = reinterpret_cast<uintptr_t>(dynamic_shared);
+  all.ranges[0].nbytes = nbytes;
 }
 void barrier() { ++races().now; }
 void grid_ends() { inside = false; }

@@ -18,11 +18,12 @@ enum class Access { Read, Write, Atomic };
 /// `from`: the address of the instruction, for the report.
 void touch(const void* address, size_t nbytes, Access access, const void* from) noexcept;
 
-/// A block's variables of a loaded library; they are read by nobody before a thread of the block wrote them.
-void add_shared(const void* first, const void* last);
+/// A block's variables of a loaded library, from a multiple of 4 on; they are read by nobody before a thread
+/// of the block wrote them.
+void add_shared(const void* first, size_t nbytes);
 
 /// The memory of the GPUs.
-void add_global(const void* first, const void* last);
+void add_global(const void* first, size_t nbytes);
 
 /// Told by the grid that runs.
 void grid_begins();

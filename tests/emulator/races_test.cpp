@@ -62,6 +62,15 @@ __global__ void copies_to_one_place(int* out) {
   reinterpret_cast<Piece*>(out)[threadIdx.x / 2] = Piece{};
 }
 
+__global__ void writes_a_byte_of_a_word(int* out) {
+  if (threadIdx.x == 0) out[0] = 1;
+  if (threadIdx.x == 1) reinterpret_cast<char*>(out)[3] = 1;
+}
+__global__ void writes_a_word_of_bytes(int* out) {
+  reinterpret_cast<char*>(out)[threadIdx.x] = 1;
+  if (blockIdx.x == 1 && threadIdx.x == 9) out[2] = 1;
+}
+
 TEST(RacesDeathTest, AreToldOfAndEndTheProcessWithAStatus) {
   const struct {
     Kernel kernel;
@@ -77,6 +86,8 @@ TEST(RacesDeathTest, AreToldOfAndEndTheProcessWithAStatus) {
       {reads_the_last_block, 2, "shared memory is read before any thread"},
       {reads_what_atomics_write, 1, "global memory is (read and written|written and read)"},
       {copies_to_one_place, 1, "global memory is written twice"},
+      {writes_a_byte_of_a_word, 1, "global memory is written twice"},
+      {writes_a_word_of_bytes, 2, "global memory is written twice"},
   };
   for (const auto& row : rows)
     EXPECT_EXIT((run(row.kernel, row.blocks), std::exit(0)), testing::ExitedWithCode(66), row.told);
