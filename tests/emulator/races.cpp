@@ -1,5 +1,6 @@
-// Every byte remembers who wrote and read it last, in the manner of FastTrack (Flanagan and Freund, 2009):
-// as barriers are for whole blocks and blocks run one after the other, one counter is the clock of all.
+// Every word, or byte of one that is not touched as a whole, remembers who wrote and read it last, in the
+// manner of FastTrack (Flanagan and Freund, 2009): as barriers are for whole blocks and blocks run one after
+// the other, one counter is the clock of all.
 #include "tests/emulator/races.h"
 
 #include <dlfcn.h>
