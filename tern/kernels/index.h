@@ -86,21 +86,28 @@ struct IndexPutArgs {
   IndexGeometry addressed;
 };
 
-/// *count = number of elements of `in` that are not zero (NaN is not zero).
+/// Elements, in row-major order, whose non-zero ones are counted together.
+inline constexpr int64_t kNonzeroSection = 4096;
+constexpr int64_t nonzero_sections(int64_t numel) { return (numel + kNonzeroSection - 1) / kNonzeroSection; }
+
+/// starts[s] = number of elements of `in` before section s that are not zero (NaN is not zero); after the
+/// last section, that of all.
 struct NonzeroCountArgs {
   DType dtype;
   const void* in;
-  int64_t* count;
+  int64_t* starts;
   Geometry<1> geometry;
 };
 
 /// out[n * row_stride + d * column_stride] = coordinate d of the n-th non-zero
 /// element in row-major order of `sizes`; `rank` may be 1 for positions in the
-/// flattened tensor. `count` is what NonzeroCountArgs gave: no more is written.
+/// flattened tensor. `starts` are those of NonzeroCountArgs, and `count` the last of them: no more is
+/// written.
 struct NonzeroArgs {
   DType dtype;
   int rank;
   const void* in;
+  const int64_t* starts;
   int64_t* out;
   int64_t count;
   int64_t row_stride;

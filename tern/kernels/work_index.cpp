@@ -58,7 +58,7 @@ void describe(const IndexPutArgs& args, Work& work) {
 }
 
 void describe(const NonzeroCountArgs& args, Work& work) {
-  writes(work, args.count, sizeof(int64_t), 1);
+  writes(work, args.starts, sizeof(int64_t), nonzero_sections(args.geometry.numel) + 1);
   reads(work, args.in, itemsize(args.dtype), Span().walk(args.geometry, 0));
 }
 
@@ -66,6 +66,7 @@ void describe(const NonzeroArgs& args, Work& work) {
   writes(work, args.out, sizeof(int64_t),
          Span().walk(args.count, args.row_stride).walk(args.rank, args.column_stride));
   reads(work, args.in, itemsize(args.dtype), Span().walk(args.geometry, 0));
+  reads(work, args.starts, sizeof(int64_t), nonzero_sections(args.geometry.numel));
 }
 
 void describe(const SearchSortedArgs& args, Work& work) {

@@ -228,16 +228,19 @@ Tensor nonzero_table(const char* op, const Tensor& x, bool flat, bool by_column)
              "{}: at most {} dimensions, got {}: flatten some", op, kMaxDims, x.dim());
   int64_t count = 0;
   NonzeroArgs args;
+  Tensor starts;
   if (x.numel() != 0) {
-    Tensor counted = empty_contiguous({}, 1, DType::Int64, x.device());
+    const int64_t sections = nonzero_sections(x.numel());
+    starts = empty_contiguous({sections + 1}, sections + 1, DType::Int64, x.device());
     NonzeroCountArgs count_args;
     count_args.dtype = x.dtype();
     count_args.in = x.data_ptr();
-    count_args.count = static_cast<int64_t*>(counted.data_ptr());
+    count_args.starts = static_cast<int64_t*>(starts.data_ptr());
     collapse<1>(count_args.geometry, x.shape(), {x.strides().data()});
     launch(current_stream(x.device()), kernels::nonzero_count, count_args);
     detail::host_reads("nonzero");
-    count = item(counted).to_int();
+    count = item(select(starts, 0, sections)).to_int();
+    args.starts = count_args.starts;
     args.geometry = count_args.geometry;
   }
   const int64_t rank = flat ? 1 : x.dim();

@@ -27,7 +27,7 @@ template <class... P>
 cudaError_t launch(void (*kernel)(P...), dim3 grid, dim3 block, void** args, size_t shared,
                    cudaStream_t stream) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
-  if (threads == 0 || threads > 1024 || shared > (48u << 10) || grid.x == 0 || grid.x > 0x7fffffff ||
+  if (threads == 0 || threads > 1024 || shared > kMostDynamicShared || grid.x == 0 || grid.x > 0x7fffffff ||
       grid.y == 0 || grid.y > 65535 || grid.z == 0 || grid.z > 65535)
     return cudaErrorInvalidConfiguration;
   const auto copied = [&]<size_t... I>(std::index_sequence<I...>) {

@@ -1,11 +1,11 @@
 // Runs the threads of a kernel on the CPU: one block after the other, the threads of a block as fibers that
 // change where they wait for each other. The order of blocks and threads is drawn anew for every grid, so
-// that a missing
-// __syncthreads() shows in the results.
+// that a missing __syncthreads() shows in the results.
 #pragma once
 
 #include <vector_types.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -19,6 +19,9 @@ struct Position {
 const Position& position() noexcept;
 /// Its number in its block.
 unsigned thread_number() noexcept;
+
+/// Of memory whose size the launch says, without asking for more first.
+inline constexpr size_t kMostDynamicShared = size_t{48} << 10;
 
 /// Runs `thread` once for every thread of the grid. One grid runs at a time. A deadlock or a barrier that
 /// some threads of the block left out ends the process with a message. `shared_bytes`: of each block's memory

@@ -21,7 +21,6 @@ namespace {
 constexpr uint16_t kAtomic = 0x8000, kSplit = 0x4000, kThread = 0x3ff;  // in a writer
 constexpr uint16_t kSeveral = 0xffff;                                   // as a reader
 constexpr size_t kWord = 4;
-constexpr size_t kMostDynamic = size_t{48} << 10;
 constexpr size_t kMostCells = size_t{64} << 20;
 
 /// Of a word, or of a byte of one that was not touched as a whole. Times are of the clock below; 0 is never.
@@ -56,13 +55,14 @@ struct Range {
     void* made = mmap(nullptr, count * sizeof(Cell), PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED) std::abort();
+    madvise(made, count * sizeof(Cell), MADV_HUGEPAGE);  // or most of the time goes to misses of the TLB
     return static_cast<Cell*>(made);
   }
 };
 
 struct Races {
   /// The GPUs' memory, the variables of a library, and before them the memory whose size a launch says.
-  std::vector<Range> ranges{Range(nullptr, kMostDynamic, /*shared=*/true)};
+  std::vector<Range> ranges{Range(nullptr, kMostDynamicShared, /*shared=*/true)};
   size_t cells = 0;                                   ///< that hold something
   uint32_t now = 0, grid_start = 0, block_start = 0;  ///< the clock goes on with every barrier and block
   std::set<std::pair<uint32_t, uint32_t>> told;

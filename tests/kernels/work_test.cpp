@@ -207,19 +207,20 @@ TEST(Work, IndexAndSort) {
   expect_work(kernels::index_put, put, "index_fill", 0, 48 + 24, {{kOut, 80, "w"}, {kB, 24, "r"}});
 
   expect_work(kernels::nonzero_count, {bool_, kA, longs(kOut), geometry<1>({6}, {{2}})}, "nonzero_count", 0,
-              14, {{kA, 11, "r"}, {kOut, 8, "w"}});
+              22, {{kA, 11, "r"}, {kOut, 16, "w"}});
   NonzeroArgs nonzero{};
   nonzero.dtype = float32;
   nonzero.rank = 2;
   nonzero.in = kA;
+  nonzero.starts = longs(kB);
   nonzero.out = longs(kOut);
   nonzero.count = 3;
   nonzero.row_stride = 2;
   nonzero.column_stride = 1;
   nonzero.geometry = flat<1>(12);
-  expect_work(kernels::nonzero, nonzero, "nonzero", 0, 96, {{kOut, 48, "w"}, {kA, 48, "r"}});
+  expect_work(kernels::nonzero, nonzero, "nonzero", 0, 104, {{kOut, 48, "w"}, {kA, 48, "r"}, {kB, 8, "r"}});
   nonzero.count = 0;
-  expect_work(kernels::nonzero, nonzero, "nonzero", 0, 48, {{kA, 48, "r"}});
+  expect_work(kernels::nonzero, nonzero, "nonzero", 0, 56, {{kA, 48, "r"}, {kB, 8, "r"}});
   SearchSortedArgs search{float32,       /*right=*/false,         kA, kB, longs(kOut),
                           /*rows=*/2,    /*row_values=*/3,
                           /*length=*/10, /*sorted_row_stride=*/10};

@@ -27,10 +27,6 @@ void refuse_zero_divisors(const BinaryArgs& args) {
              name(args.op));
 }
 
-bool is_three(const BinaryArgs& args) {
-  return is_floating_point(args.dtype) ? args.scalar.floating == 3 : args.scalar.integer == 3;
-}
-
 }  // namespace
 
 void binary_arithmetic(const BinaryArgs& args) {
@@ -55,8 +51,7 @@ void binary_arithmetic(const BinaryArgs& args) {
     case BinaryOp::Fmod:
       return dispatch_binary<functors::Fmod, ResultKind::Same, BinaryOp::Fmod>(args);
     case BinaryOp::Pow:
-      if (args.b == nullptr && is_three(args))
-        return dispatch_binary<functors::Cube, ResultKind::Same, BinaryOp::Pow>(args);
+      if (is_cube(args)) return dispatch_binary<functors::Cube, ResultKind::Same, BinaryOp::Pow>(args);
       return dispatch_binary<functors::Pow, ResultKind::Same, BinaryOp::Pow>(args);
     case BinaryOp::Atan2:
       return dispatch_binary<functors::Atan2, ResultKind::Float, BinaryOp::Atan2>(args);

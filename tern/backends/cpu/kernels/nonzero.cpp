@@ -1,6 +1,7 @@
 // Counting and listing of non-zero elements. Rows become masks of bytes; positions are then written whether
 // they count or not, and only the place of the next one depends on the mask, so that nothing branches on it.
-#include <vector>
+#include <algorithm>
+#include <utility>
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/kernels/list.h"
@@ -8,7 +9,7 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-constexpr int64_t kBlock = 65536;  // elements that one thread takes at a time
+constexpr int64_t kSections = 16;  // that one thread takes at a time
 constexpr int64_t kTile = 2048;    // and those that it has a mask of
 
 using MaskRow = void (*)(uint8_t* mask, const void* in, int64_t first, int64_t step, int64_t n);
@@ -41,21 +42,6 @@ void walk_masks(DType dtype, const void* in, const Geometry<1>& g, int64_t begin
       tile(mask, n);
     }
   });
-}
-
-/// Non-zero elements of each block of kBlock elements.
-std::vector<int64_t> count_blocks(DType dtype, const void* in, const Geometry<1>& g) {
-  std::vector<int64_t> counts(static_cast<size_t>((g.numel + kBlock - 1) / kBlock));
-  parallel_for(static_cast<int64_t>(counts.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block)
-      walk_masks(dtype, in, g, block * kBlock, std::min(g.numel, (block + 1) * kBlock),
-                 [&](const uint8_t* mask, int64_t n) {
-                   int32_t total = 0;
-                   for (int64_t i = 0; i < n; ++i) total += mask[i];
-                   counts[static_cast<size_t>(block)] += total;
-                 });
-  });
-  return counts;
 }
 
 /// Writes coordinates of found elements, from one position on.
@@ -111,22 +97,33 @@ class Lister {
 }  // namespace
 
 void nonzero_count(const LaunchContext&, const NonzeroCountArgs& args) {
-  *args.count = 0;
-  for (int64_t count : count_blocks(args.dtype, args.in, args.geometry)) *args.count += count;
+  const Geometry<1>& g = args.geometry;
+  const int64_t sections = nonzero_sections(g.numel);
+  parallel_for(sections, kSections, [&](int64_t begin, int64_t end) {
+    for (int64_t section = begin; section < end; ++section) {
+      int64_t total = 0;
+      walk_masks(args.dtype, args.in, g, section * kNonzeroSection,
+                 std::min(g.numel, (section + 1) * kNonzeroSection), [&](const uint8_t* mask, int64_t n) {
+                   int32_t set = 0;
+                   for (int64_t i = 0; i < n; ++i) set += mask[i];
+                   total += set;
+                 });
+      args.starts[section] = total;
+    }
+  });
+  int64_t before = 0;
+  for (int64_t section = 0; section < sections; ++section)
+    before += std::exchange(args.starts[section], before);
+  args.starts[sections] = before;
 }
 
 void nonzero(const LaunchContext&, const NonzeroArgs& args) {
-  std::vector<int64_t> first = count_blocks(args.dtype, args.in, args.geometry);
-  int64_t total = 0;
-  for (int64_t& count : first) total += std::exchange(count, total);
-  parallel_for(static_cast<int64_t>(first.size()), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) {
-      const int64_t position = block * kBlock;
-      Lister list(args, position, first[static_cast<size_t>(block)]);
-      walk_masks(args.dtype, args.in, args.geometry, position,
-                 std::min(args.geometry.numel, position + kBlock),
-                 [&](const uint8_t* mask, int64_t n) { list.take(mask, n); });
-    }
+  const int64_t numel = args.geometry.numel;
+  parallel_for(nonzero_sections(numel), kSections, [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * kNonzeroSection;
+    Lister list(args, first, args.starts[begin]);
+    walk_masks(args.dtype, args.in, args.geometry, first, std::min(numel, end * kNonzeroSection),
+               [&](const uint8_t* mask, int64_t n) { list.take(mask, n); });
   });
 }
 

@@ -14,6 +14,8 @@ void binary_division(const LaunchContext& context, const BinaryArgs& args) {
     case BinaryOp::Fmod:
       return dispatch_binary<functors::Fmod, ResultKind::Same, BinaryOp::Fmod>(context, args);
     case BinaryOp::Pow:
+      if (is_cube(args))
+        return dispatch_binary<functors::Cube, ResultKind::Same, BinaryOp::Pow>(context, args);
       return dispatch_binary<functors::Pow, ResultKind::Same, BinaryOp::Pow>(context, args);
     case BinaryOp::Atan2:
       return dispatch_binary<functors::Atan2, ResultKind::Float, BinaryOp::Atan2>(context, args);

@@ -1,17 +1,15 @@
-// Elements that are not zero: how many, and where. Blocks count theirs, running totals say where each block
-// writes.
+// Elements that are not zero: how many, and where. A block for each section.
 #include "tern/backends/cuda/kernels/reduce.cuh"
 #include "tern/kernels/index.h"
 
 namespace tern::cuda_backend {
 namespace {
 
-/// Elements of a thread, kBlock apart, and of a block.
-inline constexpr int kItems = 16;
-inline constexpr int64_t kSection = kBlock * kItems;
+/// Elements of a thread, kBlock apart.
+inline constexpr int kItems = kNonzeroSection / kBlock;
 
 /// The first element of this thread.
-__device__ __forceinline__ int64_t first_item() { return blockIdx.x * kSection + threadIdx.x; }
+__device__ __forceinline__ int64_t first_item() { return blockIdx.x * kNonzeroSection + threadIdx.x; }
 
 /// Which of a thread's elements are set.
 __device__ __forceinline__ void read_items(DType dtype, const void* in, const Walk& walk,
@@ -32,7 +30,7 @@ __device__ __forceinline__ void read_items(DType dtype, const void* in, const Wa
     visit_stored<int64_t>(dtype, in, read);
 }
 
-__global__ void count_blocks(DType dtype, const void* in, Walk walk, int64_t* counts) {
+__global__ void count_sections(DType dtype, const void* in, Walk walk, int64_t* counts) {
   bool set[kItems];
   read_items(dtype, in, walk, set);
   int mine = 0;
@@ -42,27 +40,26 @@ __global__ void count_blocks(DType dtype, const void* in, Walk walk, int64_t* co
   if (threadIdx.x == 0) counts[blockIdx.x] = total;
 }
 
-/// Counts become the totals before each; one block walks over all of them. `total`: null, or where the sum
-/// goes.
-__global__ void __launch_bounds__(kLongRow) start_blocks(int64_t* counts, int64_t blocks_, int64_t* total) {
+/// Counts become the totals before each, and one more that of all; one block walks over them.
+__global__ void __launch_bounds__(kLongRow) start_sections(int64_t* counts, int64_t sections) {
   constexpr int kCounts = 4;  // of a thread, neighbours
   int64_t before = 0;
-  for (int64_t base = 0; base < blocks_; base += kLongRow * kCounts) {
+  for (int64_t base = 0; base < sections; base += kLongRow * kCounts) {
     const int64_t first = base + threadIdx.x * kCounts;
     int64_t mine[kCounts], sum = 0, all;
 #pragma unroll
-    for (int k = 0; k < kCounts; ++k) mine[k] = first + k < blocks_ ? counts[first + k] : 0;
+    for (int k = 0; k < kCounts; ++k) mine[k] = first + k < sections ? counts[first + k] : 0;
 #pragma unroll
     for (int k = 0; k < kCounts; ++k) sum += mine[k];
     int64_t start = block_scan(sum, before, Plus(), int64_t{0}, all);
 #pragma unroll
     for (int k = 0; k < kCounts; ++k) {
-      if (first + k < blocks_) counts[first + k] = start;
+      if (first + k < sections) counts[first + k] = start;
       start += mine[k];
     }
     before += all;
   }
-  if (total && threadIdx.x == 0) *total = before;
+  if (threadIdx.x == 0) counts[sections] = before;
 }
 
 /// Element number `position` is the one at `place` of the list. Index numbers all elements.
@@ -78,7 +75,7 @@ __device__ __forceinline__ void write_place(const NonzeroArgs& args, int64_t pla
   if (args.rank > 0) *out = position;
 }
 
-__global__ void __launch_bounds__(kBlock) list_blocks(NonzeroArgs args, Walk walk, const int64_t* starts) {
+__global__ void __launch_bounds__(kBlock) list_sections(NonzeroArgs args, Walk walk) {
   constexpr int kWarps = kBlock / 32;
   static_assert(kItems * kWarps <= kBlock);
   __shared__ int totals[kBlock];  // of warps, in the order of their elements; then those before each
@@ -96,7 +93,7 @@ __global__ void __launch_bounds__(kBlock) list_blocks(NonzeroArgs args, Walk wal
   const int mine = threadIdx.x < kItems * kWarps ? totals[threadIdx.x] : 0;
   totals[threadIdx.x] = block_scan(mine, 0, Plus(), 0, all);
   __syncthreads();
-  const int64_t start = starts[blockIdx.x];
+  const int64_t start = args.starts[blockIdx.x];
 #pragma unroll
   for (int k = 0; k < kItems; ++k) {
     const int64_t place = start + totals[k * kWarps + warp] + __popc(votes[k] & ((1u << lane) - 1));
@@ -109,28 +106,19 @@ __global__ void __launch_bounds__(kBlock) list_blocks(NonzeroArgs args, Walk wal
   }
 }
 
-/// Totals before each block, and of all into `total`.
-Storage count_set(const LaunchContext& context, DType dtype, const void* in, const Geometry<1>& g,
-                  int64_t* total) {
-  if (!is_computable(dtype)) throw_not_computable(dtype);
-  const int64_t count = ceil_div(g.numel, kSection);
-  Storage counts = workspace(context, static_cast<size_t>(std::max<int64_t>(count, 1)) * 8);
-  auto* data = static_cast<int64_t*>(counts->data());
-  start(context, blocks(count), kBlock, 0, count_blocks, dtype, in, Walk(g), data);
-  start(context, 1, kLongRow, 0, start_blocks, data, count, total);
-  return counts;
-}
-
 }  // namespace
 
 void nonzero_count(const LaunchContext& context, const NonzeroCountArgs& args) {
-  count_set(context, args.dtype, args.in, args.geometry, args.count);
+  if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
+  const int64_t sections = nonzero_sections(args.geometry.numel);
+  start(context, blocks(sections), kBlock, 0, count_sections, args.dtype, args.in, Walk(args.geometry),
+        args.starts);
+  start(context, 1, kLongRow, 0, start_sections, args.starts, sections);
 }
 
 void nonzero(const LaunchContext& context, const NonzeroArgs& args) {
-  const Storage starts = count_set(context, args.dtype, args.in, args.geometry, nullptr);
-  start(context, blocks(ceil_div(args.geometry.numel, kSection)), kBlock, 0, list_blocks, args,
-        Walk(args.geometry), static_cast<const int64_t*>(starts->data()));
+  start(context, blocks(nonzero_sections(args.geometry.numel)), kBlock, 0, list_sections, args,
+        Walk(args.geometry));
 }
 
 }  // namespace tern::cuda_backend
