@@ -29,6 +29,8 @@ tern_require("${PNG_FOUND}" "libpng" "libpng-dev")
 if(TERN_BUILD_CLI)
   find_package(CLI11 QUIET CONFIG)
   tern_require("${CLI11_FOUND}" "CLI11" "libcli11-dev")
+  find_package(RE2 QUIET MODULE)
+  tern_require("${RE2_FOUND}" "RE2" "libre2-dev")
 endif()
 
 if(TERN_MISSING)

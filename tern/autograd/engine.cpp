@@ -79,6 +79,15 @@ void check_gradient(const char* op, const Tensor& grad, const Tensor& like) {
              grad.device().str(), like.device().str());
 }
 
+/// x in another dtype; recorded when it is tracked.
+Tensor converted(const Tensor& x, DType dtype) {
+  Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
+  copy_elements(y, x);
+  if (tracks_grad(x))
+    record("to", y, {x}, [held = x.dtype()](GradContext&, const Tensor& g) { return converted(g, held); });
+  return y;
+}
+
 Tensor run_hooks(const GradHooks& hooks, Tensor grad) {
   const GradHooks copy = hooks;  // a hook may remove itself
   for (const auto& hook : copy) {
@@ -351,6 +360,8 @@ void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<T
                  to_string(output.shape()));
       grad = filled(output.shape(), output.dtype(), output.device(), 1);
     }
+    if (grad.dtype() != output.dtype() && is_computable(grad.dtype()) && is_computable(output.dtype()))
+      grad = converted(grad, output.dtype());
     check_gradient("backward", grad, output);
     run.add_root(gradient_edge(output), std::move(grad));
   }
@@ -374,6 +385,7 @@ void when_backward_ends(std::function<void()> callback) {
 
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const std::vector<Tensor>& gradients, GradOptions options) {
+  TERN_CHECK(!inputs.empty(), ValueError, "grad: `inputs` argument to `grad()` cannot be empty");
   const AutocastPause forward_chose_the_dtypes;
   Run run(options.retain_graph || options.create_graph, options.create_graph);
   add_roots(run, outputs, gradients);

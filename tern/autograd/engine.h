@@ -9,8 +9,9 @@
 namespace tern {
 
 /// Adds the gradients of `outputs` with respect to all leaves to their `grad()`. An undefined or missing
-/// gradient means 1 for an output of one element. Frees what was saved unless `retain_graph`; with
-/// `create_graph` the computation of the gradients is itself recorded. Throws AutogradError.
+/// gradient means 1 for an output of one element; one of another dtype is converted. Frees what was saved
+/// unless `retain_graph`; with `create_graph` the computation of the gradients is itself recorded. Throws
+/// AutogradError.
 void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients = {},
               bool retain_graph = false, bool create_graph = false);
 
@@ -26,7 +27,7 @@ struct GradOptions {
 };
 
 /// The gradients of `outputs` with respect to `inputs` (leaves or not), as torch.autograd.grad; no leaf's
-/// `grad()` is touched.
+/// `grad()` is touched. Throws ValueError without inputs.
 std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
                          const std::vector<Tensor>& gradients = {}, GradOptions options = {});
 

@@ -49,6 +49,8 @@ Tensor Tensor::grad() const {
 
 void Tensor::set_grad(const Tensor& grad) const {
   if (grad.defined()) {
+    TERN_CHECK(!grad.is_same(*this), AutogradError,
+               "set_grad: can't assign Variable as its own grad: give a clone() of it");
     TERN_CHECK(grad.shape() == shape(), ShapeError,
                "set_grad: the gradient must have the tensor's shape {}, got {}: reshape it",
                to_string(shape()), to_string(grad.shape()));

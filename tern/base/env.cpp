@@ -23,8 +23,8 @@ std::optional<int64_t> env_int(const char* name, int64_t low, int64_t high) {
   int64_t value = 0;
   auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
   TERN_CHECK(error == std::errc() && end == text->data() + text->size() && value >= low && value <= high,
-             ValueError, "environment variable {}: expected an integer from {} to {}, got '{}'", name, low,
-             high, *text);
+             EnvironmentError, "environment variable {}: expected an integer from {} to {}, got '{}'", name,
+             low, high, *text);
   return value;
 }
 
@@ -32,8 +32,8 @@ size_t env_choice(const char* name, std::initializer_list<std::string_view> choi
   const auto text = env_text(name);
   if (!text) return 0;
   const auto found = std::find(choices.begin(), choices.end(), *text);
-  TERN_CHECK(found != choices.end(), ValueError, "environment variable {}: expected {} or {}, got '{}'", name,
-             fmt::join(choices.begin(), choices.end() - 1, ", "), *(choices.end() - 1), *text);
+  TERN_CHECK(found != choices.end(), EnvironmentError, "environment variable {}: expected {} or {}, got '{}'",
+             name, fmt::join(choices.begin(), choices.end() - 1, ", "), *(choices.end() - 1), *text);
   return static_cast<size_t>(found - choices.begin());
 }
 

@@ -113,15 +113,18 @@ void show_answers(const std::string& path, Device device) {
   }
 }
 
-/// Throws CheckpointError when the folder holds a run that is not a demo.
-void check_replaceable(const std::filesystem::path& folder) {
-  const auto path = folder / train::kCheckpointName;
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) return;
-  const train::Checkpoint before = train::Checkpoint::load(path);
-  const Value* mark = before.info.find("demo");
-  TERN_CHECK(mark && mark->as_bool(), CheckpointError,
-             "'{}' is not from a demo: choose another folder with --out", path.string());
+/// Throws CheckpointError when the folder holds files that the demo would replace and that are not of a demo.
+void check_replaceable(const std::filesystem::path& folder, const std::string& model) {
+  const std::filesystem::path path = file_in_the_way(folder, model);
+  if (path.empty()) return;
+  bool is_demo = false;
+  if (path.filename() == train::kCheckpointName) {
+    const train::Checkpoint before = train::Checkpoint::load(path);
+    const Value* mark = before.info.find("demo");
+    is_demo = mark && mark->as_bool();
+  }
+  TERN_CHECK(is_demo, CheckpointError, "'{}' is not from a demo: choose another folder with --out",
+             path.string());
 }
 
 int run_demo(const DemoArguments& a) {
@@ -131,7 +134,7 @@ int run_demo(const DemoArguments& a) {
   settings.complete();
   TrainingOptions options;
   options.out = a.out;
-  check_replaceable(options.out);
+  check_replaceable(options.out, settings.model);
   options.overwrite = options.is_demo = true;
   options.devices = {a.common.apply()};
   options.device_choice = options.devices[0].str();

@@ -101,8 +101,15 @@ int run(int argc, char** argv) {
 
   if (argc < 2)
     return wrong_use("tern",
-                     "a command is missing: train, eval, predict, demo, inspect, devices, doctor, ...");
-  const std::string first = argv[1];
+                     "a command is missing: train, eval, predict, demo, devices, doctor, inspect, ...");
+  char help[] = "--help";
+  std::string first = argv[1];
+  if (first == "help") {  // tern help COMMAND
+    argv[1] = argc > 2 ? argv[2] : help;
+    if (argc > 2) argv[2] = help;
+    argc = std::min(argc, 3);
+    first = argv[1];
+  }
   if (first.empty() || first[0] != '-') {
     std::vector<std::string> names;
     for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))

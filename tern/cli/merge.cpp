@@ -13,6 +13,7 @@
 #include "tern/cli/command.h"
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
+#include "tern/io/save.h"
 #include "tern/io/tensor_numbers.h"
 
 namespace tern::cli {
@@ -42,15 +43,15 @@ LoadedCheckpoint load_model_of(const std::string& path) {
   return loaded;
 }
 
-/// CLI11 counts them for some policies of repeated options only.
-void check_count(const CombineOptions& options, size_t least) {
-  if (options.files.size() < least)
-    throw_usage("expected at least {}, the last of them to be written, got {}", count_text(least, "file"),
-                options.files.size());
+/// CLI11 counts them for some policies of repeated options only. With fewer, the one to be written was
+/// forgotten.
+void check_count(const CombineOptions& options) {
+  if (options.files.size() < 3)
+    throw_usage("expected at least 3 files, the last of them to be written, got {}", options.files.size());
 }
 
 int run_merge(const CombineOptions& options) {
-  check_count(options, 3);
+  check_count(options);
   const std::string out = options.files.back();
   const WriteOptions write{.format = output_format(out, options.format)};
   Weights merged;
@@ -95,7 +96,8 @@ std::vector<double> parse_weights(const std::string& text, size_t count) {
     throw_usage("--weights has {} numbers for {}", parts.size(), count_text(count, "file"));
   double sum = 0;
   for (size_t i = 0; i < count; ++i) sum += weights[i] = parse_number(parts[i], "--weights");
-  if (!(std::fabs(sum) > 1e-12)) throw_usage("--weights have the sum {}", sum);
+  if (!(std::fabs(sum) > 1e-12) || !std::isfinite(sum))
+    throw_usage("--weights have the sum {}, by which they cannot be divided", sum);
   if (std::fabs(sum - 1) > 1e-9) fmt::print("  weights have the sum {:.6g}: each is divided by it\n", sum);
   for (double& weight : weights) weight /= sum;
   return weights;
@@ -110,11 +112,13 @@ struct Mean {
   bool agrees = true;
 };
 
+/// Of what is no dense tensor, whether it would be saved alike.
 bool same_value(const Value& a, const Value& b) {
-  if (a.is_tensor() && b.is_tensor() && a.as_tensor().dtype() == b.as_tensor().dtype() &&
-      a.as_tensor().shape() == IntArrayRef(b.as_tensor().shape()) && io::has_numbers(a.as_tensor()))
-    return io::difference(a.as_tensor(), b.as_tensor()).different == 0;
-  return false;
+  if (a.is_tensor() && b.is_tensor() && io::has_numbers(a.as_tensor()) && io::has_numbers(b.as_tensor()))
+    return a.as_tensor().dtype() == b.as_tensor().dtype() &&
+           a.as_tensor().shape() == IntArrayRef(b.as_tensor().shape()) &&
+           io::difference(a.as_tensor(), b.as_tensor()).different == 0;
+  return save_to_buffer(a) == save_to_buffer(b);
 }
 
 void add_file(std::vector<Mean>& means, const LoadedCheckpoint& loaded, const std::string& path,
@@ -162,7 +166,7 @@ void add_file(std::vector<Mean>& means, const LoadedCheckpoint& loaded, const st
 }
 
 int run_average(const CombineOptions& options) {
-  check_count(options, 2);
+  check_count(options);
   const NoGradGuard no_grad;
   const std::string out = options.files.back();
   const WriteOptions write{.format = output_format(out, options.format)};
@@ -187,8 +191,9 @@ int run_average(const CombineOptions& options) {
     result.emplace_back(mean.name, mean.last);
   }
   if (!last.empty())
-    fmt::print("  not floating-point and not the same in all files, so taken from the last: {}\n",
-               shown(some_names(last)));
+    fmt::print(
+        "  no dense floating-point tensors and not the same in all files, so taken from the last: {}\n",
+        shown(some_names(last)));
   const std::string written = write_checkpoint(
       holds_trees(write.format) ? weights_dict(result, attributes) : Value(), result, out, write);
   fmt::print("{}: the mean of {}, {}\n", shown(out), count_text(count, "file"), written);

@@ -41,6 +41,15 @@ RunFolder::~RunFolder() {
   if (made_) fs::remove(path_, not_empty);
 }
 
+fs::path file_in_the_way(const fs::path& folder, const std::string& model) {
+  const fs::path earlier = train::earlier_run_in(folder);
+  if (!earlier.empty()) return earlier;
+  const WeightFiles files(folder, model);
+  for (const fs::path& path : {files.pt, files.safetensors})
+    if (std::error_code none; fs::exists(path, none)) return path;
+  return {};
+}
+
 std::vector<fs::path> weights_of_run_in(const fs::path& folder) {
   std::vector<fs::path> found;
   const std::string model = model_in(folder / train::kCheckpointName, [](const Value& checkpoint) {

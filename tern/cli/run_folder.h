@@ -35,6 +35,10 @@ struct WeightFiles {
   std::filesystem::path safetensors;  ///< the same as safetensors
 };
 
+/// A file that a run of `model` in `folder` would replace or remove: of an earlier run, or of the names that
+/// its weights will have; empty where there is none. Throws IoError where the folder cannot be read.
+std::filesystem::path file_in_the_way(const std::filesystem::path& folder, const std::string& model);
+
 /// The weights of the run whose checkpoint is in `folder`. Files of their names that hold something else are
 /// not that run's. Reads no numbers and throws nothing: what cannot be read is nobody's.
 std::vector<std::filesystem::path> weights_of_run_in(const std::filesystem::path& folder);

@@ -155,17 +155,15 @@ Device device_of_process(const CLI::App& command, const TrainArguments& a) {
   return a.common.device == "cuda" ? a.training.group->device() : given;
 }
 
-/// A folder's run is not lost unasked.
-void check_free(const TrainingOptions& training) {
-  const auto path = training.out / train::kCheckpointName;
-  std::error_code failed;  // which the run will tell
+/// What is in a folder is not lost unasked.
+void check_free(const TrainingOptions& training, const std::string& model) {
   const bool is_first = !training.group || training.group->rank() == 0;
   if (training.resume || training.overwrite || training.out.empty() || !is_first) return;
-  if (std::filesystem::exists(path, failed))
-    throw CheckpointError(
-        fmt::format("'{}' is there already: go on with that run by --resume, replace it by "
-                    "--overwrite, or choose another folder with --out",
-                    path.string()));
+  const std::filesystem::path path = file_in_the_way(training.out, model);
+  const bool is_run = path.filename() == train::kCheckpointName;
+  TERN_CHECK(path.empty(), CheckpointError,
+             "'{}' is there already: {}replace it by --overwrite, or choose another folder with --out",
+             path.string(), is_run ? "go on with that run by --resume, " : "");
 }
 
 /// Takes the devices that a run was on; false when they are not here.
@@ -261,7 +259,7 @@ int run_train(const CLI::App& command, TrainArguments& a) {
   if (a.training.resume) fill_from_checkpoint(command, a);
   a.settings.complete();
   a.training.out = a.out;
-  check_free(a.training);
+  check_free(a.training, a.settings.model);
   const Training training = run_training(a.settings, a.training);
   return training.result.stopped ? 128 + training.signal : 0;
 }

@@ -264,6 +264,7 @@ std::map<std::string, std::string> safetensors_metadata(const std::string& model
 }
 
 Training run_training(const TrainSettings& settings, TrainingOptions options) {
+  std::signal(SIGPIPE, SIG_IGN);  // a run goes on when nobody reads its lines
   const int rank = options.group ? options.group->rank() : 0,
             processes = options.group ? options.group->size() : 1;
   Reporter reporter(options.json, rank, processes);

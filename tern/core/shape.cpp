@@ -23,19 +23,17 @@ std::string to_string(IntArrayRef list) {
 int64_t checked_numel(IntArrayRef shape) {
   TERN_CHECK(shape.size() <= kMaxRank, ShapeError, "a tensor has at most {} dimensions, got {}", kMaxRank,
              shape.size());
-  // PyTorch's rule too: an overflow counts even when another size is 0 unless the zero comes first; sizes of
-  // zero are looked for first here so that [0, 2^62, 4] is an empty tensor.
+  // A size of 0 counts as 1 at first, so that no product of some of the sizes overflows elsewhere: neither
+  // strides nor the elements of a sum over the empty dimension. PyTorch refuses most such shapes too.
   bool has_zero = false;
+  int64_t numel = 1;
   for (int64_t size : shape) {
     TERN_CHECK(size >= 0, ShapeError, "a size can not be negative: {}", to_string(shape));
     has_zero |= size == 0;
+    TERN_CHECK(!__builtin_mul_overflow(numel, std::max<int64_t>(size, 1), &numel), ShapeError,
+               "too many elements for 64 bits, where a size of 0 counts as 1: {}", to_string(shape));
   }
-  if (has_zero) return 0;
-  int64_t numel = 1;
-  for (int64_t size : shape)
-    TERN_CHECK(!__builtin_mul_overflow(numel, size, &numel), ShapeError, "too many elements for 64 bits: {}",
-               to_string(shape));
-  return numel;
+  return has_zero ? 0 : numel;
 }
 
 Strides contiguous_strides(IntArrayRef shape) {

@@ -1,6 +1,8 @@
 // The tensor's body and its checks.
 #include "tern/core/tensor.h"
 
+#include <algorithm>
+
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
 
@@ -32,6 +34,9 @@ Tensor Tensor::from_storage(Storage storage, DType dtype, IntArrayRef shape, Int
              to_string(strides));
   int64_t last = offset;
   bool fits = offset >= 0;
+  const int64_t available = static_cast<int64_t>(storage->nbytes() / itemsize(dtype));
+  // PyTorch lets an empty tensor begin anywhere; here its address stays inside.
+  if (numel == 0) offset = std::min(offset, available);
   for (size_t i = 0; i < shape.size(); ++i) {
     TERN_CHECK(strides[i] >= 0, ShapeError, "from_storage: strides can not be negative: {}",
                to_string(strides));
@@ -40,8 +45,7 @@ Tensor Tensor::from_storage(Storage storage, DType dtype, IntArrayRef shape, Int
       fits = fits && !__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) &&
              !__builtin_add_overflow(last, reach, &last);
   }
-  int64_t available = static_cast<int64_t>(storage->nbytes() / itemsize(dtype));
-  fits = fits && (numel == 0 ? offset <= available : last < available);
+  fits = fits && (numel == 0 || last < available);
   TERN_CHECK(
       fits, ShapeError,
       "from_storage: shape {} with strides {} and offset {} reaches outside a storage of {} elements of {}",

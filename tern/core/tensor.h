@@ -98,6 +98,7 @@ class Tensor {
   int64_t dim() const { return static_cast<int64_t>(impl().shape.size()); }
   const Shape& shape() const { return impl().shape; }
   const Shape& sizes() const { return impl().shape; }
+  const Shape& size() const { return impl().shape; }
   const Strides& strides() const { return impl().strides; }
   /// Size of one dimension, counted from the end when negative. Throws IndexError.
   int64_t size(int64_t dim) const { return impl().shape[place_of(dim, "size")]; }
@@ -220,6 +221,10 @@ class Tensor {
   Tensor expand(IntArrayRef shape) const;
   Tensor expand_as(const Tensor& other) const;
   Tensor repeat(IntArrayRef repeats) const;
+  Tensor tile(IntArrayRef repeats) const;
+  Tensor broadcast_to(IntArrayRef shape) const;
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
   Tensor repeat_interleave(int64_t repeats, std::optional<int64_t> dim = {}) const;
   Tensor roll(IntArrayRef shifts, IntArrayRef dims = {}) const;
   Tensor flip(IntArrayRef dims) const;
@@ -259,6 +264,11 @@ class Tensor {
   Tensor index_fill(int64_t dim, const Tensor& index, const Scalar& value) const;
   Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
   Tensor masked_fill(const Tensor& mask, const Tensor& value) const;
+  Tensor masked_scatter(const Tensor& mask, const Tensor& source) const;
+  Tensor index_put(const std::vector<Tensor>& indices, const Tensor& values, bool accumulate = false) const;
+  /// This where `condition` is true, `other` elsewhere.
+  Tensor where(const Tensor& condition, const Tensor& other) const;
+  Tensor where(const Tensor& condition, const Scalar& other) const;
   Tensor masked_select(const Tensor& mask) const;
   Tensor nonzero() const;
   std::pair<Tensor, Tensor> sort(int64_t dim = -1, bool descending = false) const;
@@ -284,6 +294,11 @@ class Tensor {
   Tensor remainder(const Scalar& other) const;
   Tensor fmod(const Tensor& other) const;
   Tensor fmod(const Scalar& other) const;
+  Tensor bitwise_and(const Tensor& other) const;
+  Tensor bitwise_or(const Tensor& other) const;
+  Tensor bitwise_xor(const Tensor& other) const;
+  Tensor bitwise_not() const;
+  Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(const Scalar& exponent) const;
   Tensor maximum(const Tensor& other) const;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <numeric>
 
@@ -36,6 +37,26 @@ uint64_t choose_seed(std::optional<uint64_t> seed, std::optional<Generator> gene
   return seed ? *seed : draw_seed(std::move(generator));
 }
 
+/// An empty list with room for `count` indices.
+std::vector<int64_t> list_for(const char* sampler, int64_t count) {
+  std::vector<int64_t> list;
+  try {
+    list.reserve(static_cast<size_t>(count));
+  } catch (const std::exception&) {  // std::length_error or std::bad_alloc
+    TERN_THROW(OutOfMemoryError,
+               "{}: no memory for a list of {} indices: choose a smaller size or num_samples", sampler,
+               count);
+  }
+  return list;
+}
+
+std::vector<int64_t> in_order(const char* sampler, int64_t count) {
+  std::vector<int64_t> list = list_for(sampler, count);
+  list.resize(static_cast<size_t>(count));
+  std::iota(list.begin(), list.end(), int64_t{0});
+  return list;
+}
+
 }  // namespace
 
 uint64_t draw_seed(std::optional<Generator> generator) {
@@ -50,9 +71,7 @@ SequentialSampler::SequentialSampler(int64_t dataset_size) : size_(dataset_size)
 }
 
 std::vector<int64_t> SequentialSampler::indices(int64_t) const {
-  std::vector<int64_t> list(static_cast<size_t>(size_));
-  std::iota(list.begin(), list.end(), int64_t{0});
-  return list;
+  return in_order("SequentialSampler", size_);
 }
 
 RandomSampler::RandomSampler(int64_t dataset_size, const RandomSamplerOptions& options)
@@ -68,13 +87,12 @@ RandomSampler::RandomSampler(int64_t dataset_size, const RandomSamplerOptions& o
 
 std::vector<int64_t> RandomSampler::indices(int64_t epoch) const {
   Random random = order_stream(seed(), epoch);
-  std::vector<int64_t> list;
-  list.reserve(static_cast<size_t>(num_samples_));
+  std::vector<int64_t> list = list_for("RandomSampler", num_samples_);
   if (replacement_) {
     while (static_cast<int64_t>(list.size()) < num_samples_) list.push_back(random.below(dataset_size_));
     return list;
   }
-  std::vector<int64_t> order = SequentialSampler(dataset_size_).indices(epoch);
+  std::vector<int64_t> order = in_order("RandomSampler", dataset_size_);
   while (static_cast<int64_t>(list.size()) < num_samples_) {
     shuffle(order, random);
     const int64_t wanted = std::min(dataset_size_, num_samples_ - static_cast<int64_t>(list.size()));
@@ -94,16 +112,16 @@ DistributedSampler::DistributedSampler(int64_t dataset_size, const DistributedSa
   TERN_CHECK(num_replicas_ >= 1 && rank_ >= 0 && rank_ < num_replicas_, ValueError,
              "DistributedSampler: Invalid rank {}, rank should be in the interval [0, {}]", rank_,
              num_replicas_ - 1);
-  size_ = (dataset_size + (options.drop_last ? 0 : num_replicas_ - 1)) / num_replicas_;
+  size_ = dataset_size / num_replicas_ + (!options.drop_last && dataset_size % num_replicas_ != 0 ? 1 : 0);
 }
 
 std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
-  std::vector<int64_t> order = SequentialSampler(dataset_size_).indices(epoch);
+  std::vector<int64_t> order = in_order("DistributedSampler", dataset_size_);
   if (shuffle_) {
     Random random = order_stream(seed(), epoch);
     shuffle(order, random);
   }
-  std::vector<int64_t> mine;
+  std::vector<int64_t> mine = list_for("DistributedSampler", size_);
   for (int64_t i = 0; i < size_; ++i)
     mine.push_back(order[static_cast<size_t>((rank_ + i * num_replicas_) % dataset_size_)]);
   return mine;
@@ -149,8 +167,7 @@ WeightedRandomSampler::WeightedRandomSampler(std::vector<double> weights, int64_
 
 std::vector<int64_t> WeightedRandomSampler::indices(int64_t epoch) const {
   Random random = order_stream(seed(), epoch);
-  std::vector<int64_t> list;
-  list.reserve(static_cast<size_t>(num_samples_));
+  std::vector<int64_t> list = list_for("WeightedRandomSampler", num_samples_);
   if (replacement_) {
     std::vector<double> cumulative(weights_.size());
     std::partial_sum(weights_.begin(), weights_.end(), cumulative.begin());

@@ -21,7 +21,7 @@ class Sampler {
   virtual ~Sampler() = default;
   /// How many indices an epoch has.
   virtual int64_t size() const = 0;
-  /// All indices of an epoch, in order.
+  /// All indices of an epoch, in order. The samplers here throw OutOfMemoryError for more than fit in memory.
   virtual std::vector<int64_t> indices(int64_t epoch) const = 0;
   /// What its random numbers are keyed by, to be saved with a checkpoint; 0 if it has none.
   virtual uint64_t seed() const { return 0; }

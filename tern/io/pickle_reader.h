@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tern/base/env.h"
 #include "tern/base/error.h"
 #include "tern/io/pickle_globals.h"
 #include "tern/io/value.h"
@@ -22,6 +23,7 @@ struct PickleCutShort : CheckpointError {
 /// Whether an error is the machine's (its disk, its memory, a device) and not the file's.
 inline bool is_of_machine(const Error& error) noexcept {
   return dynamic_cast<const IoError*>(&error) != nullptr ||
+         dynamic_cast<const EnvironmentError*>(&error) != nullptr ||
          dynamic_cast<const OutOfMemoryError*>(&error) != nullptr ||
          dynamic_cast<const DeviceError*>(&error) != nullptr;
 }

@@ -35,8 +35,8 @@ SafetensorsFile read_safetensors(const ByteSource& source, const LoadOptions& op
 void write_safetensors(const StateDict& tensors, const std::map<std::string, std::string>& metadata,
                        ByteSink& sink);
 
-/// For writers of other formats: throws ValueError for a name that ends in .safetensors, which load() takes
-/// for nothing else.
+/// For writers of other formats: throws ValueError for a name that ends in .safetensors (or .SAFETENSORS),
+/// which readers take for nothing else.
 void check_no_safetensors_name(const std::filesystem::path& path);
 
 }  // namespace tern::io

@@ -156,11 +156,13 @@ Value whole_number(double value) {
 Value::Value(const char* text)
     : Value(std::string(given_text(
           text, "Value: the text is a null pointer (None is nullptr without a type, or Value())"))) {}
-Value::Value(std::string text) : Value(std::make_shared<StrNode>(std::move(text))) {}
-Value::Value(GlobalName name) : Value(std::make_shared<GlobalNode>(std::move(name))) {}
-Value::Value(StorageValue storage) : Value(std::make_shared<StorageNode>(std::move(storage))) {}
-Value::Value(ValueObject object) : Value(std::make_shared<ObjectNode>(std::move(object))) {}
-Value::Value(RangeValue range) : Value(std::make_shared<RangeNode>(range)) {}
+Value Value::of_node(std::string text) { return Value(std::make_shared<StrNode>(std::move(text))); }
+Value Value::of_node(GlobalName name) { return Value(std::make_shared<GlobalNode>(std::move(name))); }
+Value Value::of_node(StorageValue storage) {
+  return Value(std::make_shared<StorageNode>(std::move(storage)));
+}
+Value Value::of_node(ValueObject object) { return Value(std::make_shared<ObjectNode>(std::move(object))); }
+Value Value::of_node(RangeValue range) { return Value(std::make_shared<RangeNode>(range)); }
 Value::Value(ValueDict dict) : Value(std::make_shared<DictNode>(ValueKind::Dict, std::move(dict))) {}
 
 Value::Value(const StateDict& dict) {
@@ -177,7 +179,12 @@ Value::Value(const StateDict& dict) {
 
 Value::Value(std::initializer_list<std::pair<Value, Value>> entries) {
   ValueDict dict;
-  for (const auto& [key, value] : entries) dict.set(key, value);
+  for (const auto& [key, value] : entries) {
+    TERN_CHECK(!key.is_tensor(), TypeError,
+               "Value: braces make a dict here, and a tensor cannot be its key: a list of lists is "
+               "Value::list({{Value::list({{x, y}}), Value::list({{y, x}})}})");
+    dict.set(key, value);
+  }
   *this = Value(std::move(dict));
 }
 

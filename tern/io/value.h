@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -119,7 +120,8 @@ template <class Self>
 class ValueReader {
  public:
   bool as_bool() const;
-  /// An int or a bool. Throws TypeError also when it does not fit 64 bits.
+  /// An int, a bool, or a tensor of one element of such a dtype. Throws TypeError also when it does not fit
+  /// 64 bits.
   int64_t as_int() const;
   /// A float, int, bool, or a tensor of one element.
   double as_float() const;
@@ -188,11 +190,14 @@ class Value : public detail::ValueReader<Value> {
   }
   template <class T>
   requires std::is_floating_point_v<T> Value(T value) : data_(static_cast<double>(value)) {}
-  Value(std::complex<double> value) : data_(value) {}
+  template <class T>
+  Value(std::complex<T> value) : data_(std::complex<double>(value)) {}
   /// A str. Throws ValueError for a null pointer, which is not taken for None.
   Value(const char* text);
-  Value(std::string_view text) : Value(std::string(text)) {}
-  Value(std::string text);
+  template <class T>
+  requires std::is_same_v<T, std::string_view> Value(T text) : Value(std::string(text)) {}
+  template <class T>
+  requires std::is_same_v<T, std::string> Value(T text) : Value(of_node(std::move(text))) {}
   Value(Tensor tensor) : data_(std::move(tensor)) {}
   Value(DType dtype) : data_(dtype) {}
   template <class T>
@@ -203,16 +208,27 @@ class Value : public detail::ValueReader<Value> {
   /// A list.
   template <class T>
   Value(const std::vector<T>& items) : Value(list(std::vector<Value>(items.begin(), items.end()))) {}
+  /// A torch.Size, as x.shape() is in Python.
+  template <class T>
+  requires std::is_same_v<T, Shape> || std::is_same_v<T, IntArrayRef> Value(const T& sizes)
+      : Value(size(std::vector<int64_t>(sizes.begin(), sizes.end()))) {}
+  /// None where there is nothing.
+  template <class T>
+  Value(const std::optional<T>& item) {
+    if (item) *this = Value(*item);
+  }
   /// By its ValueConverter.
   template <detail::Convertible T>
   Value(const T& object) : Value(ValueConverter<T>::to_value(object)) {}
-  /// A dict.
+  /// A dict. Throws TypeError for a tensor as key, which inner lists of tensors would become: those are
+  /// written `Value::list({x, y})`.
   Value(std::initializer_list<std::pair<Value, Value>> entries);
   Value(ValueDict dict);
-  Value(GlobalName name);
-  Value(StorageValue storage);
-  Value(ValueObject object);
-  Value(RangeValue range);
+  /// Given as objects of these types: braces never mean one.
+  template <class T>
+  requires std::is_same_v<T, GlobalName> || std::is_same_v<T, StorageValue> ||
+      std::is_same_v<T, ValueObject> || std::is_same_v<T, RangeValue>
+      Value(T value) : Value(of_node(std::move(value))) {}
 
   static Value list(std::vector<Value> items = {});
   static Value tuple(std::vector<Value> items = {});
@@ -301,6 +317,11 @@ class Value : public detail::ValueReader<Value> {
  private:
   friend void detail::release_values(std::vector<Value>&&) noexcept;
   static Value from_unsigned(uint64_t value);
+  static Value of_node(std::string text);
+  static Value of_node(GlobalName name);
+  static Value of_node(StorageValue storage);
+  static Value of_node(ValueObject object);
+  static Value of_node(RangeValue range);
   detail::ValueNode* node_pointer() const;
   bool owns_node() const noexcept {
     return std::holds_alternative<std::shared_ptr<detail::ValueNode>>(data_);

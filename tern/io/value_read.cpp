@@ -12,20 +12,21 @@ namespace tern {
 namespace {
 
 /// The element of a one-element tensor of a computable dtype.
-double element_of(const Tensor& tensor) {
+template <class R>
+R element_of(const Tensor& tensor) {
   io::check_has_data(*tensor.storage());
   return visit_dtype(tensor.dtype(), [&]<class T>() {
     alignas(8) std::byte raw[sizeof(T)];
     copy_to_host(raw, *tensor.storage(), static_cast<size_t>(tensor.storage_offset()) * sizeof(T), sizeof(T));
     if constexpr (std::is_same_v<T, bool>) {
-      return raw[0] != std::byte{0} ? 1.0 : 0.0;
+      return static_cast<R>(raw[0] != std::byte{0});
     } else {
       T value;
       std::memcpy(&value, raw, sizeof(T));
       if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
-        return static_cast<double>(static_cast<float>(value));
+        return static_cast<R>(static_cast<float>(value));
       else
-        return static_cast<double>(value);
+        return static_cast<R>(value);
     }
   });
 }
@@ -58,6 +59,13 @@ int64_t ValueReader<Self>::as_int() const {
   if (const bool* flag = value.template plain<bool>()) return *flag ? 1 : 0;
   if (value.kind() == ValueKind::BigInt)
     TERN_THROW(TypeError, "{} is an int that does not fit 64 bits", self().where());
+  if (const Tensor* found = value.template plain<Tensor>(); found && found->defined()) {
+    const Tensor& tensor = *found;
+    if (tensor.numel() == 1 && is_computable(tensor.dtype()) && !is_floating_point(tensor.dtype()))
+      return element_of<int64_t>(tensor);
+    TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one int", self().where(), tensor.numel(),
+               name(tensor.dtype()));
+  }
   TERN_WRONG_KIND("an int");
 }
 
@@ -69,7 +77,7 @@ double ValueReader<Self>::as_float() const {
   if (const bool* flag = value.template plain<bool>()) return *flag ? 1.0 : 0.0;
   if (const Tensor* found = value.template plain<Tensor>(); found && found->defined()) {
     const Tensor& tensor = *found;
-    if (tensor.numel() == 1 && is_computable(tensor.dtype())) return element_of(tensor);
+    if (tensor.numel() == 1 && is_computable(tensor.dtype())) return element_of<double>(tensor);
     TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one number", self().where(),
                tensor.numel(), name(tensor.dtype()));
   }

@@ -26,8 +26,8 @@ LeNet::LeNet(const LeNetOptions& options)
       fc3(84, options.num_classes) {}
 
 Tensor LeNet::forward(const Tensor& x) const {
-  Tensor y = max_pool2d(relu_after(conv1, x), {.kernel_size = 2});
-  y = max_pool2d(relu_after(conv2, y), {.kernel_size = 2});
+  Tensor y = max_pool2d(relu_after(conv1, x), 2);
+  y = max_pool2d(relu_after(conv2, y), 2);
   y = relu_after(fc1, y.flatten(1));
   return fc3(relu_after(fc2, y));
 }

@@ -30,12 +30,26 @@
 /// too), and std::optional or std::vector of those. A module without any writes `TERN_MODULE()`. It also
 /// gives the struct its call operator, `net(x)`: forward(x) with hooks and with the module's path in errors.
 /// What follows it is public. The call operator is a template, so such a struct can not be local to a
-/// function.
-#define TERN_MODULE(...)                                                      \
- public:                                                                      \
-  void collect_fields(::tern::nn::Fields& tern_fields) override {             \
-    tern_fields.add_all(#__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__);             \
-  }                                                                           \
+/// function. A struct that is derived from one with fields writes TERN_MODULE_OF; nothing else would know the
+/// fields of its base, and the compiler refuses TERN_MODULE there.
+#define TERN_MODULE(...)                                                   \
+ public:                                                                   \
+  virtual void tern_module_base_has_fields_write_TERN_MODULE_OF() final {} \
+  void collect_fields(::tern::nn::Fields& tern_fields) override {          \
+    tern_fields.add_all(#__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__);          \
+  }                                                                        \
+  TERN_MODULE_CALL
+
+/// The same for a struct that is derived from `Base`, a module with fields: they come first.
+#define TERN_MODULE_OF(Base, ...)                                 \
+ public:                                                          \
+  void collect_fields(::tern::nn::Fields& tern_fields) override { \
+    Base::collect_fields(tern_fields);                            \
+    tern_fields.add_all(#__VA_ARGS__ __VA_OPT__(, ) __VA_ARGS__); \
+  }                                                               \
+  TERN_MODULE_CALL
+
+#define TERN_MODULE_CALL                                                      \
   template <class... Args>                                                    \
   auto operator()(Args&&... tern_args) {                                      \
     return ::tern::nn::detail::call(*this, std::forward<Args>(tern_args)...); \

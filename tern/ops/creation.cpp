@@ -69,11 +69,13 @@ bool fits(const Scalar& value, DType dtype) {
 }
 
 Param written_number(const char* op, const Scalar& value, DType dtype) {
-  const bool wraps = dtype == DType::UInt8 && value.to_double() < 0 && fits(-value.to_double(), dtype);
+  const bool wraps = dtype == DType::UInt8 && !value.is_floating_point() && value.to_double() < 0 &&
+                     fits(-value.to_double(), dtype);
   TERN_CHECK(fits(value, dtype) || wraps, ValueError,
              "{}: value {} cannot be converted to type {} without overflow: choose a wider dtype", op,
              text_of(value), name(dtype));
-  return param_of(value);
+  // A fraction is true, though an integer would cut it to 0.
+  return is_bool(dtype) ? param_of(Scalar(value.to_bool())) : param_of(value);
 }
 
 std::string text_of(const Scalar& value) {
@@ -192,9 +194,13 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
 
 namespace {
 
-/// An end of linspace or logspace: for integers it is cut first, as in PyTorch.
-double end_of_space(const Scalar& end, DType dtype) {
-  return is_integral(dtype) ? std::trunc(end.to_double()) : end.to_double();
+/// An end of linspace or logspace, as the dtype holds it: for integers it is cut first, and negative ones
+/// wrap around in uint8, as in PyTorch. Throws ValueError where the dtype does not hold it.
+double end_of_space(const char* op, const Scalar& end, DType dtype) {
+  const double value = detail::written_number(op, end, dtype).floating;
+  if (!is_integral(dtype)) return value;
+  const double cut = std::trunc(value);
+  return dtype == DType::UInt8 && cut < 0 ? cut + 256 : cut;
 }
 
 }  // namespace
@@ -204,7 +210,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
   DType dtype = options.dtype.value_or(get_default_dtype());
   TERN_CHECK(!is_bool(dtype) && is_computable(dtype), DTypeError,
              "linspace: needs an integer or floating-point dtype, got {}", name(dtype));
-  const double a = end_of_space(start, dtype), b = end_of_space(end, dtype);
+  const double a = end_of_space("linspace", start, dtype), b = end_of_space("linspace", end, dtype);
   Tensor x = detail::make("linspace", {steps}, dtype, options.device);
   launch_range(x, {.dtype = dtype,
                    .integers = false,
@@ -222,8 +228,11 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base,
                 const TensorOptions& options) {
   DType dtype = options.dtype.value_or(get_default_dtype());
-  Tensor exponents = linspace(end_of_space(start, dtype), end_of_space(end, dtype), steps,
-                              {.dtype = float64, .device = options.device, .requires_grad = false});
+  TERN_CHECK(!is_bool(dtype) && is_computable(dtype), DTypeError,
+             "logspace: needs an integer or floating-point dtype, got {}", name(dtype));
+  const double a = end_of_space("logspace", start, dtype), b = end_of_space("logspace", end, dtype);
+  Tensor exponents =
+      linspace(a, b, steps, {.dtype = float64, .device = options.device, .requires_grad = false});
   return detail::finish(cast(binary(BinaryOp::Pow, Scalar(base), exponents), dtype), options);
 }
 

@@ -150,7 +150,7 @@ Tensor arange(const Scalar& end, const TensorOptions& options = {});
 Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options = {});
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const TensorOptions& options = {});
 /// `steps` numbers at equal distances from start to end, both included; computed in double from the nearer
-/// end.
+/// end. Throws ValueError where the dtype does not hold one of them.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options = {});
 /// base to the powers of linspace(start, end, steps).
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base = 10.0,

@@ -153,14 +153,14 @@ Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
   if (tracks_grad(*this)) inside = clamp_inside(detach(), min, max);
   unary_in_place(UnaryOp::Clamp, *this, range.low, range.high);
   record_in_place("clamp_", *this, {*this}, [inside_ = save(inside)](GradContext& c, const Tensor& g) {
-    return where(c[inside_], g, 0);
+    return tern::where(c[inside_], g, 0);
   });
   return *this;
 }
 
 Tensor& Tensor::relu_() {
   return apply_in_place("relu_", UnaryOp::Relu, *this,
-                        [](const Tensor& g, const Tensor& y) { return where(y <= 0, 0, g); });
+                        [](const Tensor& g, const Tensor& y) { return tern::where(y <= 0, 0, g); });
 }
 Tensor& Tensor::exp_() {
   return apply_in_place("exp_", UnaryOp::Exp, *this,

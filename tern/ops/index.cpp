@@ -271,7 +271,8 @@ Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int6
     x_shape[static_cast<size_t>(d)] = x.size(d);
     index_shape[static_cast<size_t>(d)] = indices.size(d);
   }
-  return read(op, expand(x, x_shape), gather_access(op, x, d, expand(indices, index_shape), /*wrap=*/true));
+  const Tensor wide = expand(x, x_shape);
+  return read(op, wide, gather_access(op, wide, d, expand(indices, index_shape), /*wrap=*/true));
 }
 
 Tensor take(const Tensor& x, const Tensor& index) {

@@ -187,7 +187,7 @@ Reduction parse_reduction(std::string_view word) {
   if (word == "mean") return Reduction::Mean;
   if (word == "sum") return Reduction::Sum;
   TERN_CHECK(word == "batchmean", ValueError,
-             "{} is not a valid value for reduction: it is none, mean, sum or "
+             "'{}' is not a valid value for reduction: it is none, mean, sum or "
              "batchmean",
              word);
   return Reduction::BatchMean;

@@ -123,9 +123,12 @@ void check_pair(const char* op, const Tensor& x, const Tensor& y, Reduction redu
              "{}: batchmean is not a valid value for reduction: give none, mean or sum", op);
 }
 
-/// Both broadcast and promoted.
+/// Both broadcast and promoted. PyTorch does the first three in this order, so that in them a 0-d tensor
+/// counts as much as any.
 Tensor broadcast_pair(const char* op, const Rule& r, Tensor x, Tensor y) {
-  const DType dtype = result_type(x, y);
+  const bool broadcast_first =
+      r.loss == PairLoss::Mse || r.loss == PairLoss::L1 || r.loss == PairLoss::SmoothL1;
+  const DType dtype = broadcast_first ? promote_types(x.dtype(), y.dtype()) : result_type(x, y);
   x = to(x, dtype);
   y = to(y, dtype);
   if (x.shape() != y.shape()) {
@@ -141,6 +144,15 @@ void check_same_shape(const char* op, const Tensor& x, const Tensor& y) {
              "{}: Target size ({}) must be the same as input size ({}): "
              "reshape or expand one",
              op, to_string(y.shape()), to_string(x.shape()));
+}
+
+/// Weights may not make more terms than the input has elements.
+void check_weight(const char* op, const char* name, const Tensor& weight, const Tensor& input) {
+  if (!weight.defined()) return;
+  const Shape shape = broadcast_shapes(input.shape(), weight.shape(), op);
+  TERN_CHECK(shape == input.shape(), ShapeError,
+             "{}: output with shape {} doesn't match the broadcast shape {}: {} has shape {}", op,
+             to_string(input.shape()), to_string(shape), name, to_string(weight.shape()));
 }
 
 Tensor reduced(const Tensor& loss, Reduction reduction) {
@@ -209,6 +221,7 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   if (autocasts(input)) [[unlikely]]
     return autocast_float32(binary_cross_entropy, input, target, weight, reduction);
   check_same_shape("binary_cross_entropy", input, target);
+  check_weight("binary_cross_entropy", "weight", weight, input);
   if (!weight.defined())
     return named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, reduction);
   const Tensor terms = named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, Reduction::None);
@@ -226,6 +239,8 @@ Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& targe
   const char* op = "binary_cross_entropy_with_logits";
   check_same_shape(op, input, target);
   check_pair(op, input, target, o.reduction);
+  check_weight(op, "weight", o.weight, input);
+  check_weight(op, "pos_weight", o.pos_weight, input);
   const bool plain = !o.weight.defined() && !o.pos_weight.defined();
   if (!o.pos_weight.defined()) {
     const Tensor terms =

@@ -305,6 +305,9 @@ Tensor batch_norm(const Tensor& x_given, const Tensor& running_mean, const Tenso
              "{}: Expected more than 1 value per channel when training, got "
              "input size {}",
              op, to_string(x.shape()));
+  TERN_CHECK(!training || !(eps <= 0), ValueError, "{}: eps must be positive during training, but got {}", op,
+             eps);
+  TERN_CHECK(!(eps < 0), ValueError, "{}: eps must be non-negative, but got {}", op, eps);
   const DType param_dtype = compute_dtype(x.dtype());
   const Tensor weight = ready(weight_given, param_dtype), bias = ready(bias_given, param_dtype);
   Running kept_mean(running_mean, param_dtype), kept_var(running_var, param_dtype);

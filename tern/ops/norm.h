@@ -17,7 +17,7 @@ namespace tern {
 /// running_mean and running_var, where given, become (1 - momentum) * old +
 /// momentum * new (the variance unbiased); else they are the running ones. For
 /// a cumulative average pass 1 / n as momentum of the n-th batch. Throws
-/// ShapeError, ValueError for a single value per channel in training.
+/// ShapeError, ValueError for a single value per channel or an eps of 0 in training, and for an eps below 0.
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
                   const Tensor& weight = {}, const Tensor& bias = {}, bool training = false,
                   double momentum = 0.1, double eps = 1e-5);

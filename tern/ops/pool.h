@@ -24,6 +24,9 @@ struct MaxPool2dOptions {
 
 /// The maximum of each window; NaN wins. Every dtype but bool.
 Tensor max_pool2d(const Tensor& x, const MaxPool2dOptions& options);
+inline Tensor max_pool2d(const Tensor& x, int64_t kernel_size, std::optional<Size2> stride = {}) {
+  return max_pool2d(x, {.kernel_size = kernel_size, .stride = stride});
+}
 /// The same with the int64 positions h * W + w of the maxima in their images.
 std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor& x, const MaxPool2dOptions& options);
 
@@ -38,6 +41,9 @@ struct AvgPool2dOptions {
 
 /// The mean of each window. Floats and int64.
 Tensor avg_pool2d(const Tensor& x, const AvgPool2dOptions& options);
+inline Tensor avg_pool2d(const Tensor& x, int64_t kernel_size, std::optional<Size2> stride = {}) {
+  return avg_pool2d(x, {.kernel_size = kernel_size, .stride = stride});
+}
 
 /// The mean over windows that divide the image into output_size parts; a size
 /// of -1 keeps the image's.
@@ -54,6 +60,9 @@ struct MaxPool1dOptions {
   bool ceil_mode = false;
 };
 Tensor max_pool1d(const Tensor& x, const MaxPool1dOptions& options);
+inline Tensor max_pool1d(const Tensor& x, int64_t kernel_size, std::optional<int64_t> stride = {}) {
+  return max_pool1d(x, {.kernel_size = kernel_size, .stride = stride});
+}
 
 struct AvgPool1dOptions {
   int64_t kernel_size = 0;
@@ -63,6 +72,9 @@ struct AvgPool1dOptions {
   bool count_include_pad = true;
 };
 Tensor avg_pool1d(const Tensor& x, const AvgPool1dOptions& options);
+inline Tensor avg_pool1d(const Tensor& x, int64_t kernel_size, std::optional<int64_t> stride = {}) {
+  return avg_pool1d(x, {.kernel_size = kernel_size, .stride = stride});
+}
 Tensor adaptive_avg_pool1d(const Tensor& x, int64_t output_size);
 Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size);
 

@@ -7,6 +7,7 @@
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/index.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
@@ -105,6 +106,10 @@ std::vector<Tensor> Tensor::unbind(int64_t dim) const { return tern::unbind(*thi
 Tensor Tensor::repeat_interleave(int64_t repeats, std::optional<int64_t> dim) const {
   return tern::repeat_interleave(*this, repeats, dim);
 }
+Tensor Tensor::tile(IntArrayRef repeats) const { return tern::tile(*this, repeats); }
+Tensor Tensor::broadcast_to(IntArrayRef shape) const { return tern::broadcast_to(*this, shape); }
+Tensor Tensor::tril(int64_t diagonal) const { return tern::tril(*this, diagonal); }
+Tensor Tensor::triu(int64_t diagonal) const { return tern::triu(*this, diagonal); }
 Tensor Tensor::roll(IntArrayRef shifts, IntArrayRef dims) const { return tern::roll(*this, shifts, dims); }
 
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const { return tern::gather(*this, dim, index); }
@@ -135,6 +140,18 @@ Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
 }
 Tensor Tensor::masked_fill(const Tensor& mask, const Tensor& value) const {
   return tern::masked_fill(*this, mask, value);
+}
+Tensor Tensor::masked_scatter(const Tensor& mask, const Tensor& source) const {
+  return tern::masked_scatter(*this, mask, source);
+}
+Tensor Tensor::index_put(const std::vector<Tensor>& indices, const Tensor& values, bool accumulate) const {
+  return tern::index_put(*this, indices, values, accumulate);
+}
+Tensor Tensor::where(const Tensor& condition, const Tensor& other) const {
+  return tern::where(condition, *this, other);
+}
+Tensor Tensor::where(const Tensor& condition, const Scalar& other) const {
+  return tern::where(condition, *this, other);
 }
 Tensor Tensor::masked_select(const Tensor& mask) const { return tern::masked_select(*this, mask); }
 Tensor Tensor::nonzero() const { return tern::nonzero(*this); }
@@ -198,6 +215,14 @@ Tensor Tensor::sin() const { return tern::sin(*this); }
 Tensor Tensor::cos() const { return tern::cos(*this); }
 Tensor Tensor::tan() const { return tern::tan(*this); }
 Tensor Tensor::erf() const { return tern::erf(*this); }
+Tensor Tensor::bitwise_and(const Tensor& other) const { return tern::bitwise_and(*this, other); }
+Tensor Tensor::bitwise_or(const Tensor& other) const { return tern::bitwise_or(*this, other); }
+Tensor Tensor::bitwise_xor(const Tensor& other) const { return tern::bitwise_xor(*this, other); }
+Tensor Tensor::bitwise_not() const { return tern::bitwise_not(*this); }
+Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
+  return tern::isclose(*this, other, rtol, atol, equal_nan);
+}
+
 Tensor Tensor::bmm(const Tensor& other) const { return tern::bmm(*this, other); }
 Tensor Tensor::mv(const Tensor& vector) const { return tern::mv(*this, vector); }
 Tensor Tensor::dot(const Tensor& other) const { return tern::dot(*this, other); }

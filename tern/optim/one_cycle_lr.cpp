@@ -29,6 +29,9 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& o)
              "OneCycleLR: anneal_strategy must be one of 'cos' or 'linear', instead got {}",
              o.anneal_strategy);
   TERN_CHECK(!o.max_lr.values.empty(), ValueError, "OneCycleLR: max_lr must be given");
+  TERN_CHECK(o.div_factor != 0 && o.final_div_factor != 0, ValueError,
+             "OneCycleLR: division by zero: div_factor and final_div_factor must not be 0, got {} and {}",
+             o.div_factor, o.final_div_factor);
   TERN_CHECK(!cycle_momentum_ || optimizer.momentum(), ValueError,
              "OneCycleLR: optimizer must support momentum or beta1 with `cycle_momentum` option enabled: {} "
              "has neither",

@@ -19,7 +19,7 @@ struct OneCycleLROptions {
   bool cycle_momentum = true;
   PerGroup base_momentum = 0.85;
   PerGroup max_momentum = 0.95;
-  double div_factor = 25;
+  double div_factor = 25;  ///< not 0, as the next
   double final_div_factor = 1e4;
   bool three_phase = false;
 };

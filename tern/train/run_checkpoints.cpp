@@ -2,11 +2,14 @@
 #include "tern/train/run_checkpoints.h"
 
 #include <charconv>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "tern/base/check.h"
 #include "tern/io/file.h"
+#include "tern/train/run_log.h"
 
 namespace tern::train {
 namespace {
@@ -22,18 +25,53 @@ void remove_file(const fs::path& path) {
   TERN_CHECK(!error, IoError, "remove '{}': {}", path.string(), error.message());
 }
 
+/// The step in the name of a checkpoint that was kept.
+std::optional<int64_t> step_of(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (!name.starts_with(kStepBegin) || !name.ends_with(kStepEnd)) return {};
+  const char* begin = name.data() + kStepBegin.size();
+  const char* end = name.data() + name.size() - kStepEnd.size();
+  int64_t step = 0;
+  const auto [stop, error] = std::from_chars(begin, end, step);
+  if (error != std::errc() || stop != end || end - begin < 8) return {};
+  return step;
+}
+
+/// Calls `f(path)` for everything in the folder.
+template <class F>
+void for_each_in(const fs::path& folder, F&& f) {
+  std::error_code failed;
+  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
+    f(it->path());
+  TERN_CHECK(!failed, IoError, "list folder '{}': {}", folder.string(), failed.message());
+}
+
 }  // namespace
 
-void RunCheckpoints::check_beginning(const fs::path& folder, bool resume, bool overwrite) {
-  const fs::path path = folder / kCheckpointName;
+fs::path earlier_run_in(const fs::path& folder) {
   std::error_code error;
-  const bool there = fs::exists(path, error);
-  TERN_CHECK(!error, IoError, "open '{}': {}", path.string(), error.message());
-  TERN_CHECK(!resume || there, CheckpointError, "nothing to resume: there is no '{}'", path.string());
+  const fs::path checkpoint = folder / kCheckpointName;
+  const bool there = fs::exists(checkpoint, error);
+  TERN_CHECK(!error, IoError, "open '{}': {}", checkpoint.string(), error.message());
+  if (there || !fs::exists(folder, error)) return there ? checkpoint : fs::path();
+  fs::path first;
+  for_each_in(folder, [&](const fs::path& path) {
+    if ((path.filename() == kBestName || step_of(path) || RunLog::is_log(path)) &&
+        (first.empty() || path < first))
+      first = path;
+  });
+  return first;
+}
+
+void RunCheckpoints::check_beginning(const fs::path& folder, bool resume, bool overwrite) {
+  const fs::path checkpoint = folder / kCheckpointName, earlier = earlier_run_in(folder);
+  TERN_CHECK(!resume || earlier == checkpoint, CheckpointError, "nothing to resume: there is no '{}'",
+             checkpoint.string());
   TERN_CHECK(
-      resume || overwrite || !there, CheckpointError,
+      resume || overwrite || earlier.empty(), CheckpointError,
       "'{}' is there already: go on with that run (resume), replace it (overwrite), or choose another folder",
-      path.string());
+      earlier.string());
+  std::error_code error;
   fs::create_directories(folder, error);
   TERN_CHECK(!error, IoError, "make folder '{}': {}", folder.string(), error.message());
 }
@@ -55,23 +93,14 @@ fs::path RunCheckpoints::path_of(int64_t step) const {
 /// Those that are in the folder already.
 RunCheckpoints::ByStep RunCheckpoints::found() const {
   ByStep found;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder_, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kStepBegin) || !name.ends_with(kStepEnd)) continue;
-    const char* begin = name.data() + kStepBegin.size();
-    const char* end = name.data() + name.size() - kStepEnd.size();
-    int64_t step = 0;
-    const auto [stop, error] = std::from_chars(begin, end, step);
-    if (error == std::errc() && stop == end && end - begin >= 8) found.emplace(step, entry.path());
-  }
-  TERN_CHECK(!failed, IoError, "list folder '{}': {}", folder_.string(), failed.message());
+  for_each_in(folder_, [&](const fs::path& path) {
+    if (const auto step = step_of(path)) found.emplace(*step, path);
+  });
   return found;
 }
 
-void RunCheckpoints::begin(const Checkpoint& first, bool overwrite) {
+void RunCheckpoints::begin(const Checkpoint& first) {
   earlier_ = found();
-  if (!overwrite && keep_ > 0) adopt(earlier_, {});
   write(first);
   saver_->wait();
   if (keep_ > 0) earlier_.erase(first.step);

@@ -21,6 +21,10 @@ inline constexpr const char* kCheckpointName = "checkpoint.pt";
 /// Where checkpoints are kept, that of the best one.
 inline constexpr const char* kBestName = "best.pt";
 
+/// A file that a run in `folder` would replace or remove: an earlier run's checkpoint or log, checkpoint.pt
+/// before others; empty where there is none. Throws IoError where the folder cannot be read.
+std::filesystem::path earlier_run_in(const std::filesystem::path& folder);
+
 /// Writes a run's checkpoints, in the background, and removes those that need not stay.
 class RunCheckpoints {
  public:
@@ -35,7 +39,7 @@ class RunCheckpoints {
   RunCheckpoints(std::filesystem::path folder, int64_t keep, Metric metric);
 
   /// Writes the first checkpoint of a new run, and waits until it is there.
-  void begin(const Checkpoint& first, bool overwrite);
+  void begin(const Checkpoint& first);
   /// Removes what begin() found, `others` too.
   void forget_earlier(const std::vector<std::filesystem::path>& others);
   /// Goes on with the run of `history`. A best checkpoint that cannot be read is told to `notice`.

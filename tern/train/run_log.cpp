@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +58,13 @@ std::string to_json(const EpochReport& report) {
   json["lr"] = report.lr;
   json["seconds"] = std::round(report.seconds * 1000) / 1000;
   return json.dump();
+}
+
+bool RunLog::is_log(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  std::error_code unknown;
+  return (name == kMetricsFile || name.starts_with(kEventPrefix)) &&
+         !std::filesystem::is_empty(path, unknown);
 }
 
 RunLog::RunLog(const std::filesystem::path& folder) : folder_(folder), metrics_(folder / kMetricsFile) {

@@ -44,6 +44,9 @@ std::string to_json(const EpochReport& report);
 /// metrics.jsonl (one object a line) and an event file in a folder. Functions throw IoError.
 class RunLog {
  public:
+  /// Whether `path` has the name of what start() throws away, and says anything.
+  static bool is_log(const std::filesystem::path& path);
+
   RunLog() = default;
   /// Opens the files. Throws CheckpointError when another process is writing there.
   explicit RunLog(const std::filesystem::path& folder);

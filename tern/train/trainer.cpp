@@ -145,6 +145,7 @@ class Run {
   Outcome replay_on(const Tensor& input, const Tensor& target);
   void train_step(const data::Batch& batch, double weight);
   void report_step(double lr);
+  void tell_not_finite(double loss);
   bool finish_epoch();
   void step_schedule(const EpochReport& report);
   Checkpoint checkpoint();
@@ -267,7 +268,7 @@ void Run::start_anew() {
   if (!writes()) return;
   // What cannot be written is known before the first step. Only then is the earlier run forgotten: a process
   // that is killed meanwhile leaves one of the two runs, and no mixture.
-  files_->begin(first, options_.overwrite);
+  files_->begin(first);
   log_.start();
   if (options_.overwrite) files_->forget_earlier(options_.earlier_files);
 }
@@ -455,6 +456,12 @@ void Run::train_step(const data::Batch& batch, double weight) {
         {result_.epoch + 1, options_.epochs, result_.batch + 1, loaders_.train.size(), result_.step, epoch_});
 }
 
+/// Once in a run.
+void Run::tell_not_finite(double loss) {
+  if (std::isfinite(loss) || std::exchange(told_not_finite_, true)) return;
+  notice(fmt::format("the loss is {} at step {}: a smaller learning rate may help", loss, result_.step));
+}
+
 void Run::report_step(double lr) {
   StepReport report;
   report.epoch = result_.epoch + 1;
@@ -470,11 +477,7 @@ void Run::report_step(double lr) {
   interval_.reset();
   interval_samples_ = 0;
   interval_start_ = Clock::now();
-  if (!std::isfinite(report.loss) && !told_not_finite_) {
-    told_not_finite_ = true;
-    notice(
-        fmt::format("the loss is {} at step {}: a smaller learning rate may help", report.loss, report.step));
-  }
+  tell_not_finite(report.loss);
   log_.write(report);
   if (options_.on_step) options_.on_step(report);
 }
@@ -487,6 +490,7 @@ bool Run::finish_epoch() {
   report.loss = all.loss();
   report.accuracy = all.accuracy();
   report.lr = optimizer_.lr();
+  tell_not_finite(report.loss);
   if (loaders_.test) {
     loaders_.test->set_epoch(result_.epoch);
     const Clock::time_point test_start = Clock::now();

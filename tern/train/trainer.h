@@ -94,8 +94,9 @@ struct FitOptions {
   /// The folder for metrics.jsonl, event files and checkpoint.pt; made if it is not there. Empty: nothing is
   /// written.
   std::filesystem::path out_dir = {};
-  bool resume = false;     ///< go on from out_dir/checkpoint.pt
-  bool overwrite = false;  ///< start anew even if there is one, and remove the earlier run's files
+  bool resume = false;  ///< go on from out_dir/checkpoint.pt
+  bool overwrite =
+      false;  ///< start anew even if there is one, or a part of one; remove the earlier run's files
   /// With `overwrite`: what else an earlier run wrote. Removed with its checkpoints; may be absent.
   std::vector<std::filesystem::path> earlier_files = {};
   ValueDict settings = {};  ///< saved with the checkpoint; resuming with others is an error

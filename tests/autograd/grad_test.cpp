@@ -53,6 +53,21 @@ TEST(Backward, WithAGradient) {
   EXPECT_EQ(grad_of(x), (Floats{2, 40}));
 }
 
+TEST(Backward, ConvertsTheGradientThatIsGiven) {
+  for (DType dtype : {float64, float16, int64, uint8, bool_}) {
+    const Tensor x = leaf({1, 2}), given = ones({2}).to(dtype);
+    (x * x).backward(given);
+    EXPECT_EQ(x.grad().dtype(), float32) << name(dtype);
+    EXPECT_EQ(grad_of(x), (Floats{2, 4})) << name(dtype);
+    EXPECT_EQ(values(grad({x * x}, {x}, {given})[0]), (Floats{2, 4})) << name(dtype);
+  }
+  const Tensor x = leaf({3}), w = ones({1}, {.dtype = float64, .requires_grad = true});
+  const Tensor slope = grad({x * x}, {x}, {w}, {.create_graph = true})[0];
+  slope.sum().backward();
+  EXPECT_EQ(w.grad().dtype(), float64);
+  EXPECT_EQ(w.grad().item<double>(), 6);
+}
+
 TEST(Backward, OfSeveralOutputs) {
   const Tensor x = leaf({1, 2});
   backward({(x * 2).sum(), (x * x).sum()});

@@ -302,7 +302,7 @@ TEST(Convert, NamesDtypesAndParts) {
   EXPECT_EQ(tensors.at("net.layer.weight").dtype(), DType::BFloat16);
   EXPECT_EQ(tensors.at("net.layer.shift").to_vector<float>(), (std::vector<float>{0.5f, -0.5f}));
   EXPECT_EQ(tensors.at("net.steps").dtype(), DType::Int64);
-  EXPECT_THAT(outcome.out, HasSubstr("not floating-point, left as is: net.steps"));
+  EXPECT_THAT(outcome.out, HasSubstr("no floating-point tensors, left as they are: net.steps"));
 
   ASSERT_EQ(run_in(folder, {"convert", "run.pt", "part.pt", "--only", "bias", "--only", "steps"}).code, 0);
   EXPECT_EQ(load(folder / "part.pt").as_state_dict().size(), 2u);
@@ -485,7 +485,7 @@ TEST(Merge, NoFileIsReplacedByItself) {
   for (const char* file : {"1.pt", "2.pt"}) save({{file, tensor({1.0f, 2.0f})}}, folder / file);
   expect_error(run_in(folder, {"merge", "1.pt"}), "at least 3 files", 2);
   expect_error(run_in(folder, {"merge", "1.pt", "2.pt"}), "at least 3 files", 2);
-  expect_error(run_in(folder, {"average", "1.pt"}), "at least 2 files", 2);
+  expect_error(run_in(folder, {"average", "1.pt", "2.pt"}), "at least 3 files", 2);
   for (const char* file : {"1.pt", "2.pt"})
     EXPECT_TRUE(load(folder / file)[file].as_tensor().defined()) << file;
   // All are read before one of them is replaced.
@@ -511,6 +511,8 @@ TEST(Average, FloatsAreAveragedOthersMustAgree) {
             (std::vector<float>{2.5f, 3.5f}));
 
   expect_error(run_in(folder, {"average", "1.pt", "2.pt", "m.pt", "--weights", "1"}), "1 numbers for 2 files",
+               2);
+  expect_error(run_in(folder, {"average", "1.pt", "2.pt", "m.pt", "--weights", "1e308,1e308"}), "the sum inf",
                2);
   save({{"w", tensor({1.0f})}, {"n", tensor({int64_t{5}})}, {"same", tensor({int64_t{1}})}}, folder / "3.pt");
   expect_error(run_in(folder, {"average", "1.pt", "3.pt", "m.pt"}), "'w' has shape [2]");

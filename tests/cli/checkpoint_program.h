@@ -9,10 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "tern/ops/creation.h"
 #include "tests/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern::cli {
+
+inline Tensor one(double number) { return full({1}, number); }
 
 inline Outcome run_in(const TemporaryFolder& folder, const std::vector<std::string>& arguments) {
   return run_program(arguments, {.folder = folder.path().string()});

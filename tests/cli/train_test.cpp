@@ -293,6 +293,14 @@ TEST_F(TrainTest, PrecisionIsRememberedWithTheScaler) {
   EXPECT_NE(refused.err.find("--precision: unknown name 'fp8'"), std::string::npos) << refused.err;
 }
 
+TEST_F(TrainTest, ADivergedRunSaysSoOnce) {
+  const Outcome outcome = run_program(small_run(
+      out_, {"--epochs", "2", "--optimizer", "sgd", "--lr", "100000", "--schedule", "none", "--seed", "1"}));
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(outcome.err.find("tern: the loss is nan at step "), 0u) << outcome.err;
+  EXPECT_EQ(outcome.err.rfind("the loss is nan"), std::string("tern: ").size()) << outcome.err;
+}
+
 TEST_F(TrainTest, ARunIsNotOverwrittenUnasked) {
   ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1"})).code, 0);
   const Outcome refused = run_program(small_run(out_));
@@ -302,6 +310,24 @@ TEST_F(TrainTest, ARunIsNotOverwrittenUnasked) {
                 "' is there already: go on with that run by --resume, replace it by --overwrite, "
                 "or choose another folder with --out\n");
   EXPECT_EQ(run_program(small_run(out_, {"--epochs", "1", "--overwrite"})).code, 0);
+}
+
+TEST_F(TrainTest, NeitherIsWhatElseIsInTheFolder) {
+  for (const char* name :
+       {"best.pt", "checkpoint-00000063.pt", "metrics.jsonl", "lenet.pt", "lenet.safetensors"})
+    for (const char* command : {"train", "demo"}) {
+      const std::filesystem::path folder = out_ / command / name, file = folder / name;
+      std::filesystem::create_directories(folder);
+      std::ofstream(file) << "precious";
+      std::vector<std::string> words = {command, "--epochs", "1", "--out", folder.string()};
+      if (words[0] == "train") words.insert(words.end(), {"--limit", "64", "--keep", "1"});
+      const Outcome refused = run_program(words);
+      EXPECT_EQ(refused.code, 1) << name;
+      EXPECT_NE(refused.err.find("'" + file.string() + "' is "), std::string::npos) << refused.err;
+      std::string kept;
+      std::ifstream(file) >> kept;
+      EXPECT_EQ(kept, "precious") << command << name;
+    }
 }
 
 TEST_F(TrainTest, FullDiskLeavesTheLastCheckpoint) {

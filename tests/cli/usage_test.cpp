@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "tern/io/save.h"
+#include "tern/ops/creation.h"
 #include "tests/cli/program.h"
 #include "tests/support/temporary_folder.h"
 
@@ -99,7 +101,7 @@ TEST(Usage, WrongUseIsOneLineAndTwo) {
       {{"convert", "a", "b.safetensors", "--shard", "abc"}, "got 'abc'"},
       {{"convert", "a", "b", "--only"}, "--only"},
       {{"merge", "a", "b"}, "expected at least 3 files, the last of them to be written, got 2"},
-      {{"average", "a"}, "expected at least 2 files, the last of them to be written, got 1"},
+      {{"average", "a", "b"}, "expected at least 3 files, the last of them to be written, got 2"},
   };
   for (const Case& each : cases) {
     std::string line = "tern";
@@ -178,6 +180,12 @@ TEST(Usage, NumberOfThreadsFromTheEnvironment) {
   }
 }
 
+TEST(Usage, HelpIsACommandToo) {
+  EXPECT_EQ(run_program({"help", "train"}).out, run_program({"train", "--help"}).out);
+  EXPECT_EQ(run_program({"help"}).out, run_program({"--help"}).out);
+  EXPECT_EQ(run_program({"help", "trian"}).code, 2);
+}
+
 TEST(Usage, WrongEnvironment) {
   const std::pair<const char*, const char*> rows[] = {
       {"TERN_NUM_THREADS", "expected an integer from 1 to 1024, got 'many'"},
@@ -190,6 +198,13 @@ TEST(Usage, WrongEnvironment) {
         << outcome.err;
     EXPECT_NE(outcome.err.find(said), std::string::npos) << outcome.err;
   }
+  const TemporaryFolder folder;
+  save({{"w", ones({2})}}, folder / "good.pt");
+  const Outcome verified = run_program({"verify", "--json", (folder / "good.pt").string()},
+                                       {.environment = {{"TERN_CPU_VARIANT", "many"}}});
+  EXPECT_EQ(verified.code, 1);
+  EXPECT_EQ(verified.out, "") << "the file is not to blame";
+  EXPECT_EQ(verified.err.find("pickle"), std::string::npos) << verified.err;
   const Outcome simulated =
       run_program({"devices"}, {.environment = {{"TERN_NUM_THREADS", "many"}, {"TERN_SIM_GPUS", "2"}}});
   EXPECT_EQ(simulated.code, 1) << simulated.err;

@@ -16,7 +16,11 @@ TEST(Shape, Numel) {
   EXPECT_EQ(checked_numel({}), 1);
   EXPECT_EQ(checked_numel({2, 3, 4}), 24);
   EXPECT_EQ(checked_numel({2, 0, 4}), 0);
-  EXPECT_EQ(checked_numel({0, int64_t{1} << 62, 4}), 0);
+  EXPECT_EQ(checked_numel({0, int64_t{1} << 62}), 0);
+  for (const Shape& shape : {Shape{0, int64_t{1} << 62, 4},
+                             {int64_t{1} << 32, 0, int64_t{1} << 32},
+                             {int64_t{1} << 32, int64_t{1} << 32, 0}})
+    EXPECT_THROW(checked_numel(shape), ShapeError) << to_string(shape);
   EXPECT_EQ(checked_numel({int64_t{1} << 31, int64_t{1} << 31}), int64_t{1} << 62);
   EXPECT_THROW(checked_numel({int64_t{1} << 32, int64_t{1} << 31}), ShapeError);
   EXPECT_THROW(checked_numel({2, -1}), ShapeError);

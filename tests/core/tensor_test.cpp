@@ -40,23 +40,16 @@ TEST(Tensor, LayoutsMustFitTheirStorage) {
     bool fits;
   };
   const int64_t huge = int64_t{1} << 62;
-  const Row rows[] = {{{10}, {1}, 0, true},
-                      {{11}, {1}, 0, false},
-                      {{10}, {1}, 1, false},
-                      {{5}, {2}, 1, true},
-                      {{5}, {2}, 2, false},
-                      {{2, 5}, {5, 1}, 0, true},
-                      {{2, 5}, {1, 2}, 0, true},
-                      {{100}, {0}, 9, true},
-                      {{100}, {0}, 10, false},
-                      {{0}, {1}, 10, true},
-                      {{}, {}, 9, true},
-                      {{}, {}, 10, false},
-                      {{2}, {1}, -1, false},
-                      {{2}, {-1}, 5, false},
-                      {{2}, {huge}, 0, false},
-                      {{huge, 8}, {1, 1}, 0, false},
-                      {{3, 3}, {huge, huge}, 0, false},
+  const Row rows[] = {{{10}, {1}, 0, true},          {{11}, {1}, 0, false},
+                      {{10}, {1}, 1, false},         {{5}, {2}, 1, true},
+                      {{5}, {2}, 2, false},          {{2, 5}, {5, 1}, 0, true},
+                      {{2, 5}, {1, 2}, 0, true},     {{100}, {0}, 9, true},
+                      {{100}, {0}, 10, false},       {{0}, {1}, 10, true},
+                      {{0}, {1}, 100, true},         {{3, 0}, {1, 1}, huge, true},
+                      {{0}, {1}, -1, false},         {{}, {}, 9, true},
+                      {{}, {}, 10, false},           {{2}, {1}, -1, false},
+                      {{2}, {-1}, 5, false},         {{2}, {huge}, 0, false},
+                      {{huge, 8}, {1, 1}, 0, false}, {{3, 3}, {huge, huge}, 0, false},
                       {{1}, {huge}, 0, true}};
   for (const Row& row : rows) {
     auto make = [&] { return Tensor::from_storage(storage, float32, row.shape, row.strides, row.offset); };
@@ -66,6 +59,8 @@ TEST(Tensor, LayoutsMustFitTheirStorage) {
       EXPECT_THROW(make(), ShapeError) << to_string(row.shape) << to_string(row.strides) << row.offset;
   }
   EXPECT_THROW(Tensor::from_storage(storage, float32, {2, 2}, {1}), ShapeError);
+  EXPECT_EQ(Tensor::from_storage(storage, float32, {0}, {1}, 100).storage_offset(), 10)
+      << "an empty tensor's address stays inside";
 }
 
 TEST(Tensor, OffsetsCountElements) {

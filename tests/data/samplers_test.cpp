@@ -2,8 +2,11 @@
 #include "tern/data/samplers.h"
 
 #include <algorithm>
+#include <limits>
+#include <memory>
 #include <numeric>
 #include <set>
+#include <string>
 
 #include "tern/data/random.h"
 #include "tests/data/data_testing.h"
@@ -146,6 +149,39 @@ TEST(WeightedRandomSampler, Errors) {
         WeightedRandomSampler({1, 0, 2}, 3, false);
       },
       {"3 samples", "only 2 weights"});
+}
+
+TEST(Samplers, MoreIndicesThanMemoryHolds) {
+  const int64_t huge = int64_t{1} << 60, most = std::numeric_limits<int64_t>::max();
+  struct Row {
+    std::shared_ptr<Sampler> sampler;
+    int64_t size;
+    std::string says;
+  };
+  const Row rows[] = {
+      {std::make_shared<SequentialSampler>(most), most, "SequentialSampler: no memory for a list of"},
+      {std::make_shared<RandomSampler>(3, RandomSamplerOptions{.num_samples = huge}), huge,
+       "RandomSampler: no memory for a list of 1152921504606846976 indices"},
+      {std::make_shared<RandomSampler>(most), most, "RandomSampler: no memory"},
+      {std::make_shared<WeightedRandomSampler>(std::vector<double>{1, 2}, huge), huge,
+       "WeightedRandomSampler: no memory"},
+      {std::make_shared<DistributedSampler>(most, DistributedSamplerOptions{.num_replicas = 4}),
+       int64_t{1} << 61, "DistributedSampler: no memory"}};
+  for (const Row& row : rows) {
+    EXPECT_EQ(row.sampler->size(), row.size) << row.says;
+    expect_error<OutOfMemoryError>([&] { row.sampler->indices(0); }, {row.says});
+  }
+}
+
+TEST(DistributedSampler, SizesOfTheParts) {
+  struct Row {
+    int64_t samples, replicas, size, full;
+  };
+  for (const Row& row : {Row{0, 4, 0, 0}, {3, 4, 1, 0}, {4, 4, 1, 1}, {5, 4, 2, 1}, {7, 1, 7, 7}}) {
+    EXPECT_EQ(DistributedSampler(row.samples, {.num_replicas = row.replicas}).size(), row.size);
+    EXPECT_EQ(DistributedSampler(row.samples, {.num_replicas = row.replicas, .drop_last = true}).size(),
+              row.full);
+  }
 }
 
 TEST(BatchSampler, Groups) {

@@ -161,7 +161,7 @@ std::vector<WrongUse> value_rows() {
        [] { set_num_threads(0); },
        {"set_num_threads: ", "1 to 1024", "got 0"}},
       {"environment",
-       value,
+       typeid(EnvironmentError),
        [] {
          ::setenv("TERN_A_TEST", "four", 1);
          env_int("TERN_A_TEST", 1, 8);
@@ -336,7 +336,7 @@ std::vector<WrongUse> network_value_rows() {
       {"reduction_word",
        value,
        [] { parse_reduction("average"); },
-       {"average is not a valid value for reduction", "none, mean, sum or batchmean"}},
+       {"'average' is not a valid value for reduction", "none, mean, sum or batchmean"}},
       {"smooth_l1_loss_beta",
        value,
        [] { smooth_l1_loss(ones({2}), ones({2}), Reduction::Mean, -1); },

@@ -42,8 +42,19 @@ std::vector<WrongUse> backward_rows() {
        {"backward: a gradient of shape [2]", "tensor of shape [3]"}},
       {"gradient_dtype",
        typeid(DTypeError),
-       [] { (leaf() * 2).backward(ones({3}, {.dtype = float64})); },
-       {"backward: a gradient of dtype float64", "dtype float32", "to(dtype)"}},
+       [] { (leaf() * 2).backward(empty({3}, {.dtype = DType::Complex64})); },
+       {"backward: a gradient of dtype complex64", "dtype float32", "to(dtype)"}},
+      {"grad_of_no_inputs",
+       typeid(ValueError),
+       [] { grad({leaf().sum()}, {}); },
+       {"grad: `inputs` argument to `grad()` cannot be empty"}},
+      {"its_own_gradient",
+       autograd,
+       [] {
+         const Tensor x = leaf();
+         x.set_grad(x);
+       },
+       {"set_grad: can't assign Variable as its own grad", "clone()"}},
       {"number_of_gradients",
        typeid(ValueError),
        [] {

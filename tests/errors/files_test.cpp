@@ -259,7 +259,7 @@ std::vector<WrongUse> value_rows() {
       {"tensor_as_number",
        type,
        [] { tree["model"]["w"].as_int(); },
-       {"['model']['w']", "is a Tensor, not an int"}},
+       {"['model']['w']", "is a tensor of 2 elements of float32, not one int"}},
       {"text_as_number", type, [] { tree["names"][0].as_int(); }, {"['names'][0]", "int", "str"}},
       {"many_as_one_number", type, [] { tree["model"]["w"].as_float(); }, {"['model']['w']", "float"}},
       {"list_as_dict", type, [] { tree["names"].as_dict(); }, {"['names']", "dict", "list"}},

@@ -414,6 +414,9 @@ def main():
                 for key, array in arrays.items():
                     assert back[key].dtype == array.dtype.newbyteorder("=") and back[key].shape == array.shape, key
                     assert (back[key] == array).all(), key
+        np.savez(source, **{"": np.arange(2), "a": np.arange(3)})
+        run("pt", source, folder / "target.pt")
+        assert list(torch.load(folder / "target.pt")) == ["", "a"]
 
     def structured_npy():
         array = np.zeros(3, np.dtype({"names": ["a", "\u00e9", "c"], "formats": ["u1", [("x", ">f4", (2,)), ("y", "U2")], "M8[us]"],

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <thread>
 
 #include "io_testing.h"
@@ -27,6 +28,30 @@ TEST(Value, KindsFromCpp) {
   EXPECT_EQ(Value(std::vector<int>{1, 2}).as_list().size(), 2u);
   EXPECT_EQ(Value::size({2, 3}).as_size(), (std::vector<int64_t>{2, 3}));
   EXPECT_TRUE(Value(floats({1, 2})).is_tensor());
+  EXPECT_EQ(Value(Shape{2, 3}).as_size(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(Value(std::optional<int>(7)).as_int(), 7);
+  EXPECT_TRUE(Value(std::optional<int>()).is_none());
+  EXPECT_EQ(Value(GlobalName{"m", "n"}).as_global().full(), "m.n");
+}
+
+/// Whether inner braces are taken for a value: of these, none has one meaning.
+template <class V>
+constexpr bool kPairOfInts = requires {
+  V({{"a", {1, 2}}});
+};
+template <class V>
+constexpr bool kPairOfTexts = requires {
+  V({{"a", {"b", "c"}}});
+};
+template <class V>
+constexpr bool kThreeTexts = requires {
+  V({{"a", {"b", "c", "d"}}});
+};
+static_assert(!kPairOfInts<Value> && !kPairOfTexts<Value> && !kThreeTexts<Value>);
+
+TEST(Value, ListsOfTensorsInBracesAreNoDict) {
+  const Tensor x = floats({1}), y = floats({2});
+  EXPECT_THROW((Value{{x, y}, {y, x}}), TypeError);
 }
 
 TEST(Value, DictFromBracesAndReadByPath) {
@@ -81,7 +106,11 @@ TEST(Value, NumbersConvertAsInPython) {
   EXPECT_EQ(Value(true).as_int(), 1);
   EXPECT_EQ(Value(2).as_float(), 2.0);
   EXPECT_EQ(Value(floats({2.5})).as_float(), 2.5);
+  EXPECT_EQ(Value(tensor_of<int64_t>({(int64_t{1} << 62) + 1}, {1})).as_int(), (int64_t{1} << 62) + 1);
+  EXPECT_EQ(Value(tensor_of<uint8_t>({200}, {})).as_int(), 200);
   EXPECT_THROW(Value(2.0).as_int(), TypeError);
+  EXPECT_THROW(Value(floats({2})).as_int(), TypeError);
+  EXPECT_THROW(Value(tensor_of<int64_t>({1, 2}, {2})).as_int(), TypeError);
   EXPECT_THROW(Value(1).as_bool(), TypeError);
   EXPECT_THROW(Value(floats({1, 2})).as_float(), TypeError);
 }

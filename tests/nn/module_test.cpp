@@ -46,11 +46,24 @@ struct Net : Module {
   Tensor forward(const Tensor& x) { return act(block(x * scale)); }
 };
 
+struct Deeper : Block {
+  Linear last{2, 1};
+  TERN_MODULE_OF(Block, last)
+  Tensor forward(const Tensor& x) const { return last(Block::forward(x)); }
+};
+
 template <class T>
 std::vector<std::string> names(const std::vector<std::pair<std::string, T>>& named) {
   std::vector<std::string> list;
   for (const auto& [name, value] : named) list.push_back(name);
   return list;
+}
+
+TEST(Module, FieldsOfTheBaseComeFirst) {
+  const Deeper net;
+  EXPECT_THAT(names(net.named_parameters()),
+              ElementsAre("first.weight", "first.bias", "second.weight", "last.weight", "last.bias"));
+  EXPECT_EQ(net(ones({5, 2})).shape(), (Shape{5, 1}));
 }
 
 TEST(Module, NamesItsFieldsInOrder) {

@@ -64,7 +64,7 @@ In relu_and_gradients(DType dtype, const Tensor& x_given, const Tensor& w_given,
   for (const Tensor& given : {x_given, w_given, b_given})
     leaves.push_back(to(given, dtype).clone().requires_grad_());
   const Tensor y = conv2d_relu(leaves[0], leaves[1], leaves[2], o);
-  mul(y, to(ragged(y.shape()), dtype)).sum().backward();
+  mul(y, ragged(y.shape(), dtype).to(y.device())).sum().backward();
   return {y.detach(), leaves[0].grad(), leaves[1].grad(), leaves[2].grad()};
 }
 
@@ -85,8 +85,8 @@ TEST(Conv2d, FewChannelsOfEverySize) {
         Case{{1, 2, 3, 1500}, {3, 2, 3, 3}, 1},     // rows that are longer than a block
         Case{{1, 32, 9, 9}, {22, 32, 3, 3}, 1}}) {  // the most weights
     const Tensor x = ragged(c.x), w = ragged(c.w), b = ragged({c.w[0]});
-    const In wanted = relu_and_gradients(float64, x, w, b, {.padding = c.padding});
-    const In got = relu_and_gradients(float32, x, w, b, {.padding = c.padding});
+    const In wanted = relu_and_gradients(float64, x.cpu(), w.cpu(), b.cpu(), {.padding = c.padding});
+    const In got = on_cpu(relu_and_gradients(float32, x, w, b, {.padding = c.padding}));
     for (size_t i = 0; i < wanted.size(); ++i) {
       const double largest = wanted[i].abs().max().item<double>();
       EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, 1e-6 * std::max(largest, 1.0)))

@@ -9,10 +9,12 @@
 #include <span>
 
 #include "tern/ops/copy.h"
+#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
 #include "tern/ops/reduce.h"
 #include "tests/ops/reduce_testing.h"
+#include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
@@ -121,7 +123,8 @@ TEST(Creation, DefaultDtype) {
 }
 
 TEST(Creation, LargeRangesAndFills) {
-  constexpr int64_t n = 10'000'000;  // past the cache, on several threads
+  // Past the cache, on several threads.
+  const int64_t n = is_emulated(get_default_device()) ? 1'000'000 : 10'000'000;
   Tensor x = arange(n, as(float64)).cpu();
   Tensor y = arange(n).cpu();
   for (int64_t i : {int64_t{0}, int64_t{1}, int64_t{4095}, int64_t{123457}, n / 2, n - 1}) {
@@ -185,6 +188,11 @@ TEST(Creation, Errors) {
                             "cuda:3");
   expect_error<ShapeError>([] { zeros({2, -1}); }, "zeros: a size can not be negative: [2, -1]");
   expect_error<ShapeError>([] { empty({int64_t{1} << 40, int64_t{1} << 40}); }, "empty: too many elements");
+  expect_error<ShapeError>(
+      [] {
+        empty({int64_t{1} << 32, int64_t{1} << 32, 0});
+      },
+      "empty: too many elements");
   expect_error<OutOfMemoryError>([] { empty({int64_t{1} << 61}); }, "more bytes than there can be");
   expect_error<ValueError>([] { full({1}, 1e10, as(float16)); },
                            "full: value 10000000000 cannot be converted to type float16 without overflow");
@@ -200,6 +208,12 @@ TEST(Creation, Errors) {
                            "arange: needs an integer or floating-point dtype, got bool");
   expect_error<ValueError>([] { linspace(0, 1, -1); },
                            "linspace: number of steps must be non-negative, got -1");
+  expect_error<ValueError>([] { linspace(0, 256, 3, as(uint8)); },
+                           "linspace: value 256 cannot be converted to type uint8 without overflow");
+  expect_error<ValueError>([] { linspace(kInfinity, 0, 3, as(int64)); }, "linspace: value inf");
+  expect_error<ValueError>([] { linspace(0, 1e40, 3); }, "type float32 without overflow");
+  expect_error<ValueError>([] { logspace(0, 300, 3, 10, as(uint8)); }, "logspace: value 300");
+  expect_error<DTypeError>([] { logspace(0, 2, 3, 10, as(bool_)); }, "logspace: needs an integer");
   expect_error<ShapeError>([] { eye(-1); }, "eye: sizes must be greater or equal to 0, got n = -1, m = -1");
   expect_error<ShapeError>([] { tril(zeros({3})); },
                            "tril: input tensor must have at least 2 dimensions, got shape [3]");
@@ -240,6 +254,33 @@ TEST(OneHot, MoreClassesThanTheDtypeHasNumbers) {
 TEST(Linspace, OfIntegersCutsTheEndsFirst) {
   EXPECT_EQ(linspace(0.5, 10.9, 5, {.dtype = int64}).to_vector<int64_t>(),
             (std::vector<int64_t>{0, 2, 5, 7, 10}));
+  EXPECT_EQ(linspace(0, 255.5, 3, as(uint8)).to_vector<int64_t>(), (std::vector<int64_t>{0, 127, 255}));
+  EXPECT_EQ(linspace(-1, 5, 3, as(uint8)).to_vector<int64_t>(), (std::vector<int64_t>{255, 130, 5}));
+}
+
+TEST(Bool, AnyNumberButZeroIsTrue) {
+  const Tensor no = tensor({false}), at = tensor({0}), mask = tensor({true});
+  struct Row {
+    double number;
+    bool written;
+  };
+  for (const Row& row : {Row{0.5, true},
+                         {-0.25, true},
+                         {1e-320, true},
+                         {kInfinity, true},
+                         {std::nan(""), true},
+                         {2, true},
+                         {0, false},
+                         {-0.0, false}}) {
+    Tensor element = tensor({true, true});
+    element[0] = row.number;
+    for (const Tensor& y :
+         {full({1}, row.number, as(bool_)), full_like(no, row.number), no.clone().fill_(row.number),
+          masked_fill(no, mask, row.number), no.clone().masked_fill_(mask, row.number),
+          scatter(no, 0, at, row.number), index_fill(no, 0, at, row.number), element,
+          tensor({row.number}, as(bool_)), tensor(std::vector<double>{row.number}, as(bool_))})
+      EXPECT_EQ(y[0].item<bool>(), row.written) << row.number;
+  }
 }
 
 }  // namespace

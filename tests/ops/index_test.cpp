@@ -274,6 +274,9 @@ TEST(Take, FlattenedAndAlong) {
   EXPECT_THAT(take(x, tensor({{0, -1}, {4, 4}})).to_vector<int64_t>(), ElementsAre(0, 5, 4, 4));
   EXPECT_THAT(take_along_dim(x, tensor({{0}, {-1}}), 1).to_vector<int64_t>(), ElementsAre(0, 5));
   EXPECT_THAT(take_along_dim(x, tensor({5, 0})).to_vector<int64_t>(), ElementsAre(5, 0));
+  const Tensor row = reshape(arange(4), {1, 4}), places = tensor({{0, -1}, {1, 2}, {3, 0}});
+  EXPECT_EQ(take_along_dim(row, places, 1).shape(), (Shape{3, 2}));
+  EXPECT_THAT(take_along_dim(row, places, 1).to_vector<int64_t>(), ElementsAre(0, 3, 1, 2, 3, 0));
 }
 
 TEST(Where, ThreeForms) {

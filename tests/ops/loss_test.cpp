@@ -156,6 +156,24 @@ TEST(Losses, Pairs) {
   EXPECT_TRUE(std::isnan(mse_loss(ones({0}), zeros({0})).item<float>()));
 }
 
+TEST(Losses, BroadcastFirstAndPromoteThen) {
+  struct Row {
+    Tensor scalar;
+    DType promoted, kl_div;
+  };
+  const auto of = [](DType dtype) { return full({}, 3, {.dtype = dtype}); };
+  for (const Row& row : {Row{of(float64), float64, float32}, {of(float16), float32, float32}}) {
+    for (const auto loss : {mse_loss, l1_loss}) {
+      EXPECT_EQ(loss(ones({2}), row.scalar, Reduction::Mean).dtype(), row.promoted);
+      EXPECT_EQ(loss(row.scalar, ones({2}), Reduction::None).dtype(), row.promoted);
+    }
+    EXPECT_EQ(smooth_l1_loss(ones({2}), row.scalar).dtype(), row.promoted);
+    EXPECT_EQ(kl_div(ones({2}), row.scalar).dtype(), row.kl_div);
+  }
+  EXPECT_EQ(mse_loss(ones({2}), of(int64)).dtype(), float32);
+  EXPECT_EQ(mse_loss(ones({2}), of(float64)).item<double>(), 4);
+}
+
 TEST(Losses, LargeSums) {
   const Tensor x = randn({100003}), y = randn({100003});
   EXPECT_TRUE(allclose(mse_loss(x, y), mean(square(sub(to(x, float64), to(y, float64)))).to(float32), 1e-6));
@@ -242,7 +260,15 @@ TEST(LossErrors, TargetsShapesAndOptions) {
                            "label_smoothing must be between 0.0 and 1.0. Got: 2");
   expect_error<ValueError>([&] { cross_entropy(x, t, {.reduction = Reduction::BatchMean}); },
                            "not a valid value for reduction");
-  expect_error<ValueError>([&] { parse_reduction("average"); }, "average is not a valid value for reduction");
+  expect_error<ValueError>([&] { parse_reduction("average"); },
+                           "'average' is not a valid value for reduction");
+  expect_error<ValueError>([&] { parse_reduction(""); }, "'' is not a valid value for reduction");
+  for (const Tensor& wide : {ones({2, 3, 4}), ones({1, 1, 1})}) {
+    const char* text = "output with shape [3, 4] doesn't match the broadcast shape [";
+    expect_error<ShapeError>([&] { binary_cross_entropy_with_logits(x, x, {.weight = wide}); }, text);
+    expect_error<ShapeError>([&] { binary_cross_entropy_with_logits(x, x, {.pos_weight = wide}); }, text);
+    expect_error<ShapeError>([&] { binary_cross_entropy(x, x, wide); }, text);
+  }
   expect_error<ShapeError>([&] { mse_loss(x, ones({3})); },
                            "mse_loss: shapes [3, 4] and [3] do not broadcast");
   expect_error<ShapeError>([&] { binary_cross_entropy_with_logits(x, ones({4})); },

@@ -171,8 +171,8 @@ TEST(Linear, EverySize) {
            {std::pair{In{x, w, b}, grad}, std::pair{In{turned_x, turned_w, b}, grad},
             std::pair{In{x, w, b}, expand(ones({1, 1}, {.dtype = float64}), {rows, out})}})
         for (bool with_relu : {false, true}) {
-          const In wanted = layer_and_gradients(float64, given, g, with_relu);
-          const In got = layer_and_gradients(dtype, given, g, with_relu);
+          const In wanted = layer_and_gradients(float64, on_cpu(given), g.cpu(), with_relu);
+          const In got = on_cpu(layer_and_gradients(dtype, given, g, with_relu));
           for (size_t i = 0; i < wanted.size(); ++i) {
             const double largest = wanted[i].abs().max().item<double>();
             EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, tolerance * std::max(largest, 1.0)))
@@ -203,8 +203,8 @@ TEST(Linear, TwoWithGeluBetweenThem) {
       const In given = {ragged({rows, in}), ragged({hidden, in}) * 0.1, ragged({hidden}),
                         ragged({out, hidden}) * 0.1, ragged({out})};
       const Tensor grad = ragged({rows, out});
-      const In wanted = feed_forward_and_gradients(float64, given, grad, /*at_once=*/false);
-      const In got = feed_forward_and_gradients(dtype, given, grad, /*at_once=*/true);
+      const In wanted = feed_forward_and_gradients(float64, on_cpu(given), grad.cpu(), /*at_once=*/false);
+      const In got = on_cpu(feed_forward_and_gradients(dtype, given, grad, /*at_once=*/true));
       for (size_t i = 0; i < wanted.size(); ++i) {
         const double largest = wanted[i].abs().max().item<double>();
         EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, tolerance * std::max(largest, 1.0)))

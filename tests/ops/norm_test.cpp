@@ -108,14 +108,16 @@ TEST(LayerNorm, LastDimensions) {
 TEST(LayerNorm, EverySizeOfARow) {
   for (int64_t size : {1, 31, 64, 100, 256, 1000, 1024, 1025, 2048, 5000, 16384, 20000, 40000})
     for (DType dtype : {float32, float64, bfloat16}) {
-      const Tensor x = ragged({3, size}, dtype), weight = ragged({size}), bias = add(ragged({size}), 1);
+      const In given = {ragged({3, size}, dtype), ragged({size}), add(ragged({size}), 1)};
+      const auto& [x, weight, bias] = std::tie(given[0], given[1], given[2]);
+      const In copies = on_cpu(given);
       const double tolerance = dtype == bfloat16 ? 2e-2 : 1e-5;
       const auto parameter = [&](const Tensor& p) { return dtype == float64 ? to(p, float64) : p; };
-      EXPECT_TRUE(allclose(to(layer_norm(x, {size}, parameter(weight), parameter(bias)), float64),
-                           add(mul(plain(x, {1}, 1e-5), weight), bias), tolerance, tolerance))
+      EXPECT_TRUE(allclose(to(layer_norm(x, {size}, parameter(weight), parameter(bias)).cpu(), float64),
+                           add(mul(plain(copies[0], {1}, 1e-5), copies[1]), copies[2]), tolerance, tolerance))
           << size << " of " << name(dtype);
-      const Tensor wide = to(x, float64);
-      EXPECT_TRUE(allclose(to(rms_norm(x, {size}, {}, 1e-5), float64),
+      const Tensor wide = to(copies[0], float64);
+      EXPECT_TRUE(allclose(to(rms_norm(x, {size}, {}, 1e-5).cpu(), float64),
                            div(wide, sqrt(add(mean(square(wide), 1, /*keepdim=*/true), 1e-5))), tolerance,
                            tolerance))
           << size << " of " << name(dtype);
@@ -137,7 +139,7 @@ In row_norm_and_gradients(const In& given, const Tensor& grad, bool rms, DType d
 }
 
 TEST(LayerNorm, ManyRowsOfFewElements) {
-  // As rows of which few are worked on together, by the formula of longer ones, in float64.
+  // As rows of which few are worked on together, in float64.
   for (int64_t size : {2, 5, 8, 16})
     for (int64_t rows : {15, 16, 127, 128, 300}) {
       const In given = {ragged({rows, size}), add(ragged({size}), 1), ragged({size})};
@@ -145,8 +147,8 @@ TEST(LayerNorm, ManyRowsOfFewElements) {
       for (bool rms : {false, true})
         for (const auto& [dtype, tolerance] : {std::pair{float32, 2e-5}, {bfloat16, 3e-2}}) {
           In exact, wanted;
-          for (const Tensor& each : given) exact.push_back(to(to(each, dtype), float64));
-          const Tensor exact_grad = to(to(grad, dtype), float64);
+          for (const Tensor& each : on_cpu(given)) exact.push_back(to(to(each, dtype), float64));
+          const Tensor exact_grad = to(to(grad.cpu(), dtype), float64);
           for (int64_t first = 0; first < rows; first += 15) {
             const int64_t count = std::min<int64_t>(15, rows - first);
             const In part = row_norm_and_gradients({exact[0].narrow(0, first, count), exact[1], exact[2]},
@@ -155,7 +157,7 @@ TEST(LayerNorm, ManyRowsOfFewElements) {
             for (size_t i = 0; first > 0 && i < part.size(); ++i)
               wanted[i] = i < 2 ? cat({wanted[i], part[i]}, 0) : wanted[i] + part[i];
           }
-          const In got = row_norm_and_gradients(given, grad, rms, dtype);
+          const In got = on_cpu(row_norm_and_gradients(given, grad, rms, dtype));
           for (size_t i = 0; i < wanted.size(); ++i) {
             const double largest = wanted[i].abs().max().item<double>();
             EXPECT_TRUE(allclose(to(got[i], float64), wanted[i], 0, tolerance * std::max(largest, 1.0)))
@@ -302,6 +304,12 @@ TEST(NormErrors, ShapesTypesAndOptions) {
       "Expected more than 1 value per channel when training, got input size [1, 3]");
   expect_error<ShapeError>([&] { batch_norm(x, ones({4}), ones({4})); },
                            "running_mean should contain 3 elements");
+  const double momentum = 0.1;
+  expect_error<ValueError>([&] { batch_norm(x, {}, {}, {}, {}, /*training=*/true, momentum, 0); },
+                           "batch_norm: eps must be positive during training, but got 0");
+  expect_error<ValueError>([&] { batch_norm(x, three, three, {}, {}, /*training=*/false, momentum, -1); },
+                           "batch_norm: eps must be non-negative, but got -1");
+  EXPECT_NO_THROW(batch_norm(x, three, three, {}, {}, /*training=*/false, momentum, 0));
   expect_error<ShapeError>([&] { batch_norm(x, three, three, ones({5})); },
                            "weight should contain 3 elements");
   expect_error<ShapeError>([&] { batch_norm(three, three, three); }, "at least 2 dimensions");

@@ -38,7 +38,14 @@ inline Tensor ragged(IntArrayRef shape, DType dtype = float32) {
   return to(reshape(tensor(values, as(float64)), shape), dtype);
 }
 
-/// The same as a leaf of float64 that asks for its gradient.
+/// Where what is wanted is worked out: by other kernels than those of the device under test, and soon.
+inline std::vector<Tensor> on_cpu(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> copies;
+  for (const Tensor& each : tensors) copies.push_back(each.cpu());
+  return copies;
+}
+
+/// ragged() as a leaf of float64 that asks for its gradient.
 inline Tensor leaf(IntArrayRef shape) { return ragged(shape, float64).clone().requires_grad_(); }
 
 struct Layout {

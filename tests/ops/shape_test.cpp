@@ -258,6 +258,7 @@ TEST(Shape, Errors) {
         as_strided(x, {3, 3}, {3, 1});
       },
       "as_strided: from_storage: shape [3, 3] with strides [3, 1] and offset 0 reaches outside a storage");
+  EXPECT_EQ(as_strided(x, {0}, {1}, 100).numel(), 0) << "an empty one may begin anywhere";
   expect_error<ValueError>([&] { cat({}); }, "cat: expected a non-empty list of Tensors");
   expect_error<ShapeError>(
       [&] {

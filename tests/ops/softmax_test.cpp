@@ -256,11 +256,11 @@ TEST(SoftmaxGradient, FusedKernelsAgreeWithTheFormulas) {
           Tensor y = log ? log_softmax(x, dim) : softmax(x, dim);
           y.backward(g);
           NoGradGuard no_grad;
-          Tensor v = to(y.detach(), float64), w = to(g, float64);
-          Tensor wanted =
+          const Tensor v = to(y.detach().cpu(), float64), w = to(g.cpu(), float64);
+          const Tensor wanted =
               log ? sub(w, mul(exp(v), sum(w, dim, true))) : mul(sub(w, sum(mul(w, v), dim, true)), v);
           const double scale = std::max(1e-3, max(abs(wanted)).item<double>());
-          const double error = max(abs(sub(to(x.grad(), float64), wanted))).item<double>();
+          const double error = max(abs(sub(to(x.grad().cpu(), float64), wanted))).item<double>();
           EXPECT_LE(error, scale * (dtype == float32 ? 3e-6 : 1e-2))
               << to_string(shape) << " along " << dim << " log " << log;
         }

@@ -208,6 +208,11 @@ TEST(Schedules, RefuseWrongOptions) {
                 OneCycleLR(optimizer, {.max_lr = 1.0, .total_steps = 5, .anneal_strategy = "exp"});
               }),
               HasSubstr("'cos' or 'linear', instead got exp"));
+  EXPECT_THAT(value_error([&] { OneCycleLR(optimizer, {.max_lr = 1.0, .total_steps = 5, .div_factor = 0}); }),
+              HasSubstr("div_factor and final_div_factor must not be 0, got 0 and 10000"));
+  EXPECT_THAT(
+      value_error([&] { OneCycleLR(optimizer, {.max_lr = 1.0, .total_steps = 5, .final_div_factor = 0}); }),
+      HasSubstr("must not be 0, got 25 and 0"));
   EXPECT_THAT(value_error([&] { OneCycleLR(adagrad, {.max_lr = 1.0, .total_steps = 5}); }),
               HasSubstr("momentum or beta1"));
   EXPECT_THAT(value_error([&] {

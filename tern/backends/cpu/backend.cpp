@@ -122,7 +122,7 @@ class CpuBackend final : public Backend {
  private:
   void check_variant() const {
     if (!complaint_.empty()) [[unlikely]]
-      throw ValueError(complaint_);
+      throw EnvironmentError(complaint_);
   }
 
   SystemMemory memory_;

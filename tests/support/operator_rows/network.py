@@ -364,7 +364,7 @@ def pairs(*parameters, mixed_since=(2, 0)):
                     for parameter in parameters or (None,):
                         yield (make(a, dtype), make(b, dtype, 1), reduction) + (() if parameter is None else (parameter,))
         yield make((5, 3)).t(), make((3, 5), seed=1)
-        if VERSION >= mixed_since:  # older ones raise in the gradient
+        if VERSION >= mixed_since:  # older ones raise in the gradient, huber_loss always does
             for a in FLOATS:
                 for b in FLOATS:
                     if a != b:
@@ -469,7 +469,7 @@ ROWS = [
     Row("mse_loss", lambda a, b, reduction="mean": F.mse_loss(a, b, reduction=reduction), pairs(mixed_since=(2, 15)), **SUM),
     Row("l1_loss", lambda a, b, reduction="mean": F.l1_loss(a, b, reduction=reduction), pairs(), **SUM),
     Row("smooth_l1_loss", lambda a, b, reduction="mean", beta=1.0: F.smooth_l1_loss(a, b, reduction=reduction, beta=beta), pairs(1.0, 0.5, 0.0), **SUM),
-    Row("huber_loss", lambda a, b, reduction="mean", delta=1.0: F.huber_loss(a, b, reduction=reduction, delta=delta), pairs(1.0, 0.5), **SUM),
+    Row("huber_loss", lambda a, b, reduction="mean", delta=1.0: F.huber_loss(a, b, reduction=reduction, delta=delta), pairs(1.0, 0.5, mixed_since=(99,)), **SUM),
     Row("binary_cross_entropy", bce, probabilities(False), no_grad=(2,), **SUM),
     Row("binary_cross_entropy_with_logits", bce_with_logits, probabilities(True), no_grad=(2, 3), **SUM),
     Row("kl_div", kl_div, divergences, **SUM),
