@@ -92,6 +92,15 @@ Tensor copy_gradient(const Tensor& x) {
   return y;
 }
 
+Tensor convert_gradient(const Tensor& x, DType dtype) {
+  Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
+  copy_elements(y, x);
+  if (tracks_grad(x))
+    record("to", y, {x},
+           [held = x.dtype()](GradContext&, const Tensor& g) { return convert_gradient(g, held); });
+  return y;
+}
+
 Tensor add_gradients(const Tensor& a, const Tensor& b) {
   Tensor y = empty_contiguous(a.shape(), a.numel(), a.dtype(), a.device());
   add_into(y, a, b);

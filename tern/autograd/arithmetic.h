@@ -16,6 +16,8 @@ void copy_elements(const Tensor& out, const Tensor& x);
 Tensor compact_copy(const Tensor& x);
 /// A new contiguous tensor with x's values; recorded when x is tracked.
 Tensor copy_gradient(const Tensor& x);
+/// The same in another dtype.
+Tensor convert_gradient(const Tensor& x, DType dtype);
 /// x itself when contiguous, else compact_copy(x); no history.
 Tensor compact(const Tensor& x);
 /// a + b for gradients of one shape; recorded when they are tracked.

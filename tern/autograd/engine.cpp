@@ -79,15 +79,6 @@ void check_gradient(const char* op, const Tensor& grad, const Tensor& like) {
              grad.device().str(), like.device().str());
 }
 
-/// x in another dtype; recorded when it is tracked.
-Tensor converted(const Tensor& x, DType dtype) {
-  Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
-  copy_elements(y, x);
-  if (tracks_grad(x))
-    record("to", y, {x}, [held = x.dtype()](GradContext&, const Tensor& g) { return converted(g, held); });
-  return y;
-}
-
 Tensor run_hooks(const GradHooks& hooks, Tensor grad) {
   const GradHooks copy = hooks;  // a hook may remove itself
   for (const auto& hook : copy) {
@@ -361,7 +352,7 @@ void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<T
       grad = filled(output.shape(), output.dtype(), output.device(), 1);
     }
     if (grad.dtype() != output.dtype() && is_computable(grad.dtype()) && is_computable(output.dtype()))
-      grad = converted(grad, output.dtype());
+      grad = convert_gradient(grad, output.dtype());
     check_gradient("backward", grad, output);
     run.add_root(gradient_edge(output), std::move(grad));
   }

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -16,6 +15,7 @@
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
+#include "tern/io/file.h"
 #include "tern/io/module_tree.h"
 #include "tern/io/npy.h"
 #include "tern/io/numpy_types.h"
@@ -387,8 +387,7 @@ Value weights_dict(const Weights& weights, const Value& attributes) {
 }
 
 std::string output_format(const std::string& path, const std::string& format) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string extension = io::lower_extension(path);
   const std::string promised = extension == ".safetensors" ? "safetensors" : extension == ".npz" ? "npz" : "";
   const std::string chosen = !format.empty() ? format : !promised.empty() ? promised : "pt";
   static constexpr std::string_view kKnown[] = {"pt", "legacy", "safetensors", "npz"};

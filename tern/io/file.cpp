@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -128,6 +129,12 @@ std::vector<std::byte> ByteSource::read(uint64_t offset, uint64_t count) const {
 void check_path(const std::filesystem::path& path) {
   TERN_CHECK(path.native().find('\0') == std::string::npos, IoError, "the path '{}...' has a NUL byte",
              path.c_str());
+}
+
+std::string lower_extension(const std::filesystem::path& path) {
+  std::string extension = path.extension().string();
+  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return extension;
 }
 
 std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {

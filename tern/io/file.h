@@ -47,6 +47,9 @@ class ByteSource {
 /// Throws IoError for a path with a NUL byte: the system would take it for the name before that.
 void check_path(const std::filesystem::path& path);
 
+/// The end of a file's name in lower case: ".safetensors" of "NET.SAFETENSORS".
+std::string lower_extension(const std::filesystem::path& path);
+
 /// Opens a regular file for reading. Throws IoError naming the path and the cause.
 std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path);
 

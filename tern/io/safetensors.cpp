@@ -4,7 +4,6 @@
 #include "tern/io/safetensors.h"
 
 #include <algorithm>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
@@ -429,9 +428,7 @@ void write_safetensors(const StateDict& tensors, const std::map<std::string, std
 }
 
 void check_no_safetensors_name(const std::filesystem::path& path) {
-  std::string extension = path.extension().string();
-  for (char& c : extension) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  TERN_CHECK(extension != ".safetensors", ValueError,
+  TERN_CHECK(lower_extension(path) != ".safetensors", ValueError,
              "saving '{}': a file of this name must be safetensors, which save_safetensors() writes",
              path.string());
 }

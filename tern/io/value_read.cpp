@@ -44,6 +44,17 @@ const Value& plain_form(const Value& value) {
   auto* object = value.node<ObjectNode>();
   return object && !object->object.payload.is_none() ? object->object.payload : value;
 }
+
+/// The number that a tensor of one element holds; an int only of a dtype without fractions.
+template <class R>
+R number_in(const Tensor& tensor, const std::string& where) {
+  const bool has_fractions = is_floating_point(tensor.dtype());
+  TERN_CHECK(
+      tensor.numel() == 1 && is_computable(tensor.dtype()) && !(std::is_integral_v<R> && has_fractions),
+      TypeError, "{} is a tensor of {} elements of {}, not one {}", where, tensor.numel(),
+      name(tensor.dtype()), std::is_integral_v<R> ? "int" : "number");
+  return element_of<R>(tensor);
+}
 }  // namespace
 
 template <class Self>
@@ -59,13 +70,8 @@ int64_t ValueReader<Self>::as_int() const {
   if (const bool* flag = value.template plain<bool>()) return *flag ? 1 : 0;
   if (value.kind() == ValueKind::BigInt)
     TERN_THROW(TypeError, "{} is an int that does not fit 64 bits", self().where());
-  if (const Tensor* found = value.template plain<Tensor>(); found && found->defined()) {
-    const Tensor& tensor = *found;
-    if (tensor.numel() == 1 && is_computable(tensor.dtype()) && !is_floating_point(tensor.dtype()))
-      return element_of<int64_t>(tensor);
-    TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one int", self().where(), tensor.numel(),
-               name(tensor.dtype()));
-  }
+  if (const Tensor* found = value.template plain<Tensor>(); found && found->defined())
+    return number_in<int64_t>(*found, self().where());
   TERN_WRONG_KIND("an int");
 }
 
@@ -75,12 +81,8 @@ double ValueReader<Self>::as_float() const {
   if (const double* number = value.template plain<double>()) return *number;
   if (const int64_t* number = value.template plain<int64_t>()) return static_cast<double>(*number);
   if (const bool* flag = value.template plain<bool>()) return *flag ? 1.0 : 0.0;
-  if (const Tensor* found = value.template plain<Tensor>(); found && found->defined()) {
-    const Tensor& tensor = *found;
-    if (tensor.numel() == 1 && is_computable(tensor.dtype())) return element_of<double>(tensor);
-    TERN_THROW(TypeError, "{} is a tensor of {} elements of {}, not one number", self().where(),
-               tensor.numel(), name(tensor.dtype()));
-  }
+  if (const Tensor* found = value.template plain<Tensor>(); found && found->defined())
+    return number_in<double>(*found, self().where());
   if (auto* big = value.template node<BigIntNode>()) return nearest_float(big->bytes);
   TERN_WRONG_KIND("a number");
 }
