@@ -18,7 +18,7 @@
 
 #include "tests/emulator/grid.h"
 #include "tests/emulator/queue.h"
-#include "tests/emulator/races.h"
+#include "tests/emulator/watch.h"
 
 namespace emulator {
 
@@ -101,14 +101,14 @@ inline void __threadfence_system() {}
 
 #define TERN_ATOMIC __attribute__((noinline, no_sanitize("thread")))
 TERN_ATOMIC inline int atomicCAS_system(int* address, int expected, int value) {
-  emulator::races::touch(address, sizeof value, emulator::races::Access::Atomic, __builtin_return_address(0));
+  emulator::watch::touch(address, sizeof value, emulator::watch::Access::Atomic, __builtin_return_address(0));
   const int old = *address;
   if (old == expected) *address = value;
   return old;
 }
 
 TERN_ATOMIC inline unsigned atomicMin(unsigned* address, unsigned value) {
-  emulator::races::touch(address, sizeof value, emulator::races::Access::Atomic, __builtin_return_address(0));
+  emulator::watch::touch(address, sizeof value, emulator::watch::Access::Atomic, __builtin_return_address(0));
   const unsigned old = *address;
   if (value < old) *address = value;
   return old;

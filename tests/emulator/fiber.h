@@ -19,14 +19,7 @@ class Fiber {
   void leave();
 
  private:
-  void entered();
-
-  boost::context::stack_context stack_;
   boost::context::fiber inside_, outside_;  ///< where the body stands, and whoever resumed it; one is empty
-  // For AddressSanitizer: the stack of whoever resumed the body, and the shadows of both.
-  const void* outer_bottom_ = nullptr;
-  size_t outer_nbytes_ = 0;
-  void *inner_shadow_ = nullptr, *outer_shadow_ = nullptr;
 };
 
 }  // namespace emulator

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "tests/emulator/fiber.h"
-#include "tests/emulator/races.h"
 #include "tests/emulator/settings.h"
+#include "tests/emulator/watch.h"
 
 namespace emulator {
 namespace {
@@ -52,8 +52,7 @@ class Grid {
  public:
   void run(dim3 grid, dim3 block, size_t shared_bytes, const std::function<void()>& thread) {
     thread_ = &thread;
-    shared_.resize((shared_bytes + sizeof(float4) - 1) / sizeof(float4));
-    shared_.shrink_to_fit();  // what is written beyond it is beyond the heap's block
+    shared_bytes_ = shared_bytes;
     block_size_ = block;
     grid_size_ = grid;
     count_ = block.x * block.y * block.z;
@@ -65,9 +64,9 @@ class Grid {
     uint64_t stride = blocks > 1 ? random_() % blocks | 1 : 1;
     while (std::gcd(stride, blocks) != 1) ++stride;
     uint64_t at = random_() % blocks;
-    races::grid_begins();
+    watch::grid_begins();
     for (uint64_t i = 0; i < blocks; ++i, at = (at + stride) % blocks) run_block(at);
-    races::grid_ends();
+    watch::grid_ends();
   }
 
   const Position& position() const { return running_->position; }
@@ -99,8 +98,8 @@ class Grid {
     block_.x = static_cast<unsigned>(number % grid_size_.x);
     block_.y = static_cast<unsigned>(number / grid_size_.x % grid_size_.y);
     block_.z = static_cast<unsigned>(number / grid_size_.x / grid_size_.y);
-    if (!shared_.empty()) std::memset(shared_.data(), 0xff, shared_.size() * sizeof(float4));
-    races::block_begins(shared_.data(), shared_.size() * sizeof(float4));
+    std::memset(shared_.data(), 0xff, shared_bytes_);
+    watch::block_begins(shared_.data(), shared_bytes_);
     all_.start(count_);
     for (unsigned w = 0; w * kWarp < count_; ++w) warps_[w].start(std::min(kWarp, count_ - w * kWarp));
     std::shuffle(order_.begin(), order_.end(), random_);
@@ -156,7 +155,7 @@ class Grid {
   }
 
   void complete(Meeting& meeting) {
-    if (&meeting == &all_) races::barrier();
+    if (&meeting == &all_) watch::barrier();
     meeting.arrived = 0;
     Meeting::Round& next = meeting.rounds[++meeting.number % 2];
     next.taken = 0;
@@ -176,7 +175,8 @@ class Grid {
   uint3 block_{};
   unsigned count_ = 0, next_ = 0, finished_ = 0;
   std::vector<unsigned> order_;
-  std::vector<float4> shared_;
+  size_t shared_bytes_ = 0;
+  std::vector<float4> shared_ = std::vector<float4>(kDynamicSharedRegion / sizeof(float4));
   Meeting all_;
   std::array<Meeting, kMostThreads / kWarp> warps_;
   Worker* running_ = nullptr;

@@ -22,6 +22,8 @@ unsigned thread_number() noexcept;
 
 /// Of memory whose size the launch says, without asking for more first.
 inline constexpr size_t kMostDynamicShared = size_t{48} << 10;
+/// It lies in as much memory, so that what goes beyond it meets nothing else.
+inline constexpr size_t kDynamicSharedRegion = size_t{64} << 10;
 
 /// Runs `thread` once for every thread of the grid. One grid runs at a time. A deadlock or a barrier that
 /// some threads of the block left out ends the process with a message. `shared_bytes`: of each block's memory

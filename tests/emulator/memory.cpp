@@ -1,5 +1,5 @@
-// cudaMalloc and its kin. Under AddressSanitizer memory comes from its heap, whose red zones show what goes
-// beyond an allocation; otherwise it is one region that is closed to the host.
+// cudaMalloc and its kin. Under AddressSanitizer memory comes from its heap, whose red zones show where
+// copies and libraries go beyond an allocation; otherwise it is one region that is closed to the host.
 #include "tests/emulator/memory.h"
 
 #include <cuda_runtime_api.h>
@@ -10,9 +10,9 @@
 #include <map>
 
 #include "tests/emulator/queue.h"
-#include "tests/emulator/races.h"
 #include "tests/emulator/sanitizer.h"
 #include "tests/emulator/settings.h"
+#include "tests/emulator/watch.h"
 
 namespace emulator {
 namespace {
@@ -22,8 +22,6 @@ constexpr bool kHeap = true;
 #else
 constexpr bool kHeap = false;
 #endif
-
-constexpr size_t kAlignment = 512;
 
 struct Allocation {
   size_t nbytes;
@@ -45,29 +43,32 @@ struct Memory {
     if (made == MAP_FAILED) std::abort();
     region = static_cast<char*>(made);
     madvise(region, reach, MADV_HUGEPAGE);
-    races::add_global(region, reach);
+    watch::add_global(region, reach);
   }
 
-  /// Gives the pages back that nothing else lies on.
+  /// Gives the pages back that nothing else lies on, where there are many: to get them again takes longer.
   static void forget(char* start, size_t nbytes) {
+    if (nbytes < size_t{4} << 20) return;
     constexpr uintptr_t kPage = 4096;
     const auto first = (reinterpret_cast<uintptr_t>(start) + kPage - 1) / kPage * kPage;
     const auto last = (reinterpret_cast<uintptr_t>(start) + nbytes) / kPage * kPage;
     if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   }
 
-  /// The first gap that is large enough; null where there is none.
+  /// The first gap that is large enough; null where there is none. What lies next begins a little later, so
+  /// that to go beyond an allocation is to touch what is free.
   char* place(size_t nbytes) {
     if (kHeap) {
       void* made = nullptr;
       return posix_memalign(&made, kAlignment, nbytes) == 0 ? static_cast<char*>(made) : nullptr;
     }
-    char* at = region;
+    const auto reach_of = [](size_t count) { return (count / kAlignment + 2) * kAlignment; };
+    char* at = region + kAlignment;
     for (const auto& [start, allocation] : live) {
-      if (static_cast<size_t>(start - at) >= nbytes) return at;
-      at = start + (allocation.nbytes + kAlignment - 1) / kAlignment * kAlignment;
+      if (static_cast<size_t>(start - at) >= reach_of(nbytes)) return at;
+      at = start + reach_of(allocation.nbytes);
     }
-    return static_cast<size_t>(region + reach - at) >= nbytes ? at : nullptr;
+    return static_cast<size_t>(region + reach - at) >= reach_of(nbytes) ? at : nullptr;
   }
 };
 
@@ -113,6 +114,7 @@ cudaError_t cudaMalloc(void** pointer, size_t nbytes) {
   if (made == nullptr) return cudaErrorMemoryAllocation;
   all.live[made] = {nbytes, gpu};
   all.used[gpu] += nbytes;
+  if (!kHeap) watch::allocated(made, nbytes);
   // Fresh memory is no zeros.
   const OpenMemory open;
   std::memset(made, 0xa5, nbytes);
@@ -127,10 +129,12 @@ cudaError_t cudaFree(void* pointer) {
   if (found == memory().live.end()) return cudaErrorInvalidValue;
   finish_all();
   memory().used[found->second.gpu] -= found->second.nbytes;
-  if (kHeap)
+  if (kHeap) {
     std::free(pointer);
-  else
+  } else {
+    watch::freed(pointer, found->second.nbytes);
     Memory::forget(found->first, found->second.nbytes);
+  }
   memory().live.erase(found);
   return cudaSuccess;
 }

@@ -5,6 +5,9 @@
 
 namespace emulator {
 
+/// Of every allocation.
+constexpr size_t kAlignment = 512;
+
 /// While one lives the memory of all GPUs is open.
 class OpenMemory {
  public:

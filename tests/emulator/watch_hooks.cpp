@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tests/emulator/races.h"
+#include "tests/emulator/watch.h"
 
-using emulator::races::Access;
-using emulator::races::touch;
+using emulator::watch::Access;
+using emulator::watch::touch;
 
 extern "C" {
 
@@ -17,7 +17,7 @@ extern char _end __attribute__((visibility("hidden")));
 void __tsan_init() {
   static const bool once = [] {
     const char* first = &__bss_start - reinterpret_cast<uintptr_t>(&__bss_start) % 4;
-    emulator::races::add_shared(first, static_cast<size_t>(&_end - first));
+    emulator::watch::add_shared(first, static_cast<size_t>(&_end - first));
     return true;
   }();
   static_cast<void>(once);

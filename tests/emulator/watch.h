@@ -1,7 +1,8 @@
-// Finds races in kernels that were compiled with -fsanitize=thread, whose every access to memory calls
-// race_hooks.cpp: two threads touch one byte, one of them writes, and no __syncthreads() lies between. What
-// compute-sanitizer's racecheck and initcheck find in shared memory, and races between blocks beside it. A
-// warp's shuffles and votes order no memory, in CUDA as here.
+// Watches what kernels do to memory. They were compiled with -fsanitize=thread, so that every access calls
+// watch_hooks.cpp. Told of are races: two threads touch one byte, one of them writes, and no __syncthreads()
+// lies between; shared memory that is read before it is written; and global memory that nobody has allocated.
+// It is what compute-sanitizer's memcheck, racecheck and initcheck find, and races between blocks beside it.
+// A warp's shuffles and votes order no memory, in CUDA as here.
 //
 // Each pair of lines is told of once on stderr, and a process that had any ends with status 66.
 #pragma once
@@ -9,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace emulator::races {
+namespace emulator::watch {
 
 /// `Atomic`: also of volatile variables. One races with the other kinds only.
 enum class Access { Read, Write, Atomic };
@@ -22,8 +23,13 @@ void touch(const void* address, size_t nbytes, Access access, const void* from) 
 /// of the block wrote them.
 void add_shared(const void* first, size_t nbytes);
 
-/// The memory of the GPUs.
+/// The memory of the GPUs; all of it is free.
 void add_global(const void* first, size_t nbytes);
+
+/// Of the GPUs' memory [first, first + nbytes) may be touched from now on; later, no byte of it. `first` is a
+/// multiple of kAlignment beyond the beginning.
+void allocated(const void* first, size_t nbytes);
+void freed(const void* first, size_t nbytes);
 
 /// Told by the grid that runs.
 void grid_begins();
@@ -31,4 +37,4 @@ void block_begins(const void* dynamic_shared, size_t nbytes);
 void barrier();
 void grid_ends();
 
-}  // namespace emulator::races
+}  // namespace emulator::watch

@@ -1,4 +1,4 @@
-// What the watch for races finds, shown with kernels that are wrong on purpose, and what it lets pass.
+// What the watch finds, shown with kernels that are wrong on purpose, and what it lets pass.
 // Compiled like a .cu file of the backend that is watched.
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ void run(Kernel kernel, int blocks) {
   cudaStream_t stream = nullptr;
   EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
   void* memory = nullptr;
-  EXPECT_EQ(cudaMalloc(&memory, 4096), cudaSuccess);
+  EXPECT_EQ(cudaMalloc(&memory, 4092), cudaSuccess);
   void* arguments[] = {&memory};
   EXPECT_EQ(cudaLaunchKernel(kernel, blocks, kThreads, arguments, 256, stream), cudaSuccess);
   emulator::finish_all();
@@ -71,7 +71,21 @@ __global__ void writes_a_word_of_bytes(int* out) {
   if (blockIdx.x == 1 && threadIdx.x == 9) out[2] = 1;
 }
 
-TEST(RacesDeathTest, AreToldOfAndEndTheProcessWithAStatus) {
+__global__ void writes_beyond_an_allocation(int* out) {
+  out[threadIdx.x * 64 / 3] = 1;
+}  // it has 1023 elements
+__global__ void reads_half_beyond_an_allocation(int* in) {
+  if (reinterpret_cast<long long*>(in)[511] == 0) __syncthreads();
+}
+__global__ void writes_beyond_shared_memory(int*) {
+  TERN_DYNAMIC_SHARED(int, shared);  // 64 of them
+  shared[threadIdx.x + 1] = 1;
+}
+__global__ void reads_before_an_allocation(int* in) {
+  if (in[-1] == 0) __syncthreads();
+}
+
+TEST(WatchDeathTest, FaultsAreToldOfAndEndTheProcessWithAStatus) {
   const struct {
     Kernel kernel;
     int blocks;
@@ -88,6 +102,10 @@ TEST(RacesDeathTest, AreToldOfAndEndTheProcessWithAStatus) {
       {copies_to_one_place, 1, "global memory is written twice"},
       {writes_a_byte_of_a_word, 1, "global memory is written twice"},
       {writes_a_word_of_bytes, 2, "global memory is written twice"},
+      {writes_beyond_an_allocation, 1, "global memory that is not allocated"},
+      {reads_half_beyond_an_allocation, 1, "global memory that is not allocated"},
+      {writes_beyond_shared_memory, 1, "more shared memory"},
+      {reads_before_an_allocation, 1, "global memory that is not allocated"},
   };
   for (const auto& row : rows)
     EXPECT_EXIT((run(row.kernel, row.blocks), std::exit(0)), testing::ExitedWithCode(66), row.told);
@@ -112,7 +130,7 @@ __global__ void only_reads(int* in) {
   if (in[0] == 1) __syncthreads();
 }
 
-TEST(Races, AreNotFoundWhereThereAreNone) {
+TEST(Watch, FindsNothingWhereNothingIsWrong) {
   const auto rest = [] {
     for (const Kernel kernel : {reverses, writes_bytes, meets_by_atomics, only_reads}) run(kernel, 3);
     std::exit(0);
