@@ -34,6 +34,7 @@ struct Memory {
   std::map<char*, Allocation> live;
   std::map<char*, size_t> pinned;
   std::map<int, size_t> used;
+  std::map<char*, size_t> fresh;  ///< allocated since the memory was open last
   int open = 0;
 
   Memory() {
@@ -84,7 +85,11 @@ void protect(int access) {
 }  // namespace
 
 OpenMemory::OpenMemory() {
-  if (memory().open++ == 0) protect(PROT_READ | PROT_WRITE);
+  Memory& all = memory();
+  if (all.open++ > 0) return;
+  protect(PROT_READ | PROT_WRITE);
+  for (const auto& [start, nbytes] : all.fresh) std::memset(start, 0xa5, nbytes);  // no zeros
+  all.fresh.clear();
 }
 OpenMemory::~OpenMemory() {
   if (--memory().open == 0) protect(PROT_NONE);
@@ -115,9 +120,7 @@ cudaError_t cudaMalloc(void** pointer, size_t nbytes) {
   all.live[made] = {nbytes, gpu};
   all.used[gpu] += nbytes;
   if (!kHeap) watch::allocated(made, nbytes);
-  // Fresh memory is no zeros.
-  const OpenMemory open;
-  std::memset(made, 0xa5, nbytes);
+  all.fresh[made] = nbytes;
   *pointer = made;
   return cudaSuccess;
 }
@@ -128,6 +131,7 @@ cudaError_t cudaFree(void* pointer) {
   const auto found = memory().live.find(static_cast<char*>(pointer));
   if (found == memory().live.end()) return cudaErrorInvalidValue;
   finish_all();
+  memory().fresh.erase(found->first);
   memory().used[found->second.gpu] -= found->second.nbytes;
   if (kHeap) {
     std::free(pointer);

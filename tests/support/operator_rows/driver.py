@@ -283,11 +283,7 @@ def environment_of(device):
     return {
         "cpu": {"TERN_TEST_DEVICE": "cpu", "CUDA_VISIBLE_DEVICES": "", "TERN_SIM_GPUS": "0"},
         "simulated": {"TERN_TEST_DEVICE": "cuda:0", "TERN_SIM_GPUS": "1"},
-        "emulated": {  # each tensor in memory of its own, so that what goes beyond it is seen
-            "TERN_TEST_DEVICE": "cuda:0",
-            "TERN_CUDA_PLUGIN": os.environ.get("TERN_EMULATED_PLUGIN", ""),
-            "TERN_NO_CUDA_MEMORY_CACHING": "1",
-        },
+        "emulated": {"TERN_TEST_DEVICE": "cuda:0", "TERN_CUDA_PLUGIN": os.environ.get("TERN_EMULATED_PLUGIN", "")},
         "gpu": {"TERN_TEST_DEVICE": "cuda:0"},
     }[device]
 
