@@ -1,8 +1,8 @@
 // Watches what kernels do to memory. They were compiled with -fsanitize=thread, so that every access calls
 // watch_hooks.cpp. Told of are races: two threads touch one byte, one of them writes, and no __syncthreads()
-// lies between; shared memory that is read before it is written; and global memory that nobody has allocated.
-// It is what compute-sanitizer's memcheck, racecheck and initcheck find, and races between blocks beside it.
-// A warp's shuffles and votes order no memory, in CUDA as here.
+// lies between; shared memory that is read before it is written; and accesses beyond what is allocated or
+// what the launch asked for. It is what compute-sanitizer's memcheck, racecheck and initcheck find, and races
+// between blocks beside it. A warp's shuffles and votes order no memory, in CUDA as here.
 //
 // Each pair of lines is told of once on stderr, and a process that had any ends with status 66.
 #pragma once

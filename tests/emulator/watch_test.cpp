@@ -72,8 +72,8 @@ __global__ void writes_a_word_of_bytes(int* out) {
 }
 
 __global__ void writes_beyond_an_allocation(int* out) {
-  out[threadIdx.x * 64 / 3] = 1;
-}  // it has 1023 elements
+  out[threadIdx.x * 64 / 3] = 1;  // of 1023 elements
+}
 __global__ void reads_half_beyond_an_allocation(int* in) {
   if (reinterpret_cast<long long*>(in)[511] == 0) __syncthreads();
 }
