@@ -22,7 +22,7 @@ def cases(scale=1):
         groups.setdefault(group, []).append((op, arguments))
 
     for op in ("neg", "abs", "exp", "expm1", "sin", "tanh", "sigmoid", "relu", "gelu", "silu", "erf", "round", "square", "reciprocal",
-               "softplus", "elu", "leaky_relu", "logsigmoid", "isnan"):
+               "softplus", "elu", "leaky_relu", "logsigmoid", "relu6", "hardswish", "hardsigmoid", "mish", "selu", "softsign", "glu", "isnan"):
         add("one operand", op, x)
     for op in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt"):
         add("one operand", op, positive)
@@ -111,6 +111,9 @@ def cases(scale=1):
     add("products", "bmm", f(512, 16, 16), f(512, 16, 16))
     add("products", "linear", f(64, 784), f(256, 784), f(256))
     add("products", "linear", f(1, 512), f(512, 512), f(512))
+    for heads in ((8, 8, 128, 64), (1, 8, 1024, 64)):
+        add("products", "scaled_dot_product_attention", f(*heads), f(*heads), f(*heads))
+        add("products", "scaled_dot_product_attention", f(*heads), f(*heads), f(*heads), None, 0.0, True)
 
     # Images, channels in and out, kernel, stride, padding, groups.
     for n, size, inputs, outputs, kernel, stride, padding, shared in (
@@ -120,6 +123,7 @@ def cases(scale=1):
             (16, 28, 64, 128, 3, 1, 1, 4)):
         add("convolutions", "conv2d", f(n * scale, inputs, size, size), f(outputs, inputs // shared, kernel, kernel), f(outputs), stride, padding, 1, shared)
     add("convolutions", "conv1d", f(16 * scale, 64, 256), f(128, 64, 3), f(128), 1, 1, 1, 1)
+    add("convolutions", "conv_transpose1d", f(16 * scale, 64, 128), f(64, 32, 4), f(32), 2, 1, 0, 1, 1)
     add("convolutions", "conv_transpose2d", f(8 * scale, 64, 14, 14), f(64, 32, 4, 4), f(32), 2, 1, 0, 1, 1)
     # bfloat16, as autocast gives it.
     for op, *arguments in (("matmul", f(256, 256), f(256, 256)), ("matmul", f(1024, 1024), f(1024, 1024)), ("matmul", f(1024, 1024), f(1024, 1024).t()),
@@ -135,6 +139,15 @@ def cases(scale=1):
     add("layers", "avg_pool2d", images, 2, 2, 0, False, True)
     add("layers", "max_pool2d", images, 3, 2, 1, 1, False)
     add("layers", "avg_pool2d", images, 3, 2, 1, False, True)
+    for mode in ("constant", "reflect", "replicate", "circular"):
+        add("layers", "pad", images, [1, 1, 1, 1], mode)
+        add("layers", "pad", f(32 * scale, 64, 784), [3, 3], mode)
+    add("layers", "pixel_shuffle", f(32 * scale, 64, 56, 56), 2)
+    add("layers", "pixel_unshuffle", f(32 * scale, 16, 112, 112), 2)
+    add("layers", "instance_norm", images, None, None, f(64), f(64))
+    add("layers", "normalize", m)
+    add("layers", "cosine_similarity", m, other)
+    add("layers", "pairwise_distance", m, other)
     add("layers", "max_pool1d", f(32 * scale, 64, 784), 2, 2, 0, 1, False)
     add("layers", "batch_norm", f(7812 * scale, 128), torch.zeros(128), torch.ones(128), f(128), f(128), True, 0.1, 1e-5)
     add("layers", "batch_norm", images, torch.zeros(64), torch.ones(64), f(64), f(64), True, 0.1, 1e-5)

@@ -17,7 +17,8 @@ void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
   args.out = out.data_ptr();
   args.a = a.data_ptr();
   args.b = b.data_ptr();
-  args.param = {1.0, 1};
+  args.params[0] = {1.0, 1};
+  args.params[1] = {};
   collapse<3>(args.geometry, out.shape(), {out.strides().data(), a.strides().data(), b.strides().data()});
   launch(current_stream(out.device()), kernels::binary, args);
 }

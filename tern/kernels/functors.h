@@ -27,6 +27,13 @@ TERN_FN bool is_nan(C x) {
     return false;
 }
 
+/// x within 0 and `high`; NaN stays.
+template <class C>
+TERN_FN C cut(C x, C high) {
+  const C y = x < C(0) ? C(0) : x;
+  return y > high ? high : y;
+}
+
 /// Integers wrap as two's complement.
 template <class C>
 TERN_FN C wrap_add(C a, C b) {
@@ -97,6 +104,9 @@ TERN_FUNCTION(Silu, x / (C(1) + math::exp(-x)));
 TERN_FUNCTION(Gelu, x* math::normal(x).cdf);
 TERN_FUNCTION(GeluTanh,
               C(0.5) * x * (C(1) + math::tanh(C(0.79788456080286535588) * (x + C(0.044715) * x * x * x))));
+TERN_UNARY(Softsign, x / (C(1) + std::abs(x)));
+TERN_UNARY(Hardsigmoid, cut(x + C(3), C(6)) * C(1.0 / 6));
+TERN_UNARY(Hardswish, x*(cut(x + C(3), C(6)) * C(1.0 / 6)));
 TERN_FUNCTION(LogSigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(x < C(0) ? x : -x)));
 
 #define TERN_ROUNDING(Name, function)            \
@@ -141,12 +151,30 @@ struct Softplus : ManySteps {
     return x * beta > threshold ? x : math::log1p(math::exp(x * beta)) / beta;
   }
 };
-/// params: alpha.
+/// params: alpha, and the scale of the input, which is 1 but for CELU.
 template <class C>
 struct Elu : ManySteps {
-  C alpha;
-  explicit Elu(const Param* p) : alpha(from_param<C>(p[0])) {}
-  TERN_FN C operator()(C x) const { return x > C(0) ? x : alpha * math::expm1(x); }
+  C alpha, scale;
+  explicit Elu(const Param* p) : alpha(from_param<C>(p[0])), scale(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C x) const { return x > C(0) ? x : alpha * math::expm1(scale * x); }
+};
+/// The constants of Klambauer et al., "Self-normalizing neural networks", 2017.
+template <class C>
+struct Selu : ManySteps {
+  static constexpr C kScale = C(1.0507009873554804934193349852946);
+  static constexpr C kAlpha = C(1.6732632423543772848170429916717);
+  explicit Selu(const Param*) {}
+  TERN_FN C operator()(C x) const { return x > C(0) ? kScale * x : kScale * kAlpha * math::expm1(x); }
+};
+/// tanh(softplus(x)) = n / (n + 2) with n = e^2x + 2e^x. Beyond 20 it is 1 in every dtype, and e^2x too large
+/// for some.
+template <class C>
+struct Mish : ManySteps {
+  explicit Mish(const Param*) {}
+  TERN_FN C operator()(C x) const {
+    const C e = math::exp(x), n = e * (e + C(2));
+    return x > C(20) ? x : x * (n / (n + C(2)));
+  }
 };
 /// params: negative slope.
 template <class C>
@@ -202,13 +230,13 @@ struct IsFinite {
   }
 };
 
-// ---- binary: constructed from BinaryArgs::param
+// ---- binary: constructed from the two parameters of BinaryArgs
 // -------------------------------------------------------------------
 
 #define TERN_BINARY(Name, Result, expression)                                             \
   template <class C>                                                                      \
   struct Name {                                                                           \
-    explicit Name(const Param&) {}                                                        \
+    explicit Name(const Param*) {}                                                        \
     TERN_FN Result operator()(C a, C b) const { return static_cast<Result>(expression); } \
   }
 
@@ -216,13 +244,13 @@ struct IsFinite {
 template <class C>
 struct Add {
   C alpha;
-  explicit Add(const Param& p) : alpha(from_param<C>(p)) {}
+  explicit Add(const Param* p) : alpha(from_param<C>(p[0])) {}
   TERN_FN C operator()(C a, C b) const { return wrap_add(a, wrap_mul(alpha, b)); }
 };
 template <class C>
 struct Sub {
   C alpha;
-  explicit Sub(const Param& p) : alpha(from_param<C>(p)) {}
+  explicit Sub(const Param* p) : alpha(from_param<C>(p[0])) {}
   TERN_FN C operator()(C a, C b) const { return wrap_sub(a, wrap_mul(alpha, b)); }
 };
 TERN_BINARY(Mul, C, wrap_mul(a, b));
@@ -246,7 +274,7 @@ TERN_BINARY(BitwiseXor, C, a ^ b);
 /// The `fast` forms of remainders are for loops that have seen that all their elements are `inside`.
 template <class C>
 struct Remainders {
-  explicit Remainders(const Param&) {}
+  explicit Remainders(const Param*) {}
   TERN_FN static bool inside(C a, C b) requires std::is_floating_point_v<C> {
     return math::remainder_is_near(a, b);
   }
@@ -282,7 +310,7 @@ struct DivFloor : Remainders<C> {
 };
 template <class C>
 struct DivTrunc {
-  explicit DivTrunc(const Param&) {}
+  explicit DivTrunc(const Param*) {}
   TERN_FN C operator()(C a, C b) const {
     if constexpr (std::is_floating_point_v<C>)
       return std::trunc(a / b);
@@ -326,7 +354,7 @@ struct Fmod : Remainders<C> {
 /// Integers: by squaring, wrapping; a negative exponent gives 0 except for bases 1 and -1.
 template <class C>
 struct Pow {
-  explicit Pow(const Param&) {}
+  explicit Pow(const Param*) {}
   TERN_FN C operator()(C a, C b) const {
     if constexpr (std::is_floating_point_v<C>) {
       return math::pow(a, b);
@@ -345,17 +373,18 @@ struct Pow {
 /// Pow where the exponent is 3.
 template <class C>
 struct Cube {
-  explicit Cube(const Param&) {}
+  explicit Cube(const Param*) {}
   TERN_FN C operator()(C a, C) const { return wrap_mul(wrap_mul(a, a), a); }
 };
 
 // Gradients that would take several passes as formulas. The first operand is the gradient of the result.
-TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);  // b: the result
-TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);   // b: the result
-TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));      // b: the result
+TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);                                   // b: the result
+TERN_BINARY(SoftsignBackward, C, a / ((C(1) + std::abs(b)) * (C(1) + std::abs(b))));  // b: the input
+TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);                                    // b: the result
+TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));                                       // b: the result
 template <class C>
 struct SiluBackward : ManySteps {  // b: the input
-  explicit SiluBackward(const Param&) {}
+  explicit SiluBackward(const Param*) {}
   TERN_FN C operator()(C a, C b) const {
     C s = math::sigmoid(b);
     return a * s * (C(1) + b * (C(1) - s));
@@ -363,7 +392,7 @@ struct SiluBackward : ManySteps {  // b: the input
 };
 template <class C>
 struct GeluBackward : ManySteps {  // b: the input
-  explicit GeluBackward(const Param&) {}
+  explicit GeluBackward(const Param*) {}
   TERN_FN C operator()(C a, C b) const {
     auto [cdf, pdf] = math::normal(b);
     return a * (cdf + b * pdf);
@@ -371,7 +400,7 @@ struct GeluBackward : ManySteps {  // b: the input
 };
 template <class C>
 struct GeluTanhBackward : ManySteps {  // b: the input
-  explicit GeluTanhBackward(const Param&) {}
+  explicit GeluTanhBackward(const Param*) {}
   TERN_FN C operator()(C a, C b) const {
     C t = math::tanh(C(0.79788456080286535588) * (b + C(0.044715) * b * b * b));
     C dt = (C(1) - t * t) * C(0.79788456080286535588) * (C(1) + C(3 * 0.044715) * b * b);
@@ -382,19 +411,74 @@ struct GeluTanhBackward : ManySteps {  // b: the input
 template <class C>
 struct SoftplusBackward : ManySteps {
   C threshold;
-  explicit SoftplusBackward(const Param& p) : threshold(from_param<C>(p)) {}
+  explicit SoftplusBackward(const Param* p) : threshold(from_param<C>(p[0])) {}
   TERN_FN C operator()(C a, C b) const { return b > threshold ? a : a * math::sigmoid(b); }
 };
 template <class C>
-struct EluBackward : ManySteps {  // b: the input; param: alpha
-  C alpha;
-  explicit EluBackward(const Param& p) : alpha(from_param<C>(p)) {}
-  TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : a * alpha * math::exp(b); }
+struct EluBackward : ManySteps {  // b: the input; params: as Elu's
+  C slope, scale;
+  explicit EluBackward(const Param* p)
+      : slope(from_param<C>(p[0]) * from_param<C>(p[1])), scale(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : a * slope * math::exp(scale * b); }
 };
+template <class C>
+struct SeluBackward : ManySteps {  // b: the input
+  explicit SeluBackward(const Param*) {}
+  TERN_FN C operator()(C a, C b) const {
+    return a * Selu<C>::kScale * (b > C(0) ? C(1) : Selu<C>::kAlpha * math::exp(b));
+  }
+};
+template <class C>
+struct MishBackward : ManySteps {  // b: the input
+  explicit MishBackward(const Param*) {}
+  TERN_FN C operator()(C a, C b) const {
+    // With t = tanh(softplus(b)) the slope is t + b * sigmoid(b) * (1 - t^2).
+    const C e = math::exp(b), n = e * (e + C(2)), d = n + C(2);
+    return b > C(20) ? a : a * (n / d + b * (C(4) * e * (e + C(1)) / (d * d)));
+  }
+};
+template <class C>
+struct HardswishBackward {  // b: the input
+  explicit HardswishBackward(const Param*) {}
+  TERN_FN C operator()(C a, C b) const {
+    const C inside = a * (b * C(1.0 / 3) + C(0.5));
+    return b <= C(-3) ? C(0) : (b < C(3) ? inside : a);
+  }
+};
+/// a where the input b is strictly between the bounds, and beside NaN; params: low, high.
+template <class C>
+struct HardtanhBackward {
+  C low, high;
+  explicit HardtanhBackward(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C a, C b) const { return ((b <= low) | (b >= high)) ? C(0) : a; }
+};
+template <class C>
+struct HardsigmoidBackward {  // b: the input
+  explicit HardsigmoidBackward(const Param*) {}
+  TERN_FN C operator()(C a, C b) const { return ((b > C(-3)) & (b < C(3))) ? a * C(1.0 / 6) : C(0); }
+};
+/// a * sigmoid(b), or, with a scale of -1, a * (1 - sigmoid(b)); params: the scale of b.
+template <class C>
+struct Glu : ManySteps {
+  C scale;
+  explicit Glu(const Param* p) : scale(from_param<C>(p[0])) {}
+  TERN_FN C operator()(C a, C b) const { return a * math::sigmoid(scale * b); }
+};
+/// a times the slope of the sigmoid at b.
+template <class C>
+struct GluGate : ManySteps {
+  explicit GluGate(const Param*) {}
+  TERN_FN C operator()(C a, C b) const {
+    const C s = math::sigmoid(b);
+    return a * s * (C(1) - s);
+  }
+};
+/// LeakyRelu with a slope b for each element.
+TERN_BINARY(Prelu, C, a > C(0) ? a : a * b);
 template <class C>
 struct LeakyReluBackward {  // b: the input; param: negative slope
   C slope;
-  explicit LeakyReluBackward(const Param& p) : slope(from_param<C>(p)) {}
+  explicit LeakyReluBackward(const Param* p) : slope(from_param<C>(p[0])) {}
   TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : slope * a; }
 };
 #undef TERN_BINARY

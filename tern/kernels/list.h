@@ -14,6 +14,7 @@
 #include "tern/kernels/pointwise.h"
 #include "tern/kernels/pool.h"
 #include "tern/kernels/random.h"
+#include "tern/kernels/recurrent.h"
 #include "tern/kernels/reduce.h"
 #include "tern/kernels/scan.h"
 #include "tern/kernels/softmax.h"
@@ -31,6 +32,7 @@
   TERN_CONV_KERNELS(X)      \
   TERN_POOL_KERNELS(X)      \
   TERN_NORM_KERNELS(X)      \
+  TERN_RECURRENT_KERNELS(X) \
   TERN_REDUCE_KERNELS(X)    \
   TERN_SOFTMAX_KERNELS(X)   \
   TERN_SCAN_KERNELS(X)      \

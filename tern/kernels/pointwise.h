@@ -25,79 +25,97 @@ enum class ResultKind : uint8_t {
 // X(enumerator, "PyTorch's name", result kind). To add a unary operator: a functor of the same name in
 // kernels/functors.h, a line here, the operator with its gradient in ops/, a row in
 // tests/ops/operator_table.py.
-#define TERN_UNARY_OPS(X)            \
-  X(Neg, "neg", Same)                \
-  X(Abs, "abs", Same)                \
-  X(Sign, "sign", Same)              \
-  X(Square, "square", Same)          \
-  X(Relu, "relu", Same)              \
-  X(Floor, "floor", Same)            \
-  X(Ceil, "ceil", Same)              \
-  X(Round, "round", Same)            \
-  X(Trunc, "trunc", Same)            \
-  X(BitwiseNot, "bitwise_not", Same) \
-  X(Exp, "exp", Float)               \
-  X(Expm1, "expm1", Float)           \
-  X(Log, "log", Float)               \
-  X(Log1p, "log1p", Float)           \
-  X(Log2, "log2", Float)             \
-  X(Log10, "log10", Float)           \
-  X(Sqrt, "sqrt", Float)             \
-  X(Rsqrt, "rsqrt", Float)           \
-  X(Reciprocal, "reciprocal", Float) \
-  X(Sin, "sin", Float)               \
-  X(Cos, "cos", Float)               \
-  X(Tan, "tan", Float)               \
-  X(Tanh, "tanh", Float)             \
-  X(Erf, "erf", Float)               \
-  X(Sigmoid, "sigmoid", Float)       \
-  X(Silu, "silu", Float)             \
-  X(Gelu, "gelu", Float)             \
-  X(GeluTanh, "gelu(tanh)", Float)   \
-  X(Softplus, "softplus", Float)     \
-  X(LogSigmoid, "logsigmoid", Float) \
-  X(Elu, "elu", Float)               \
-  X(LeakyRelu, "leaky_relu", Float)  \
-  X(Clamp, "clamp", Same)            \
-  X(IsNan, "isnan", Bool)            \
-  X(IsInf, "isinf", Bool)            \
-  X(IsFinite, "isfinite", Bool)      \
+#define TERN_UNARY_OPS(X)              \
+  X(Neg, "neg", Same)                  \
+  X(Abs, "abs", Same)                  \
+  X(Sign, "sign", Same)                \
+  X(Square, "square", Same)            \
+  X(Relu, "relu", Same)                \
+  X(Floor, "floor", Same)              \
+  X(Ceil, "ceil", Same)                \
+  X(Round, "round", Same)              \
+  X(Trunc, "trunc", Same)              \
+  X(BitwiseNot, "bitwise_not", Same)   \
+  X(Exp, "exp", Float)                 \
+  X(Expm1, "expm1", Float)             \
+  X(Log, "log", Float)                 \
+  X(Log1p, "log1p", Float)             \
+  X(Log2, "log2", Float)               \
+  X(Log10, "log10", Float)             \
+  X(Sqrt, "sqrt", Float)               \
+  X(Rsqrt, "rsqrt", Float)             \
+  X(Reciprocal, "reciprocal", Float)   \
+  X(Sin, "sin", Float)                 \
+  X(Cos, "cos", Float)                 \
+  X(Tan, "tan", Float)                 \
+  X(Tanh, "tanh", Float)               \
+  X(Erf, "erf", Float)                 \
+  X(Sigmoid, "sigmoid", Float)         \
+  X(Silu, "silu", Float)               \
+  X(Gelu, "gelu", Float)               \
+  X(GeluTanh, "gelu(tanh)", Float)     \
+  X(Softplus, "softplus", Float)       \
+  X(LogSigmoid, "logsigmoid", Float)   \
+  X(Elu, "elu", Float)                 \
+  X(Selu, "selu", Float)               \
+  X(Mish, "mish", Float)               \
+  X(Softsign, "softsign", Float)       \
+  X(Hardsigmoid, "hardsigmoid", Float) \
+  X(Hardswish, "hardswish", Float)     \
+  X(LeakyRelu, "leaky_relu", Float)    \
+  X(Clamp, "clamp", Same)              \
+  X(IsNan, "isnan", Bool)              \
+  X(IsInf, "isinf", Bool)              \
+  X(IsFinite, "isfinite", Bool)        \
   X(LogicalNot, "logical_not", Bool)
 
-#define TERN_BINARY_OPS(X)                         \
-  X(Add, "add", Same)                              \
-  X(Sub, "sub", Same)                              \
-  X(Mul, "mul", Same)                              \
-  X(Div, "div", Float)                             \
-  X(DivFloor, "floor_divide", Same)                \
-  X(DivTrunc, "div(trunc)", Same)                  \
-  X(Remainder, "remainder", Same)                  \
-  X(Fmod, "fmod", Same)                            \
-  X(Pow, "pow", Same)                              \
-  X(Atan2, "atan2", Float)                         \
-  X(Maximum, "maximum", Same)                      \
-  X(Minimum, "minimum", Same)                      \
-  X(Eq, "eq", Bool)                                \
-  X(Ne, "ne", Bool)                                \
-  X(Lt, "lt", Bool)                                \
-  X(Le, "le", Bool)                                \
-  X(Gt, "gt", Bool)                                \
-  X(Ge, "ge", Bool)                                \
-  X(LogicalAnd, "logical_and", Bool)               \
-  X(LogicalOr, "logical_or", Bool)                 \
-  X(LogicalXor, "logical_xor", Bool)               \
-  X(BitwiseAnd, "bitwise_and", Same)               \
-  X(BitwiseOr, "bitwise_or", Same)                 \
-  X(BitwiseXor, "bitwise_xor", Same)               \
-  X(ReluBackward, "relu_backward", Same)           \
-  X(SigmoidBackward, "sigmoid_backward", Float)    \
-  X(TanhBackward, "tanh_backward", Float)          \
-  X(SiluBackward, "silu_backward", Float)          \
-  X(GeluBackward, "gelu_backward", Float)          \
-  X(GeluTanhBackward, "gelu_tanh_backward", Float) \
-  X(SoftplusBackward, "softplus_backward", Float)  \
-  X(EluBackward, "elu_backward", Float)            \
+// Activations of two operands, and fused gradients of those of one.
+#define TERN_BINARY_ACTIVATIONS(X)                      \
+  X(ReluBackward, "relu_backward", Same)                \
+  X(SigmoidBackward, "sigmoid_backward", Float)         \
+  X(TanhBackward, "tanh_backward", Float)               \
+  X(SiluBackward, "silu_backward", Float)               \
+  X(GeluBackward, "gelu_backward", Float)               \
+  X(GeluTanhBackward, "gelu_tanh_backward", Float)      \
+  X(SoftplusBackward, "softplus_backward", Float)       \
+  X(EluBackward, "elu_backward", Float)                 \
+  X(SeluBackward, "selu_backward", Float)               \
+  X(MishBackward, "mish_backward", Float)               \
+  X(SoftsignBackward, "softsign_backward", Float)       \
+  X(HardswishBackward, "hardswish_backward", Float)     \
+  X(HardsigmoidBackward, "hardsigmoid_backward", Float) \
+  X(HardtanhBackward, "hardtanh_backward", Float)       \
+  X(Glu, "glu", Float)                                  \
+  X(GluGate, "glu_gate_backward", Float)                \
+  X(Prelu, "prelu", Float)                              \
   X(LeakyReluBackward, "leaky_relu_backward", Float)
+
+#define TERN_BINARY_OPS(X)           \
+  X(Add, "add", Same)                \
+  X(Sub, "sub", Same)                \
+  X(Mul, "mul", Same)                \
+  X(Div, "div", Float)               \
+  X(DivFloor, "floor_divide", Same)  \
+  X(DivTrunc, "div(trunc)", Same)    \
+  X(Remainder, "remainder", Same)    \
+  X(Fmod, "fmod", Same)              \
+  X(Pow, "pow", Same)                \
+  X(Atan2, "atan2", Float)           \
+  X(Maximum, "maximum", Same)        \
+  X(Minimum, "minimum", Same)        \
+  X(Eq, "eq", Bool)                  \
+  X(Ne, "ne", Bool)                  \
+  X(Lt, "lt", Bool)                  \
+  X(Le, "le", Bool)                  \
+  X(Gt, "gt", Bool)                  \
+  X(Ge, "ge", Bool)                  \
+  X(LogicalAnd, "logical_and", Bool) \
+  X(LogicalOr, "logical_or", Bool)   \
+  X(LogicalXor, "logical_xor", Bool) \
+  X(BitwiseAnd, "bitwise_and", Same) \
+  X(BitwiseOr, "bitwise_or", Same)   \
+  X(BitwiseXor, "bitwise_xor", Same) \
+  TERN_BINARY_ACTIVATIONS(X)
 
 #define TERN_DECLARE_ENUMERATOR(op, name, kind) op,
 enum class UnaryOp : uint8_t { TERN_UNARY_OPS(TERN_DECLARE_ENUMERATOR) };
@@ -143,7 +161,7 @@ struct UnaryArgs {
   Geometry<2> geometry;
 };
 
-/// out[...] = op(a[...], b[...]); with `param` for Add and Sub (alpha) and the backward forms. Both operands
+/// out[...] = op(a[...], b[...]); with `params` for Add and Sub (alpha) and the backward forms. Both operands
 /// have `dtype`. A null `b` or `a` stands for `scalar` (as the compute type). Geometry: out, a, b.
 struct BinaryArgs {
   BinaryOp op;
@@ -152,7 +170,7 @@ struct BinaryArgs {
   const void* a;
   const void* b;
   Param scalar;
-  Param param;
+  Param params[2];
   Geometry<3> geometry;
 };
 
@@ -172,7 +190,7 @@ inline BinaryArgs relu_mask(DType dtype, void* masked, const void* grad, const v
                   .a = grad,
                   .b = relu_output,
                   .scalar = {},
-                  .param = {},
+                  .params = {},
                   .geometry = {}};
   int64_t dense[kMaxDims], step = 1;
   for (size_t d = shape.size(); d-- > 0; step *= shape[d]) dense[d] = step;

@@ -21,8 +21,8 @@ struct SoftmaxShape {
   int64_t inner;
 };
 
-/// Floats only. `in` is contiguous of the shape, `out` too, but for LogSumExp [outer, inner]. NaN and rows
-/// whose maximum is infinite give what the formulas give, save that LogSumExp of such a row is its maximum.
+/// Floats, contiguous: `in` of the shape, `out` too (it may be `in`), LogSumExp's [outer, inner]. NaN and
+/// rows whose maximum is infinite give what the formulas give, but LogSumExp of such a row is its maximum.
 struct SoftmaxArgs {
   SoftmaxOp op;
   DType dtype;

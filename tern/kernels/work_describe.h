@@ -127,6 +127,10 @@ void describe(const BatchNormArgs& args, Work& work);
 void describe(const BatchNormBackwardArgs& args, Work& work);
 void describe(const RowNormArgs& args, Work& work);
 void describe(const RowNormBackwardArgs& args, Work& work);
+void describe(const LstmCellArgs& args, Work& work);
+void describe(const LstmCellBackwardArgs& args, Work& work);
+void describe(const GruCellArgs& args, Work& work);
+void describe(const GruCellBackwardArgs& args, Work& work);
 
 void describe(const MatmulArgs& args, Work& work);
 void describe(const LinearBackwardArgs& args, Work& work);

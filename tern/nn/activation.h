@@ -1,6 +1,7 @@
 // Activation functions as layers. The functions themselves are in ops/activation.h and ops/softmax.h.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tern/nn/module.h"
@@ -69,6 +70,132 @@ struct ELU final : Module {
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return elu(x, alpha); }
   std::string extra_repr() const override;
+};
+
+struct ReLU6 final : Module {
+  explicit ReLU6(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return relu6(x); }
+  std::string extra_repr() const override;
+};
+
+struct Hardtanh final : Module {
+  explicit Hardtanh(double min_val_ = -1, double max_val_ = 1, bool inplace_ = false);
+  double min_val;
+  double max_val;
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return hardtanh(x, min_val, max_val); }
+  std::string extra_repr() const override;
+};
+
+struct Hardswish final : Module {
+  explicit Hardswish(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return hardswish(x); }
+};
+
+struct Hardsigmoid final : Module {
+  explicit Hardsigmoid(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return hardsigmoid(x); }
+};
+
+struct Mish final : Module {
+  explicit Mish(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return mish(x); }
+  std::string extra_repr() const override;
+};
+
+struct SELU final : Module {
+  explicit SELU(bool inplace_ = false) : inplace(inplace_) {}
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return selu(x); }
+  std::string extra_repr() const override;
+};
+
+struct CELU final : Module {
+  explicit CELU(double alpha_ = 1, bool inplace_ = false) : alpha(alpha_), inplace(inplace_) {}
+  double alpha;
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return celu(x, alpha); }
+  std::string extra_repr() const override;
+};
+
+struct Softsign final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return softsign(x); }
+};
+
+struct Tanhshrink final : Module {
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return tanhshrink(x); }
+};
+
+struct Hardshrink final : Module {
+  explicit Hardshrink(double lambd_ = 0.5) : lambd(lambd_) {}
+  double lambd;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return hardshrink(x, lambd); }
+  std::string extra_repr() const override;
+};
+
+struct Softshrink final : Module {
+  explicit Softshrink(double lambd_ = 0.5) : lambd(lambd_) {}
+  double lambd;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return softshrink(x, lambd); }
+  std::string extra_repr() const override;
+};
+
+struct Threshold final : Module {
+  Threshold(double threshold_, double value_, bool inplace_ = false)
+      : threshold(threshold_), value(value_), inplace(inplace_) {}
+  double threshold;
+  double value;
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return tern::threshold(x, threshold, value); }
+  std::string extra_repr() const override;
+};
+
+/// Halves the size of `dim`.
+struct GLU final : Module {
+  explicit GLU(int64_t dim_ = -1) : dim(dim_) {}
+  int64_t dim;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return glu(x, dim); }
+  std::string extra_repr() const override;
+};
+
+struct PReLUOptions {
+  double init = 0.25;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// A leaky ReLU that learns its slope (He et al., "Delving deep into rectifiers", 2015), one for all or one
+/// for each channel of [N, C, ...].
+class PReLU final : public Module {
+ public:
+  explicit PReLU(int64_t num_parameters = 1, const PReLUOptions& options = {});
+
+  Parameter weight;  ///< [num_parameters]
+  TERN_MODULE(weight)
+
+  Tensor forward(const Tensor& x) const { return prelu(x, weight); }
+  std::string extra_repr() const override;
+  double init() const noexcept { return init_; }
+
+ private:
+  double init_;
 };
 
 struct GELU final : Module {

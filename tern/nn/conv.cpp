@@ -29,6 +29,14 @@ void check_options(const char* layer, Size2 kernel_size, Size2 stride, const Con
              stride.h, stride.w);
 }
 
+void check_output_padding(const char* layer, Size2 output_padding, Size2 stride, Size2 dilation) {
+  at_least(layer, "output_padding", output_padding, 0);
+  TERN_CHECK(
+      output_padding.h < std::max(stride.h, dilation.h) && output_padding.w < std::max(stride.w, dilation.w),
+      ValueError, "{}: output_padding must be smaller than either stride or dilation, got ({}, {})", layer,
+      output_padding.h, output_padding.w);
+}
+
 std::string tuple(Size2 size) { return python_tuple({size.h, size.w}); }
 
 /// The part of the text after the kernel size and the stride, as PyTorch's _ConvNd writes it.
@@ -43,6 +51,7 @@ std::string tail(const std::string& padding, const std::string& dilation, const 
   return text;
 }
 
+std::string unless(int64_t size, int64_t usual) { return size == usual ? "" : python_tuple({size}); }
 std::string unless(Size2 size, int64_t usual) { return size == Size2(usual) ? "" : tuple(size); }
 
 /// The word, or `size` where it is none.
@@ -147,6 +156,56 @@ std::string Conv2d::extra_repr() const {
                      tail(padding, unless(o.dilation, 1), "", o.groups, bias.defined()));
 }
 
+// ---- ConvTranspose1d
+// ---------------------------------------------------------------------------------------------------
+
+ConvTranspose1d::ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
+                                 const ConvTranspose1dOptions& o)
+    : ConvTranspose1d(detail::Lazy(), out_channels, kernel_size, o) {
+  set_in_channels(in_channels);
+}
+
+ConvTranspose1d::ConvTranspose1d(detail::Lazy, int64_t out_channels, int64_t kernel_size,
+                                 const ConvTranspose1dOptions& o)
+    : options_{.stride = o.stride,
+               .padding = o.padding,
+               .output_padding = o.output_padding,
+               .groups = o.groups,
+               .dilation = o.dilation} {
+  check_channels("ConvTranspose1d", 0, out_channels, o.groups);
+  check_options("ConvTranspose1d", kernel_size, o.stride, o.padding, o.dilation);
+  check_output_padding("ConvTranspose1d", o.output_padding, o.stride, o.dilation);
+  weight = empty_parameter({0, out_channels / o.groups, kernel_size}, o);
+  if (o.bias) bias = empty_parameter({out_channels}, o);
+  detail::defer({&weight, &bias});
+}
+
+void ConvTranspose1d::set_in_channels(int64_t in_channels) const {
+  const int64_t part = weight.size(1), groups = options_.groups;
+  check_channels("ConvTranspose1d", in_channels, part * groups, groups);
+  init_lazy_weight_and_bias(weight, {in_channels, part, weight.size(2)}, bias, {part * groups});
+}
+
+void ConvTranspose1d::see_input(const Tensor& x) const {
+  if (detail::any_lazy(weight, bias)) [[unlikely]]
+    set_in_channels(detail::size_of_first_input("LazyConvTranspose1d", x, -2, {.min_dim = 2, .max_dim = 3}));
+}
+
+void ConvTranspose1d::reset_parameters() { init_weight_and_bias(weight, bias); }
+
+Tensor ConvTranspose1d::forward(const Tensor& x) const {
+  see_input(x);
+  return conv_transpose1d(x, weight, bias, options_);
+}
+
+std::string ConvTranspose1d::extra_repr() const {
+  const auto& o = options_;
+  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(0), weight.size(1) * o.groups,
+                     python_tuple({weight.size(2)}), python_tuple({o.stride}),
+                     tail(unless(o.padding, 0), unless(o.dilation, 1), unless(o.output_padding, 0), o.groups,
+                          bias.defined()));
+}
+
 // ---- ConvTranspose2d
 // ---------------------------------------------------------------------------------------------------
 
@@ -165,12 +224,7 @@ ConvTranspose2d::ConvTranspose2d(detail::Lazy, int64_t out_channels, Size2 kerne
                .dilation = o.dilation} {
   check_channels("ConvTranspose2d", 0, out_channels, o.groups);
   check_options("ConvTranspose2d", kernel_size, o.stride, o.padding, o.dilation);
-  at_least("ConvTranspose2d", "output_padding", o.output_padding, 0);
-  TERN_CHECK(o.output_padding.h < std::max(o.stride.h, o.dilation.h) &&
-                 o.output_padding.w < std::max(o.stride.w, o.dilation.w),
-             ValueError,
-             "ConvTranspose2d: output_padding must be smaller than either stride or dilation, got ({}, {})",
-             o.output_padding.h, o.output_padding.w);
+  check_output_padding("ConvTranspose2d", o.output_padding, o.stride, o.dilation);
   weight = empty_parameter({0, out_channels / o.groups, kernel_size.h, kernel_size.w}, o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
   detail::defer({&weight, &bias});

@@ -94,6 +94,52 @@ struct LazyConv2d final : Conv2d {
       : Conv2d(detail::Lazy(), out_channels, kernel_size, options) {}
 };
 
+struct ConvTranspose1dOptions {
+  int64_t stride = 1;
+  int64_t padding = 0;
+  int64_t output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  int64_t dilation = 1;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// The transpose of a convolution: [N, in_channels, L] (or without N) to longer sequences.
+class ConvTranspose1d : public Module {
+ public:
+  ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
+                  const ConvTranspose1dOptions& options = {});
+
+  Parameter weight;  ///< [in_channels, out_channels / groups, kernel_size]
+  Parameter bias;    ///< [out_channels], or absent
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x) const;
+  void reset_parameters();
+  std::string class_name() const override {
+    return is_lazy(weight) ? "LazyConvTranspose1d" : "ConvTranspose1d";
+  }
+  std::string extra_repr() const override;
+  const tern::ConvTranspose1dOptions& options() const noexcept { return options_; }
+
+ protected:
+  ConvTranspose1d(detail::Lazy, int64_t out_channels, int64_t kernel_size,
+                  const ConvTranspose1dOptions& options);
+
+ private:
+  void set_in_channels(int64_t in_channels) const;
+  void see_input(const Tensor& x) const;
+
+  tern::ConvTranspose1dOptions options_;
+};
+
+/// A ConvTranspose1d whose in_channels are those of its first input.
+struct LazyConvTranspose1d final : ConvTranspose1d {
+  LazyConvTranspose1d(int64_t out_channels, int64_t kernel_size, const ConvTranspose1dOptions& options = {})
+      : ConvTranspose1d(detail::Lazy(), out_channels, kernel_size, options) {}
+};
+
 struct ConvTranspose2dOptions {
   Size2 stride = 1;
   Size2 padding = 0;

@@ -105,4 +105,12 @@ class BCEWithLogitsLoss final : public Module {
   Reduction reduction_;
 };
 
+/// Kullback-Leibler divergence of log probabilities from a target; see tern::kl_div.
+struct KLDivLoss final : Module {
+  explicit KLDivLoss(const KlDivOptions& options_ = {}) : options(options_) {}
+  KlDivOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& input, const Tensor& target) const { return kl_div(input, target, options); }
+};
+
 }  // namespace tern::nn

@@ -113,6 +113,62 @@ std::string BatchNorm::extra_repr() const {
                      python_text(running_mean.defined()));
 }
 
+// ---- instance norm
+// -----------------------------------------------------------------------------------------------------
+
+InstanceNorm::InstanceNorm(const char* layer, int64_t num_features, int64_t dims,
+                           const InstanceNormOptions& options)
+    : layer_(layer),
+      dims_(dims),
+      num_features_(at_least(layer, "num_features", num_features, 0)),
+      eps_(options.eps),
+      momentum_(options.momentum) {
+  if (options.affine) weight = empty_parameter({num_features_}, options);
+  if (options.affine && options.bias) bias = empty_parameter({num_features_}, options);
+  if (options.track_running_stats) {
+    running_mean = empty({num_features_}, tensor_options(options));
+    running_var = empty({num_features_}, tensor_options(options));
+    num_batches_tracked = empty({}, {.dtype = int64, .device = options.device});
+  }
+  reset_parameters();
+}
+
+void InstanceNorm::reset_parameters() {
+  reset_running_stats();
+  fill(weight, 1);
+  fill(bias, 0);
+}
+
+void InstanceNorm::reset_running_stats() {
+  fill(running_mean, 0);
+  fill(running_var, 1);
+  fill(num_batches_tracked, 0);
+}
+
+bool InstanceNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {
+  return name == "num_batches_tracked" && version.value_or(1) < 2;
+}
+
+Tensor InstanceNorm::forward(const Tensor& x) const {
+  TERN_CHECK(x.dim() == dims_ || x.dim() == dims_ + 1, ShapeError,
+             "{}: expected {}D or {}D input (got {}D input)", layer_, dims_, dims_ + 1, x.dim());
+  const int64_t channels = x.size(x.dim() - dims_);
+  TERN_CHECK(channels == num_features_ || (!weight.defined() && !running_mean.defined()), ShapeError,
+             "{}: expected input's size at dim={} to match num_features ({}), but got: {}", layer_,
+             x.dim() - dims_, num_features_, channels);
+  const bool batched = x.dim() > dims_;
+  const Tensor y = instance_norm(batched ? x : x.unsqueeze(0), running_mean, running_var, weight, bias,
+                                 is_training() || !running_mean.defined(), momentum_.value_or(0), eps_);
+  return batched ? y : y.squeeze(0);
+}
+
+std::string InstanceNorm::extra_repr() const {
+  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features_,
+                     python_text(eps_), momentum_ ? python_text(*momentum_) : "None",
+                     python_text(weight.defined()), python_text(bias.defined()),
+                     python_text(running_mean.defined()));
+}
+
 // ---- layer norm
 // --------------------------------------------------------------------------------------------------------
 

@@ -101,6 +101,66 @@ struct LazyBatchNorm2d final : BatchNorm2d {
   explicit LazyBatchNorm2d(const BatchNormOptions& options = {}) : BatchNorm2d(detail::Lazy(), options) {}
 };
 
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  /// The share of a new batch in the running statistics; nothing: they stay as they are.
+  std::optional<double> momentum = 0.1;
+  bool affine = false;
+  bool bias = true;  ///< with `affine`
+  bool track_running_stats = false;
+  std::optional<Device> device = std::nullopt;
+  std::optional<DType> dtype = std::nullopt;
+};
+
+/// What InstanceNorm1d and InstanceNorm2d share: normalisation of each channel of each element of the batch,
+/// outside of training with running statistics where they are tracked (Ulyanov et al., "Instance
+/// normalization", 2016).
+class InstanceNorm : public Module {
+ public:
+  Parameter weight;            ///< [num_features], ones at first; absent without `affine`
+  Parameter bias;              ///< [num_features], zeros at first
+  Buffer running_mean;         ///< [num_features]; the buffers are absent without `track_running_stats`
+  Buffer running_var;          ///< [num_features]
+  Buffer num_batches_tracked;  ///< 0-d int64; stays 0, as in PyTorch
+  TERN_MODULE(weight, bias, running_mean, running_var, num_batches_tracked)
+
+  /// Throws ShapeError unless the number of dimensions is one that the layer takes, and unless the channels
+  /// are num_features where there are parameters or statistics for them.
+  Tensor forward(const Tensor& x) const;
+  void reset_parameters();
+  void reset_running_stats();
+  std::string extra_repr() const override;
+  int64_t state_version() const override { return 2; }
+  bool may_be_absent(std::string_view name, std::optional<int64_t> version) const override;
+
+  int64_t num_features() const noexcept { return num_features_; }
+  double eps() const noexcept { return eps_; }
+  std::optional<double> momentum() const noexcept { return momentum_; }
+
+ protected:
+  /// `dims` are those of an input without a batch.
+  InstanceNorm(const char* layer, int64_t num_features, int64_t dims, const InstanceNormOptions& options);
+
+ private:
+  const char* layer_;
+  int64_t dims_;
+  int64_t num_features_;
+  double eps_;
+  std::optional<double> momentum_;
+};
+
+/// Instance normalisation of [N, C, L] or [C, L].
+struct InstanceNorm1d final : InstanceNorm {
+  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNorm("InstanceNorm1d", num_features, 2, options) {}
+};
+
+/// Instance normalisation of [N, C, H, W] or [C, H, W].
+struct InstanceNorm2d final : InstanceNorm {
+  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNorm("InstanceNorm2d", num_features, 3, options) {}
+};
+
 struct LayerNormOptions {
   double eps = 1e-5;
   bool elementwise_affine = true;

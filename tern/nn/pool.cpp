@@ -106,4 +106,13 @@ AdaptiveMaxPool2d::AdaptiveMaxPool2d(Size2 output_size)
 std::string AdaptiveAvgPool2d::extra_repr() const { return "output_size=" + text(output_size_); }
 std::string AdaptiveMaxPool2d::extra_repr() const { return "output_size=" + text(output_size_); }
 
+AdaptiveAvgPool1d::AdaptiveAvgPool1d(int64_t output_size)
+    : output_size_(at_least("AdaptiveAvgPool1d", "output_size", output_size, -1)) {}
+
+AdaptiveMaxPool1d::AdaptiveMaxPool1d(int64_t output_size)
+    : output_size_(at_least("AdaptiveMaxPool1d", "output_size", output_size, -1)) {}
+
+std::string AdaptiveAvgPool1d::extra_repr() const { return "output_size=" + text(output_size_); }
+std::string AdaptiveMaxPool1d::extra_repr() const { return "output_size=" + text(output_size_); }
+
 }  // namespace tern::nn

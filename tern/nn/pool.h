@@ -115,4 +115,30 @@ class AdaptiveMaxPool2d final : public Module {
   Size2 output_size_;
 };
 
+/// The mean over windows that divide a sequence into output_size parts; -1 keeps the sequence's size.
+class AdaptiveAvgPool1d final : public Module {
+ public:
+  explicit AdaptiveAvgPool1d(int64_t output_size);
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return adaptive_avg_pool1d(x, output_size_); }
+  std::string extra_repr() const override;
+  int64_t output_size() const noexcept { return output_size_; }
+
+ private:
+  int64_t output_size_;
+};
+
+/// The maximum over such windows.
+class AdaptiveMaxPool1d final : public Module {
+ public:
+  explicit AdaptiveMaxPool1d(int64_t output_size);
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return adaptive_max_pool1d(x, output_size_); }
+  std::string extra_repr() const override;
+  int64_t output_size() const noexcept { return output_size_; }
+
+ private:
+  int64_t output_size_;
+};
+
 }  // namespace tern::nn

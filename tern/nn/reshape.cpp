@@ -1,4 +1,4 @@
-// Layers that change the shape alone.
+// Layers that change the shape alone, and the order of elements.
 #include "tern/nn/reshape.h"
 
 #include <fmt/format.h>
@@ -16,6 +16,11 @@ Tensor Unflatten::forward(const Tensor& x) const { return unflatten(x, dim, unfl
 
 std::string Unflatten::extra_repr() const {
   return fmt::format("dim={}, unflattened_size={}", dim, python_tuple(unflattened_size));
+}
+
+std::string PixelShuffle::extra_repr() const { return fmt::format("upscale_factor={}", upscale_factor); }
+std::string PixelUnshuffle::extra_repr() const {
+  return fmt::format("downscale_factor={}", downscale_factor);
 }
 
 }  // namespace tern::nn

@@ -1,9 +1,10 @@
-// Layers that change the shape alone.
+// Layers that change the shape alone, and the order of elements.
 #pragma once
 
 #include <vector>
 
 #include "tern/nn/module.h"
+#include "tern/ops/pixel.h"
 
 namespace tern::nn {
 
@@ -32,6 +33,24 @@ struct Unflatten final : Module {
   std::vector<int64_t> unflattened_size;
   TERN_MODULE()
   Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
+};
+
+/// Makes upscale_factor^2 channels larger images of one channel; see tern::pixel_shuffle.
+struct PixelShuffle final : Module {
+  explicit PixelShuffle(int64_t upscale_factor_) : upscale_factor(upscale_factor_) {}
+  int64_t upscale_factor;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return pixel_shuffle(x, upscale_factor); }
+  std::string extra_repr() const override;
+};
+
+/// The inverse.
+struct PixelUnshuffle final : Module {
+  explicit PixelUnshuffle(int64_t downscale_factor_) : downscale_factor(downscale_factor_) {}
+  int64_t downscale_factor;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return pixel_unshuffle(x, downscale_factor); }
   std::string extra_repr() const override;
 };
 

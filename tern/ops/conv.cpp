@@ -171,6 +171,14 @@ void check_tensors(const char* op, const Tensor& x, const Tensor& weight, const 
              op, op, to_string(x.shape()));
 }
 
+void check_sequence(const char* op, const Tensor& x, const Tensor& weight) {
+  TERN_CHECK(x.dim() == 2 || x.dim() == 3, ShapeError,
+             "{}: Expected 2D (unbatched) or 3D (batched) input to {}, but got input of size: {}", op, op,
+             to_string(x.shape()));
+  TERN_CHECK(weight.dim() == 3, ShapeError, "{}: weight must be a 3-D tensor, got {}", op,
+             to_string(weight.shape()));
+}
+
 void check_options(const char* op, Size2 stride, Size2 padding, Size2 dilation, int64_t groups) {
   TERN_CHECK(groups > 0, ValueError, "{}: non-positive groups is not supported: got {}", op, groups);
   TERN_CHECK(stride.h > 0 && stride.w > 0, ValueError,
@@ -281,12 +289,7 @@ Tensor conv2d_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, co
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(conv1d, x, weight, bias, o);
-  TERN_CHECK(x.dim() == 2 || x.dim() == 3, ShapeError,
-             "conv1d: Expected 2D (unbatched) or 3D (batched) input to conv1d, "
-             "but got input of size: {}",
-             to_string(x.shape()));
-  TERN_CHECK(weight.dim() == 3, ShapeError, "conv1d: weight must be a 3-D tensor, got {}",
-             to_string(weight.shape()));
+  check_sequence("conv1d", x, weight);
   ConvPadding padding = o.padding;
   padding.size.h = 0;
   return squeeze(conv2d_named("conv1d", unsqueeze(x, -2), unsqueeze(weight, -2), bias,
@@ -294,14 +297,13 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
                  -2);
 }
 
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
-                        const ConvTranspose2dOptions& o) {
-  if (autocasts(x)) [[unlikely]]
-    return autocast_lower(conv_transpose2d, x, weight, bias, o);
-  const char* op = "conv_transpose2d";
+namespace {
+
+Tensor conv_transpose2d_named(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                              const ConvTranspose2dOptions& o) {
   check_tensors(op, x, weight, bias);
   check_options(op, o.stride, o.padding, o.dilation, o.groups);
-  if (x.dim() == 3) return squeeze(conv_transpose2d(unsqueeze(x, 0), weight, bias, o), 0);
+  if (x.dim() == 3) return squeeze(conv_transpose2d_named(op, unsqueeze(x, 0), weight, bias, o), 0);
   TERN_CHECK(weight.size(0) % o.groups == 0, ShapeError,
              "{}: Given groups={}, expected weight to be divisible by {} at "
              "dimension 0, but got weight of size {} instead",
@@ -351,10 +353,34 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
     };
     ConvTranspose2dOptions rest = o;
     rest.output_padding = {o.output_padding.h % o.stride.h, o.output_padding.w % o.stride.w};
-    return conv_transpose2d(with_zeros(with_zeros(x, 2, more_h), 3, more_w), weight, bias, rest);
+    return conv_transpose2d_named(op, with_zeros(with_zeros(x, 2, more_h), 3, more_w), weight, bias, rest);
   }
   Tensor y = input_gradient(s, x, weight);
   return bias.defined() ? add(y, reshape(bias, {-1, 1, 1})) : y;
+}
+
+}  // namespace
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose2dOptions& options) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(conv_transpose2d, x, weight, bias, options);
+  return conv_transpose2d_named("conv_transpose2d", x, weight, bias, options);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const ConvTranspose1dOptions& o) {
+  if (autocasts(x)) [[unlikely]]
+    return autocast_lower(conv_transpose1d, x, weight, bias, o);
+  const char* op = "conv_transpose1d";
+  check_sequence(op, x, weight);
+  return squeeze(conv_transpose2d_named(op, unsqueeze(x, -2), unsqueeze(weight, -2), bias,
+                                        {.stride = {1, o.stride},
+                                         .padding = {0, o.padding},
+                                         .output_padding = {0, o.output_padding},
+                                         .groups = o.groups,
+                                         .dilation = {1, o.dilation}}),
+                 -2);
 }
 
 }  // namespace tern

@@ -104,7 +104,7 @@ void launch_unary(UnaryOp op, const Tensor& out, const Tensor& x, Param first, P
 
 /// a or b may be undefined: then `scalar` takes its place.
 void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, Param scalar,
-                   Param param) {
+                   Param first, Param second = {}) {
   BinaryArgs args;
   args.op = op;
   args.dtype = (a.defined() ? a : b).dtype();
@@ -112,7 +112,8 @@ void launch_binary(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor
   args.a = a.defined() ? a.data_ptr() : nullptr;
   args.b = b.defined() ? b.data_ptr() : nullptr;
   args.scalar = scalar;
-  args.param = param;
+  args.params[0] = first;
+  args.params[1] = second;
   const Shape& shape = out.shape();
   auto flat = [&](const Tensor& t) {
     return !t.defined() || (t.is_contiguous() && t.numel() == out.numel());
@@ -195,19 +196,20 @@ Tensor unary(UnaryOp op, const Tensor& x, Param first, Param second) {
   return y;
 }
 
-Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param) {
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param first, Param second) {
   if (takes_wide_number(op, a, b)) [[unlikely]]
-    return cast(binary(op, cast(a, DType::Float32), cast(b, DType::Float32), param), a.dtype());
+    return cast(binary(op, cast(a, DType::Float32), cast(b, DType::Float32), first, second), a.dtype());
   if (a.device() != b.device()) [[unlikely]] {
-    if (is_host_number(b, a)) return binary(op, a, to(b.detach(), a.device()), param);
-    if (is_host_number(a, b)) return binary(op, to(a.detach(), b.device()), b, param);
+    if (is_host_number(b, a)) return binary(op, a, to(b.detach(), a.device()), first, second);
+    if (is_host_number(a, b)) return binary(op, to(a.detach(), b.device()), b, first, second);
     throw_device_mismatch(name(op), {{"the first operand", a}, {"the second operand", b}});
   }
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(a, b), name(op));
   op = checked_op(op, kind, common);
   DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
-  if (a.dtype() != common || b.dtype() != common) return binary(op, cast(a, common), cast(b, common), param);
+  if (a.dtype() != common || b.dtype() != common)
+    return binary(op, cast(a, common), cast(b, common), first, second);
   Tensor y;
   if (a.shape() == b.shape() && (a.is_contiguous() || a.strides() == b.strides())) {
     y = empty_in_order_of(a, result);
@@ -216,8 +218,12 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param) {
     int64_t numel = checked_numel(shape);
     y = empty_contiguous(std::move(shape), numel, result, a.device());
   }
-  launch_binary(op, y, a, b, {}, param);
+  launch_binary(op, y, a, b, {}, first, second);
   return y;
+}
+
+void binary_out(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, Param first) {
+  launch_binary(op, out, a, b, {}, first);
 }
 
 Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param param) {

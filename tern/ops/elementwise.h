@@ -17,7 +17,9 @@ inline Param param_of(double value) { return {value, Scalar(value).to_int()}; }
 /// operator does not take.
 Tensor unary(UnaryOp op, const Tensor& x, Param first = {}, Param second = {});
 /// op(a, b) with broadcasting and promotion. A 0-d CPU tensor may meet a tensor of any device.
-Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param param = {});
+Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param first = {}, Param second = {});
+/// op(a, b), which have one dtype, shape and device, into `out`, which has them too.
+void binary_out(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, Param first = {});
 /// op(a, number) and op(number, b).
 Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param param = {});
 Tensor binary(BinaryOp op, const Scalar& a, const Tensor& b, Param param = {});

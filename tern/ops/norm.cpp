@@ -395,4 +395,57 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
                         bias);
 }
 
+namespace {
+
+/// By the statistics of each instance, of which the running ones take the mean: a batch norm of one element
+/// with N * C channels.
+Tensor instance_norm_keeping(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                             const Tensor& weight, const Tensor& bias, double momentum, double eps) {
+  const int64_t batch = x.size(0), channels = x.size(1);
+  const auto of_each = [&](const Tensor& v) { return v.defined() ? repeat(v, {batch}) : v; };
+  Shape shape = x.shape();
+  shape[0] = 1;
+  shape[1] = batch * channels;
+  const Tensor means = of_each(running_mean.detach()), vars = of_each(running_var.detach());
+  const Tensor y = batch_norm(reshape(x, shape), means, vars, of_each(weight), of_each(bias),
+                              /*training=*/true, momentum, eps);
+  const NoGradGuard no_grad;
+  Tensor kept_mean = running_mean, kept_var = running_var;
+  copy_(kept_mean, mean(reshape(means, {batch, channels}), 0));
+  copy_(kept_var, mean(reshape(vars, {batch, channels}), 0));
+  return y;
+}
+
+}  // namespace
+
+Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var,
+                     const Tensor& weight, const Tensor& bias, bool use_input_stats, double momentum,
+                     double eps) {
+  const char* op = "instance_norm";
+  const std::initializer_list<NamedTensor> others = {
+      {"weight", weight}, {"bias", bias}, {"running_mean", running_mean}, {"running_var", running_var}};
+  check_input(op, x, others);
+  TERN_CHECK(x.dim() >= 2, ShapeError, "{}: expected an input of at least 2 dimensions [N, C, ...], got {}",
+             op, to_string(x.shape()));
+  TERN_CHECK(running_mean.defined() == running_var.defined(), ValueError,
+             "{}: running_mean and running_var must be given together", op);
+  TERN_CHECK(use_input_stats || running_mean.defined(), ValueError,
+             "{}: Expected running_mean and running_var to be defined when use_input_stats is false", op);
+  const int64_t channels = x.size(1);
+  for (const NamedTensor& p : others)
+    TERN_CHECK(!p.tensor.defined() || (p.tensor.dim() == 1 && p.tensor.size(0) == channels), ShapeError,
+               "{}: {} should contain {} elements, one for each channel, not shape {}", op, p.name, channels,
+               to_string(p.tensor.shape()));
+  if (!use_input_stats)
+    return batch_norm(x, running_mean, running_var, weight, bias, /*training=*/false, momentum, eps);
+  const int64_t inner = checked_numel(IntArrayRef(x.shape().data() + 2, x.shape().size() - 2));
+  TERN_CHECK(inner != 1, ValueError,
+             "{}: Expected more than 1 spatial element when training, got input size {}", op,
+             to_string(x.shape()));
+  if (!running_mean.defined() || x.numel() == 0)
+    return normalize_rows(op, {x.size(0) * channels, inner, channels, inner, /*rms=*/false, eps}, x, weight,
+                          bias);
+  return reshape(instance_norm_keeping(x, running_mean, running_var, weight, bias, momentum, eps), x.shape());
+}
+
 }  // namespace tern

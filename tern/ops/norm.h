@@ -32,6 +32,15 @@ Tensor layer_norm(const Tensor& x, IntArrayRef normalized_shape, const Tensor& w
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5);
 
+/// Normalisation of each channel of each element of the batch, x [N, C, ...], over the rest; weight, bias and
+/// the running statistics are [C]. Without `use_input_stats` the statistics are the running ones, which must
+/// be there; else they are those of x, and the running ones, where given, become (1 - momentum) * old +
+/// momentum * new, the mean over the batch (Ulyanov et al., "Instance normalization", 2016). Throws
+/// ShapeError, ValueError for a single element per channel.
+Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {}, const Tensor& running_var = {},
+                     const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
+                     double momentum = 0.1, double eps = 1e-5);
+
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions (Zhang and
 /// Sennrich, 2019); eps is float32's epsilon when left out, for
 /// float64 its own.

@@ -84,5 +84,12 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement 
 /// 2014).
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true,
                const std::optional<Generator>& generator = {});
+/// The same for whole channels: x is [N, C, L] or [C, L] (Tompson et al., "Efficient object localization
+/// using convolutional networks", 2015).
+Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true,
+                 const std::optional<Generator>& generator = {});
+/// The same for x [N, C, ...]; three dimensions are [N, C, L], as in PyTorch.
+Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true,
+                 const std::optional<Generator>& generator = {});
 
 }  // namespace tern

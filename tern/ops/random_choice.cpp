@@ -6,6 +6,7 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/creation_checks.h"
+#include "tern/ops/dropout_mask.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tern/ops/random_torch.h"
@@ -131,20 +132,62 @@ Tensor torch_mask(const Tensor& x, double p, const Generator& source) {
 
 }  // namespace
 
+DropoutMask::DropoutMask(const Tensor& like, double p, const std::optional<Generator>& generator) {
+  const Generator source = chosen(generator);
+  if (detail::draws_as_torch(source, like.device())) {
+    factors_ = torch_mask(like, p, source);
+    return;
+  }
+  const Generator::State state = reserve(source, like.numel(), 4);
+  args_.seed = state.seed;
+  args_.position = state.position;
+  args_.threshold = detail::random_threshold(1 - p);
+  args_.scale = p == 1 ? 0 : 1 / (1 - p);
+}
+
+Tensor DropoutMask::apply(const Tensor& x) const {
+  return factors_.defined() ? mul(x, factors_) : apply_dropout(x, args_);
+}
+
 Tensor dropout(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
   TERN_CHECK(p >= 0 && p <= 1, ValueError, "dropout: probability has to be between 0 and 1, but got {}", p);
   TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "dropout: needs a floating-point dtype, got {}",
              name(x.dtype()));
   if (!training || p == 0 || x.numel() == 0) return x;
-  const Generator source = chosen(generator);
-  if (detail::draws_as_torch(source, x.device())) return mul(x, torch_mask(x, p, source));
-  Generator::State state = reserve(source, x.numel(), 4);
-  DropoutArgs mask{};
-  mask.seed = state.seed;
-  mask.position = state.position;
-  mask.threshold = detail::random_threshold(1 - p);
-  mask.scale = p == 1 ? 0 : 1 / (1 - p);
-  return apply_dropout(x, mask);
+  return DropoutMask(x, p, generator).apply(x);
+}
+
+namespace {
+
+/// Numbers are drawn for the channels alone.
+Tensor dropout_of_channels(const char* op, const Tensor& x, double p, bool training,
+                           const std::optional<Generator>& generator) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "{}: probability has to be between 0 and 1, but got {}", op, p);
+  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "{}: needs a floating-point dtype, got {}", op,
+             name(x.dtype()));
+  TERN_CHECK(x.dim() >= 2, ShapeError,
+             "{}: Feature dropout requires at least 2 dimensions in the input, got {}", op,
+             to_string(x.shape()));
+  if (!training || p == 0 || x.numel() == 0) return x;
+  Shape shape(x.shape().size(), 1);
+  shape[0] = x.size(0);
+  shape[1] = x.size(1);
+  return mul(x, dropout(ones(shape, {.dtype = x.dtype(), .device = x.device()}), p, training, generator));
+}
+
+}  // namespace
+
+Tensor dropout1d(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
+  TERN_CHECK(x.dim() == 2 || x.dim() == 3, ShapeError,
+             "dropout1d: Expected 2D or 3D input, but received a {}D input: dropout of single elements takes "
+             "any shape",
+             x.dim());
+  if (x.dim() == 3) return dropout_of_channels("dropout1d", x, p, training, generator);
+  return squeeze(dropout_of_channels("dropout1d", unsqueeze(x, 0), p, training, generator), 0);
+}
+
+Tensor dropout2d(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
+  return dropout_of_channels("dropout2d", x, p, training, generator);
 }
 
 }  // namespace tern

@@ -23,6 +23,7 @@
 #include "tern/ops/pointwise.h"
 #include "tern/ops/pool.h"
 #include "tern/ops/random.h"
+#include "tern/ops/recurrent.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/scan.h"
 #include "tern/ops/shape.h"
@@ -377,6 +378,25 @@ std::vector<ProofRow> network_rows() {
          back(group_norm(leaf({3, 6, 5, 7}, d), 2, leaf({6}, p), leaf({6}, p)));
          back(rms_norm(leaf({6, 35}, d), {35}, leaf({35}, p)));
          back(rms_norm(leaf({6, 35}, d), {35}));
+       }},
+      {"recurrent",
+       [](DType d) {
+         const Tensor x = leaf({4, 3, 5}, d), h = leaf({3, 6}, d), c = leaf({3, 6}, d);
+         const auto layer = [&](detail::RecurrentKind kind, const LSTMState& state, bool reverse) {
+           const int64_t rows = detail::gates_of(kind) * 6;
+           const auto result = recurrent_layer(
+               kind, x, state, {leaf({rows, 5}, d), leaf({rows, 6}, d), leaf({rows}, d), leaf({rows}, d)},
+               reverse);
+           return result.state.c.defined() ? add(result.output, result.state.c) : result.output;
+         };
+         using detail::RecurrentKind;
+         back(layer(RecurrentKind::Tanh, {h, {}}, false));
+         back(layer(RecurrentKind::Relu, {}, true));
+         back(layer(RecurrentKind::Lstm, {h, c}, true));
+         back(layer(RecurrentKind::Gru, {h, {}}, false));
+         NoGradGuard guard;
+         layer(RecurrentKind::Lstm, {}, false);
+         layer(RecurrentKind::Gru, {}, true);
        }},
       {"cross_entropy",
        [](DType d) {

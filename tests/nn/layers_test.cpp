@@ -6,6 +6,7 @@
 
 #include "tern/nn/activation.h"
 #include "tern/nn/conv.h"
+#include "tern/nn/distance.h"
 #include "tern/nn/dropout.h"
 #include "tern/nn/embedding.h"
 #include "tern/nn/functional.h"
@@ -13,11 +14,14 @@
 #include "tern/nn/loss.h"
 #include "tern/nn/models.h"
 #include "tern/nn/norm.h"
+#include "tern/nn/pad.h"
 #include "tern/nn/pool.h"
 #include "tern/nn/reshape.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
+#include "tern/ops/reduce.h"
 #include "tern/optim/adam.h"
 #include "tests/support/expect_error.h"
 
@@ -73,12 +77,48 @@ TEST(Layers, PrintAsPyTorchDoes) {
   EXPECT_EQ(LeakyReLU().str(), "LeakyReLU(negative_slope=0.01)");
   EXPECT_EQ(ELU().str(), "ELU(alpha=1.0)");
   EXPECT_EQ(GELU("tanh").str(), "GELU(approximate='tanh')");
+  EXPECT_EQ(ReLU6(/*inplace=*/true).str(), "ReLU6(inplace=True)");
+  EXPECT_EQ(Hardtanh(-2, 2.5, /*inplace=*/true).str(), "Hardtanh(min_val=-2.0, max_val=2.5, inplace=True)");
+  EXPECT_EQ(Hardswish(/*inplace=*/true).str(), "Hardswish()");
+  EXPECT_EQ(Hardsigmoid().str(), "Hardsigmoid()");
+  EXPECT_EQ(Mish(/*inplace=*/true).str(), "Mish(inplace=True)");
+  EXPECT_EQ(SELU().str(), "SELU()");
+  EXPECT_EQ(CELU(2, /*inplace=*/true).str(), "CELU(alpha=2.0, inplace=True)");
+  EXPECT_EQ(Softshrink().str(), "Softshrink(0.5)");
+  EXPECT_EQ(Hardshrink(0.25).str(), "Hardshrink(0.25)");
+  EXPECT_EQ(Threshold(0.1, 20).str(), "Threshold(threshold=0.1, value=20.0)");
+  EXPECT_EQ(GLU(1).str(), "GLU(dim=1)");
+  EXPECT_EQ(PReLU(3).str(), "PReLU(num_parameters=3)");
   EXPECT_EQ(Softplus().str(), "Softplus(beta=1.0, threshold=20.0)");
   EXPECT_EQ(Softmax(1).str(), "Softmax(dim=1)");
   EXPECT_EQ(LogSoftmax(-1).str(), "LogSoftmax(dim=-1)");
   EXPECT_EQ(Flatten().str(), "Flatten(start_dim=1, end_dim=-1)");
   EXPECT_EQ(Unflatten(1, {2, 5}).str(), "Unflatten(dim=1, unflattened_size=(2, 5))");
   EXPECT_EQ(Identity().str(), "Identity()");
+  EXPECT_EQ(
+      ConvTranspose1d(4, 6, 3, {.stride = 2, .output_padding = 1, .groups = 2, .bias = false}).str(),
+      "ConvTranspose1d(4, 6, kernel_size=(3,), stride=(2,), output_padding=(1,), groups=2, bias=False)");
+  EXPECT_EQ(AdaptiveAvgPool1d(3).str(), "AdaptiveAvgPool1d(output_size=3)");
+  EXPECT_EQ(AdaptiveMaxPool1d(-1).str(), "AdaptiveMaxPool1d(output_size=None)");
+  EXPECT_EQ(
+      InstanceNorm2d(3).str(),
+      "InstanceNorm2d(3, eps=1e-05, momentum=0.1, affine=False, bias=False, track_running_stats=False)");
+  EXPECT_EQ(InstanceNorm1d(3, {.momentum = std::nullopt, .affine = true, .track_running_stats = true}).str(),
+            "InstanceNorm1d(3, eps=1e-05, momentum=None, affine=True, bias=True, track_running_stats=True)");
+  EXPECT_EQ(Dropout1d().str(), "Dropout1d(p=0.5, inplace=False)");
+  EXPECT_EQ(Dropout2d(0.2, /*inplace=*/true).str(), "Dropout2d(p=0.2, inplace=True)");
+  EXPECT_EQ(ZeroPad1d(1).str(), "ZeroPad1d((1, 1))");
+  EXPECT_EQ(ZeroPad2d({1, 2, 3, 4}).str(), "ZeroPad2d((1, 2, 3, 4))");
+  EXPECT_EQ(ConstantPad1d(2, 3).str(), "ConstantPad1d(padding=(2, 2), value=3)");
+  EXPECT_EQ(ConstantPad2d(1, 3.5).str(), "ConstantPad2d(padding=(1, 1, 1, 1), value=3.5)");
+  EXPECT_EQ(ReflectionPad1d({1, 2}).str(), "ReflectionPad1d((1, 2))");
+  EXPECT_EQ(ReplicationPad2d(1).str(), "ReplicationPad2d((1, 1, 1, 1))");
+  EXPECT_EQ(CircularPad1d(1).str(), "CircularPad1d((1, 1))");
+  EXPECT_EQ(PixelShuffle(2).str(), "PixelShuffle(upscale_factor=2)");
+  EXPECT_EQ(PixelUnshuffle(3).str(), "PixelUnshuffle(downscale_factor=3)");
+  EXPECT_EQ(CosineSimilarity().str(), "CosineSimilarity()");
+  EXPECT_EQ(PairwiseDistance().str(), "PairwiseDistance()");
+  EXPECT_EQ(KLDivLoss().str(), "KLDivLoss()");
   EXPECT_EQ(CrossEntropyLoss().str(), "CrossEntropyLoss()");
   EXPECT_EQ(MSELoss().str(), "MSELoss()");
 }
@@ -107,6 +147,28 @@ TEST(Layers, PassTheirOptionsOn) {
   expect_same(AvgPool1d(2)(rows), avg_pool1d(rows, {.kernel_size = 2}));
   expect_same(AdaptiveAvgPool2d({2, 3})(x), adaptive_avg_pool2d(x, {2, 3}));
   expect_same(AdaptiveMaxPool2d(2)(x), adaptive_max_pool2d(x, 2));
+  ConvTranspose1d up1(4, 6, 3, {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2});
+  expect_same(up1(rows), conv_transpose1d(rows, up1.weight, up1.bias,
+                                          {.stride = 2, .padding = 1, .output_padding = 1, .groups = 2}));
+  EXPECT_THAT(up1.weight.shape(), ElementsAre(4, 3, 3));
+  expect_same(AdaptiveAvgPool1d(3)(rows), adaptive_avg_pool1d(rows, 3));
+  expect_same(AdaptiveMaxPool1d(-1)(rows), rows);
+  expect_same(InstanceNorm2d(4, {.eps = 0.5})(x), instance_norm(x, {}, {}, {}, {}, true, 0.1, 0.5));
+  expect_same(ZeroPad1d(1)(rows), pad(rows, {1, 1}));
+  expect_same(ZeroPad2d({1, 2, 3, 4})(x), pad(x, {1, 2, 3, 4}));
+  expect_same(ConstantPad1d({1, 2}, 3.5)(rows), pad(rows, {1, 2}, "constant", 3.5));
+  expect_same(ConstantPad2d(1, 3.5)(x), pad(x, {1, 1, 1, 1}, "constant", 3.5));
+  expect_same(ReflectionPad1d({1, 2})(rows), pad(rows, {1, 2}, "reflect"));
+  expect_same(ReflectionPad2d({1, 2, 3, 4})(x), pad(x, {1, 2, 3, 4}, "reflect"));
+  expect_same(ReplicationPad1d({1, 2})(rows), pad(rows, {1, 2}, "replicate"));
+  expect_same(ReplicationPad2d({1, 2, 3, 4})(x), pad(x, {1, 2, 3, 4}, "replicate"));
+  expect_same(CircularPad1d({1, 2})(rows), pad(rows, {1, 2}, "circular"));
+  expect_same(CircularPad2d({1, 2, 3, 4})(x), pad(x, {1, 2, 3, 4}, "circular"));
+  expect_same(PixelShuffle(2)(x), pixel_shuffle(x, 2));
+  expect_same(PixelUnshuffle(2)(x), pixel_unshuffle(x, 2));
+  expect_same(CosineSimilarity(2, 0.5)(x, x * 2), cosine_similarity(x, x * 2, 2, 0.5));
+  expect_same(PairwiseDistance(1, 0.5, /*keepdim=*/true)(x, x * 2),
+              pairwise_distance(x, x * 2, 1, 0.5, true));
   expect_same(LayerNorm({8, 8}, {.eps = 0.5})(x), layer_norm(x, {8, 8}, {}, {}, 0.5));
   expect_same(GroupNorm(2, 4, {.eps = 0.5})(x), group_norm(x, 2, {}, {}, 0.5));
   expect_same(RMSNorm(8, {.eps = 0.5})(x), rms_norm(x, {8}, {}, 0.5));
@@ -117,6 +179,20 @@ TEST(Layers, PassTheirOptionsOn) {
   expect_same(Softmax(1)(x), softmax(x, 1));
   expect_same(LogSoftmax(-1)(x), log_softmax(x, -1));
   expect_same(SiLU()(x), silu(x));
+  expect_same(ReLU6()(x), relu6(x));
+  expect_same(Hardtanh(-0.5, 0.25)(x), hardtanh(x, -0.5, 0.25));
+  expect_same(Hardswish()(x), hardswish(x));
+  expect_same(Hardsigmoid()(x), hardsigmoid(x));
+  expect_same(Mish()(x), mish(x));
+  expect_same(SELU()(x), selu(x));
+  expect_same(CELU(0.5)(x), celu(x, 0.5));
+  expect_same(Softsign()(x), softsign(x));
+  expect_same(Tanhshrink()(x), tanhshrink(x));
+  expect_same(Hardshrink(0.3)(x), hardshrink(x, 0.3));
+  expect_same(Softshrink(0.3)(x), softshrink(x, 0.3));
+  expect_same(Threshold(0.2, -3)(x), threshold(x, 0.2, -3));
+  expect_same(GLU(1)(x), glu(x, 1));
+  expect_same(PReLU(4, {.init = 0.5})(x), leaky_relu(x, 0.5));
   expect_same(Sigmoid()(x), sigmoid(x));
   expect_same(Tanh()(x), tanh(x));
   expect_same(LogSigmoid()(x), logsigmoid(x));
@@ -145,6 +221,8 @@ TEST(Layers, LossesPassTheirOptionsOn) {
   expect_same(BCELoss({.weight = w})(p, t), binary_cross_entropy(p, t, w));
   expect_same(BCEWithLogitsLoss({.pos_weight = w})(x, t),
               binary_cross_entropy_with_logits(x, t, {.pos_weight = w}));
+  expect_same(KLDivLoss({.reduction = Reduction::Sum, .log_target = true})(logs, z),
+              kl_div(logs, z, {.reduction = Reduction::Sum, .log_target = true}));
   CrossEntropyLoss weighted({.weight = w});
   weighted.to(float64);
   EXPECT_EQ(weighted.weight.dtype(), float64);
@@ -193,6 +271,45 @@ TEST(Layers, BatchNormKeepsRunningStatistics) {
   EXPECT_NEAR(untracked(x).mean().item<double>(), 0, 1e-5);
 }
 
+TEST(Layers, DropoutOfChannelsFollowsTheMode) {
+  Dropout2d drop(0.5);
+  const Tensor x = ones({20, 30, 2, 2});
+  const double total = drop(x).sum().item<double>();
+  EXPECT_NE(total, 2400);
+  EXPECT_NEAR(total, 2400, 400);
+  drop.eval();
+  EXPECT_TRUE(drop(x).is_same(x));
+  EXPECT_EQ(Dropout1d(0)(ones({3, 4})).shape(), (Shape{3, 4}));
+}
+
+TEST(Layers, InstanceNormTakesInputsWithoutABatch) {
+  manual_seed(0);
+  const Tensor x = randn({2, 3, 4, 5});
+  InstanceNorm2d norm(3, {.affine = true, .track_running_stats = true});
+  expect_same(norm(x[0]), norm(x)[0]);
+  EXPECT_EQ(norm.num_batches_tracked.item<int64_t>(), 0);
+  norm.eval();
+  expect_same(norm(x[1]), norm(x)[1]);
+  EXPECT_THAT(InstanceNorm1d(3)(x[0][0]).shape(), ElementsAre(4, 5));  // num_features is not looked at
+  EXPECT_TRUE(InstanceNorm1d(3).state_dict().empty());
+  EXPECT_THAT(message_of([&] { norm(x[0][0]); }), HasSubstr("expected 3D or 4D input (got 2D input)"));
+  EXPECT_THAT(message_of([&] { norm(x.transpose(1, 2)); }),
+              HasSubstr("expected input's size at dim=1 to match num_features (3), but got: 4"));
+}
+
+TEST(Layers, InstanceNormKeepsRunningStatistics) {
+  manual_seed(0);
+  InstanceNorm1d norm(3, {.momentum = 0.25, .track_running_stats = true});
+  const Tensor x = randn({4, 3, 9}) + 2;
+  norm(x);
+  EXPECT_TRUE(allclose(norm.running_mean, mean(x, {0, 2}) * 0.25));
+  EXPECT_TRUE(allclose(norm.running_var, mean(var(x, 2), 0) * 0.25 + 0.75));
+  const std::vector<float> kept = norm.running_mean.to_vector<float>();
+  norm.eval();
+  norm(x);
+  EXPECT_EQ(norm.running_mean.to_vector<float>(), kept);
+}
+
 TEST(Layers, RefuseWrongArguments) {
   EXPECT_THAT(message_of([] { Linear(-1, 2); }), HasSubstr("Linear: in_features must be at least 0, got -1"));
   EXPECT_THAT(message_of([] { Conv2d(3, 6, 5, {.groups = 2}); }),
@@ -229,7 +346,10 @@ TEST(Models, LeNetHasTheNamesOfPyTorchPrograms) {
   EXPECT_THAT(net(ones({3, 1, 28, 28})).shape(), ElementsAre(3, 10));
   LeNet colour({.in_channels = 3, .image_size = 32, .num_classes = 7});
   EXPECT_THAT(colour(ones({2, 3, 32, 32})).shape(), ElementsAre(2, 7));
-  EXPECT_THAT(message_of([&] { net(ones({1, 3, 28, 28})); }), testing::StartsWith("LeNet.conv1 (Conv2d): "));
+  EXPECT_THAT(message_of([&] {
+                net(ones({1, 3, 28, 28}));
+              }),
+              ::testing::StartsWith("LeNet.conv1 (Conv2d): "));
 }
 
 TEST(Models, MlpOfAnyDepth) {

@@ -267,11 +267,11 @@ TEST(Module, ErrorsSayWhereTheyArose) {
   Net net;
   Tensor wrong = ones({1, 5});
   std::string alone = message_of([&] { net.block.first(wrong); });
-  EXPECT_THAT(alone, testing::StartsWith("linear: "));
+  EXPECT_THAT(alone, ::testing::StartsWith("linear: "));
   EXPECT_EQ(message_of([&] { net.block(wrong); }), "Block.first (Linear): " + alone);
   Sequential outer{ReLU(), Sequential{ReLU(), net.block}};
   EXPECT_EQ(message_of([&] { outer(wrong); }), "Sequential.1.1.first (Linear): " + alone);
-  EXPECT_THAT(message_of([&] { net(wrong); }), testing::StartsWith("Net: "));
+  EXPECT_THAT(message_of([&] { net(wrong); }), ::testing::StartsWith("Net: "));
   EXPECT_THROW(outer(wrong), ShapeError);
 }
 
@@ -290,7 +290,10 @@ struct Forgiving : Module {
 
 TEST(Module, ErrorsThatWereCaughtDoNotMixWithLaterOnes) {
   Forgiving net;
-  EXPECT_THAT(message_of([&] { net(ones({1, 5})); }), testing::StartsWith("Forgiving.b (Linear): linear: "));
+  EXPECT_THAT(message_of([&] {
+                net(ones({1, 5}));
+              }),
+              ::testing::StartsWith("Forgiving.b (Linear): linear: "));
 }
 
 TEST(Module, PrintsAsPyTorchDoes) {

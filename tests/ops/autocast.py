@@ -16,31 +16,31 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
-from operator_rows import driver, index, method, network, pointwise, reduce, shape  # noqa: E402
+from operator_rows import attention, driver, image, index, method, network, pointwise, reduce, shape  # noqa: E402
 
 try:
     from torch._subclasses.fake_tensor import FakeTensorMode
 except ImportError:
     FakeTensorMode = None
 HAS_FAKES = FakeTensorMode is not None and driver.VERSION >= (2, 4)
-FAMILIES = (pointwise, reduce, shape, index, network, method)
+FAMILIES = (pointwise, reduce, shape, index, network, attention, image, method)
 LOWER = torch.bfloat16
 
 # PyTorch's lists for CUDA (aten/src/ATen/autocast_mode.h), as far as Tern has the operators.
-TO_LOWER = {"matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv_transpose2d", "Tensor.matmul", "Tensor.mm"}
+TO_LOWER = {"scaled_dot_product_attention", "matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "prelu", "conv_transpose1d", "conv_transpose2d", "Tensor.matmul", "Tensor.mm"}
 TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "logsumexp",
               "layer_norm", "group_norm", "rms_norm", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
-              "binary_cross_entropy_with_logits", "kl_div", "Tensor.exp", "Tensor.log", "Tensor.square", "Tensor.pow"}
+              "binary_cross_entropy_with_logits", "kl_div", "cosine_similarity", "normalize", "pairwise_distance", "Tensor.exp", "Tensor.log", "Tensor.square", "Tensor.pow"}
 FLOAT32_RESULT = {"sum", "prod", "cumsum", "cumprod", "softmax", "log_softmax", "norm", "Tensor.sum", "Tensor.softmax", "Tensor.log_softmax", "Tensor.norm"}
 TO_WIDEST = {"atan2", "dot", "index_put", "scatter_add"}
 # a / x is x.reciprocal() * a, which the row avoids for its rounding.
 BY_RECIPROCAL = {"number_div"}
 # On a list of PyTorch's for the CPU.
 ON_CPU = TO_LOWER | {"prod", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-                     "binary_cross_entropy_with_logits", "kl_div", "index_copy", "cat", "stack"}
+                     "binary_cross_entropy_with_logits", "kl_div", "index_copy", "cat", "stack", "pad"}
 ON_CUDA = TO_LOWER | TO_FLOAT32 | FLOAT32_RESULT | TO_WIDEST | BY_RECIPROCAL | {"binary_cross_entropy", "cat", "stack"}
 # Not on the CPU's list of PyTorch 1.13 yet.
-SINCE_2 = {"conv_transpose2d"}
+SINCE_2 = {"prelu", "conv_transpose1d", "conv_transpose2d"}
 # Of an operator that is on no list, so many cases, whose dtypes alone are compared.
 FEW = 8
 

@@ -22,6 +22,7 @@ namespace {
 
 using testing::as;
 using ::testing::HasSubstr;
+using testing::is_emulated;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -4,10 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
-#include <functional>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "tern/ops/activation.h"
@@ -29,48 +26,10 @@
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
 #include "tern/ops/sort.h"
+#include "tests/ops/gradient_rows.h"
 
-namespace tern {
+namespace tern::gradient_rows {
 namespace {
-
-using Tensors = std::vector<Tensor>;
-enum Derivatives { kFirst = 1, kSecond = 2 };
-
-/// An input: its shape, and the range of its numbers, which keeps away from kinks and poles.
-struct Input {
-  std::vector<int64_t> shape;
-  double low = -1;
-  double high = 1;
-};
-
-struct GradientRow {
-  std::string name;
-  std::vector<Input> inputs;
-  std::function<Tensor(const Tensors&)> function;
-  Derivatives derivatives = kSecond;
-};
-
-/// Numbers that are all different, far enough from each other for a step of the differences.
-Tensor make_input(const Input& input, uint64_t salt) {
-  int64_t numel = 1;
-  for (int64_t size : input.shape) numel *= size;
-  std::vector<double> values(static_cast<size_t>(numel));
-  for (int64_t i = 0; i < numel; ++i) {
-    const double fraction =
-        std::fmod(static_cast<double>(i + 1) * 0.6180339887498949 + 0.37 * static_cast<double>(salt), 1.0);
-    values[static_cast<size_t>(i)] = input.low + (input.high - input.low) * fraction;
-  }
-  return reshape(tensor(values, {.dtype = float64}), input.shape).requires_grad_();
-}
-
-Tensor long_tensor(const std::vector<int64_t>& values) { return tensor(values); }
-Tensor mask(const std::vector<int64_t>& shape) {
-  const Tensor x = arange(checked_numel(shape));
-  return eq(remainder(reshape(x, shape), 3), 0);
-}
-
-const Input kMatrix{{3, 4}}, kPositive{{3, 4}, 0.3, 2.0}, kVector{{4}}, kImage{{2, 2, 5, 6}},
-    kFractions{{3, 4}, 1.1, 1.9};
 
 std::vector<GradientRow> pointwise_rows() {
   return {
@@ -93,17 +52,12 @@ std::vector<GradientRow> pointwise_rows() {
       {"atan2", {kPositive, kVector}, [](const Tensors& x) { return atan2(x[0], x[1]); }},
       {"maximum", {kMatrix, kVector}, [](const Tensors& x) { return maximum(x[0], x[1]); }},
       {"minimum", {kMatrix, kVector}, [](const Tensors& x) { return minimum(x[0], x[1]); }},
-      {"neg", {kMatrix}, [](const Tensors& x) { return neg(x[0]); }},
-      {"abs", {kMatrix}, [](const Tensors& x) { return abs(x[0]); }},
       {"sign", {kPositive}, [](const Tensors& x) { return sign(x[0]); }},
       {"floor", {kFractions}, [](const Tensors& x) { return floor(x[0]); }},
       {"ceil", {kFractions}, [](const Tensors& x) { return ceil(x[0]); }},
       {"round", {{{3, 4}, 0.6, 1.4}}, [](const Tensors& x) { return round(x[0]); }},
       {"trunc", {kFractions}, [](const Tensors& x) { return trunc(x[0]); }},
       {"to", {kMatrix}, [](const Tensors& x) { return square(to(x[0], float64, {.copy = true})); }},
-      {"square", {kMatrix}, [](const Tensors& x) { return square(x[0]); }},
-      {"exp", {kMatrix}, [](const Tensors& x) { return exp(x[0]); }},
-      {"expm1", {kMatrix}, [](const Tensors& x) { return expm1(x[0]); }},
       {"log", {kPositive}, [](const Tensors& x) { return log(x[0]); }},
       {"log1p", {kPositive}, [](const Tensors& x) { return log1p(x[0]); }},
       {"log2", {kPositive}, [](const Tensors& x) { return log2(x[0]); }},
@@ -111,24 +65,43 @@ std::vector<GradientRow> pointwise_rows() {
       {"sqrt", {kPositive}, [](const Tensors& x) { return sqrt(x[0]); }},
       {"rsqrt", {kPositive}, [](const Tensors& x) { return rsqrt(x[0]); }},
       {"reciprocal", {kPositive}, [](const Tensors& x) { return reciprocal(x[0]); }},
+      {"clamp", {kMatrix}, [](const Tensors& x) { return clamp(x[0], -0.503, 0.507); }},
+      {"gelu_tanh", {kMatrix}, [](const Tensors& x) { return gelu(x[0], "tanh"); }},
+      {"softplus", {kMatrix}, [](const Tensors& x) { return softplus(x[0], 1.5); }},
+      {"elu", {kMatrix}, [](const Tensors& x) { return elu(x[0], 0.7); }},
+      {"leaky_relu", {kMatrix}, [](const Tensors& x) { return leaky_relu(x[0], 0.2); }},
+      {"celu", {kMatrix}, [](const Tensors& x) { return celu(x[0], 0.7); }},
+      {"prelu", {kMatrix, {{4}}}, [](const Tensors& x) { return prelu(x[0], x[1]); }},
+      {"hardtanh", {kMatrix}, [](const Tensors& x) { return hardtanh(x[0], -0.503, 0.507); }},
+      {"relu6", {kMatrix}, [](const Tensors& x) { return relu6(mul(x[0], 5)); }},
+      {"hardshrink", {kMatrix}, [](const Tensors& x) { return hardshrink(x[0], 0.2); }},
+      {"softshrink", {kMatrix}, [](const Tensors& x) { return softshrink(x[0], 0.2); }},
+      {"threshold", {kMatrix}, [](const Tensors& x) { return threshold(x[0], 0.2, 0.7); }},
+      {"dropout",
+       {kMatrix},
+       [](const Tensors& x) { return dropout(x[0], 0.3, /*training=*/true, Generator(7)); }},
+      {"neg", {kMatrix}, [](const Tensors& x) { return neg(x[0]); }},
+      {"abs", {kMatrix}, [](const Tensors& x) { return abs(x[0]); }},
+      {"square", {kMatrix}, [](const Tensors& x) { return square(x[0]); }},
+      {"exp", {kMatrix}, [](const Tensors& x) { return exp(x[0]); }},
+      {"expm1", {kMatrix}, [](const Tensors& x) { return expm1(x[0]); }},
       {"sin", {kMatrix}, [](const Tensors& x) { return sin(x[0]); }},
       {"cos", {kMatrix}, [](const Tensors& x) { return cos(x[0]); }},
       {"tan", {kMatrix}, [](const Tensors& x) { return tan(x[0]); }},
       {"erf", {kMatrix}, [](const Tensors& x) { return erf(x[0]); }},
-      {"clamp", {kMatrix}, [](const Tensors& x) { return clamp(x[0], -0.503, 0.507); }},
+      {"gelu", {kMatrix}, [](const Tensors& x) { return gelu(x[0]); }},
+      {"glu", {kMatrix}, [](const Tensors& x) { return glu(x[0]); }},
       {"relu", {kMatrix}, [](const Tensors& x) { return relu(x[0]); }},
       {"sigmoid", {kMatrix}, [](const Tensors& x) { return sigmoid(x[0]); }},
       {"tanh", {kMatrix}, [](const Tensors& x) { return tanh(x[0]); }},
       {"silu", {kMatrix}, [](const Tensors& x) { return silu(x[0]); }},
-      {"gelu", {kMatrix}, [](const Tensors& x) { return gelu(x[0]); }},
-      {"gelu_tanh", {kMatrix}, [](const Tensors& x) { return gelu(x[0], "tanh"); }},
-      {"softplus", {kMatrix}, [](const Tensors& x) { return softplus(x[0], 1.5); }},
       {"logsigmoid", {kMatrix}, [](const Tensors& x) { return logsigmoid(x[0]); }},
-      {"elu", {kMatrix}, [](const Tensors& x) { return elu(x[0], 0.7); }},
-      {"leaky_relu", {kMatrix}, [](const Tensors& x) { return leaky_relu(x[0], 0.2); }},
-      {"dropout",
-       {kMatrix},
-       [](const Tensors& x) { return dropout(x[0], 0.3, /*training=*/true, Generator(7)); }},
+      {"selu", {kMatrix}, [](const Tensors& x) { return selu(x[0]); }},
+      {"mish", {kMatrix}, [](const Tensors& x) { return mish(x[0]); }},
+      {"softsign", {kMatrix}, [](const Tensors& x) { return softsign(x[0]); }},
+      {"hardsigmoid", {kMatrix}, [](const Tensors& x) { return hardsigmoid(x[0]); }},
+      {"hardswish", {kMatrix}, [](const Tensors& x) { return hardswish(x[0]); }},
+      {"tanhshrink", {kMatrix}, [](const Tensors& x) { return tanhshrink(x[0]); }},
   };
 }
 
@@ -515,58 +488,6 @@ std::vector<GradientRow> network_rows() {
 }
 
 /// Changes in place of a value that was computed, so that the old one is still needed by nobody.
-std::vector<GradientRow> in_place_rows() {
-  auto changed = [](auto change) {
-    return [change](const Tensors& x) {
-      Tensor y = mul(x[0], 1);
-      change(y, x);
-      return y;
-    };
-  };
-  return {
-      {"add_", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y.add_(x[1], 2); })},
-      {"sub_", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y.sub_(x[1]); })},
-      {"mul_", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y.mul_(x[1]); })},
-      {"div_", {kMatrix, {{4}, 0.5, 2}}, changed([](Tensor& y, const Tensors& x) { y.div_(x[1]); })},
-      {"clamp_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.clamp_(-0.5, 0.5); })},
-      {"relu_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.relu_(); })},
-      {"exp_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.exp_(); })},
-      {"sqrt_", {kPositive}, changed([](Tensor& y, const Tensors&) { y.sqrt_(); })},
-      {"neg_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.neg_(); })},
-      {"sigmoid_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.sigmoid_(); })},
-      {"tanh_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.tanh_(); })},
-      {"fill_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.fill_(2); })},
-      {"copy_", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y.copy_(x[1]); })},
-      {"masked_fill_", {kMatrix}, changed([](Tensor& y, const Tensors&) {
-         y.masked_fill_(mask({3, 4}), 1);
-       })},
-      {"index_add_", {kMatrix, kMatrix}, changed([](Tensor& y, const Tensors& x) {
-         y.index_add_(0, long_tensor({2, 0, 2}), x[1]);
-       })},
-      {"index_copy_", {kMatrix, {{2, 4}}}, changed([](Tensor& y, const Tensors& x) {
-         index_copy_(y, 0, long_tensor({2, 0}), x[1]);
-       })},
-      {"index_fill_", {kMatrix}, changed([](Tensor& y, const Tensors&) {
-         index_fill_(y, 0, long_tensor({2, 0}), 1);
-       })},
-      {"index_put_", {kMatrix, {{2, 4}}}, changed([](Tensor& y, const Tensors& x) {
-         index_put_(y, {long_tensor({2, 0})}, x[1]);
-       })},
-      {"scatter_", {kMatrix, {{3, 1}}}, changed([](Tensor& y, const Tensors& x) {
-         scatter_(y, 1, reshape(long_tensor({1, 0, 3}), {3, 1}), x[1]);
-       })},
-      {"scatter_add_", {kMatrix, {{3, 1}}}, changed([](Tensor& y, const Tensors& x) {
-         scatter_add_(y, 1, reshape(long_tensor({1, 0, 3}), {3, 1}), x[1]);
-       })},
-      {"uniform_", {kMatrix}, changed([](Tensor& y, const Tensors&) { uniform_(y, 0, 1, Generator(1)); })},
-      {"normal_", {kMatrix}, changed([](Tensor& y, const Tensors&) { normal_(y, 0, 1, Generator(1)); })},
-      {"bernoulli_", {kMatrix}, changed([](Tensor& y, const Tensors&) { bernoulli_(y, 0.5, Generator(1)); })},
-      {"through_a_view", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y[1].mul_(x[1]); })},
-  };
-}
-
-class Gradcheck : public ::testing::TestWithParam<GradientRow> {};
-
 TEST_P(Gradcheck, FiniteDifferencesAgree) {
   const GradientRow& row = GetParam();
   Tensors inputs;
@@ -577,14 +498,11 @@ TEST_P(Gradcheck, FiniteDifferencesAgree) {
   }
 }
 
-std::string row_name(const ::testing::TestParamInfo<GradientRow>& info) { return info.param.name; }
-
 INSTANTIATE_TEST_SUITE_P(Pointwise, Gradcheck, ::testing::ValuesIn(pointwise_rows()), row_name);
 INSTANTIATE_TEST_SUITE_P(Reduce, Gradcheck, ::testing::ValuesIn(reduce_rows()), row_name);
 INSTANTIATE_TEST_SUITE_P(Shape, Gradcheck, ::testing::ValuesIn(shape_rows()), row_name);
 INSTANTIATE_TEST_SUITE_P(Index, Gradcheck, ::testing::ValuesIn(index_rows()), row_name);
 INSTANTIATE_TEST_SUITE_P(Network, Gradcheck, ::testing::ValuesIn(network_rows()), row_name);
-INSTANTIATE_TEST_SUITE_P(InPlace, Gradcheck, ::testing::ValuesIn(in_place_rows()), row_name);
 
 }  // namespace
-}  // namespace tern
+}  // namespace tern::gradient_rows

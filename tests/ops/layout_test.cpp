@@ -19,6 +19,8 @@
 namespace tern {
 namespace {
 
+using testing::is_emulated;
+
 const std::vector<DType> kDTypes = {DType::UInt8, DType::Float16, DType::Float32, DType::Float64};
 
 Tensor numbers(IntArrayRef shape, DType dtype) { return randint(0, 100, shape).to(dtype); }

@@ -5,17 +5,21 @@
 
 #include "tern/core/memory.h"
 #include "tern/ops/activation.h"
+#include "tern/ops/attention.h"
 #include "tern/ops/autocast.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/conv.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/distance.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/index.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
+#include "tern/ops/pad.h"
+#include "tern/ops/pixel.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/pool.h"
 #include "tern/ops/print.h"
@@ -27,6 +31,7 @@
 #include "tern/ops/sort.h"
 #include "tests/ops/operator_arguments.h"
 #include "tests/ops/operator_methods.h"
+#include "tests/ops/operator_recurrent.h"
 
 namespace tern::testing {
 namespace {
@@ -133,6 +138,20 @@ const Table kPointwise = {
     {"logsigmoid", one(logsigmoid)},
     {"elu", [](A a) { return elu(a.tensor(0), a.real(1, 1)); }},
     {"leaky_relu", [](A a) { return leaky_relu(a.tensor(0), a.real(1, 0.01)); }},
+    {"celu", [](A a) { return celu(a.tensor(0), a.real(1, 1)); }},
+    {"selu", one(selu)},
+    {"prelu", [](A a) { return prelu(a.tensor(0), a.tensor(1)); }},
+    {"mish", one(mish)},
+    {"softsign", one(softsign)},
+    {"hardsigmoid", one(hardsigmoid)},
+    {"hardswish", one(hardswish)},
+    {"hardtanh", [](A a) { return hardtanh(a.tensor(0), a.real(1, -1), a.real(2, 1)); }},
+    {"relu6", one(relu6)},
+    {"hardshrink", [](A a) { return hardshrink(a.tensor(0), a.real(1, 0.5)); }},
+    {"softshrink", [](A a) { return softshrink(a.tensor(0), a.real(1, 0.5)); }},
+    {"tanhshrink", one(tanhshrink)},
+    {"threshold", [](A a) { return threshold(a.tensor(0), a.real(1), a.real(2)); }},
+    {"glu", [](A a) { return glu(a.tensor(0), a.integer(1, -1)); }},
 };
 
 const Table kCompare = {
@@ -371,6 +390,11 @@ const Table kNetwork = {
     {"linear_gelu_linear",
      [](A a) { return linear_gelu_linear(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3), a.tensor(4)); }},
     {"linear_relu", [](A a) { return linear_relu(a.tensor(0), a.tensor(1), a.tensor(2)); }},
+    {"scaled_dot_product_attention",
+     [](A a) {
+       return scaled_dot_product_attention(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3), a.real(4),
+                                           a.flag(5), a.optional_real(6), a.flag(7));
+     }},
     {"einsum", [](A a) { return einsum(a.text(0), a.tensors(1)); }},
     {"conv2d",
      [](A a) {
@@ -393,6 +417,15 @@ const Table kNetwork = {
            a.tensor(0), a.tensor(1), a.tensor(2),
            {size2(a, 3, 1), size2(a, 4, 0), size2(a, 5, 0), a.integer(6, 1), size2(a, 7, 1)});
      }},
+    {"conv_transpose1d",
+     [](A a) {
+       return conv_transpose1d(
+           a.tensor(0), a.tensor(1), a.tensor(2),
+           {a.integer(3, 1), a.integer(4), a.integer(5), a.integer(6, 1), a.integer(7, 1)});
+     }},
+    {"pad", [](A a) { return pad(a.tensor(0), a.integers(1), a.text(2, "constant"), a.number(3, 0)); }},
+    {"pixel_shuffle", [](A a) { return pixel_shuffle(a.tensor(0), a.integer(1)); }},
+    {"pixel_unshuffle", [](A a) { return pixel_unshuffle(a.tensor(0), a.integer(1)); }},
     {"max_pool2d",
      [](A a) {
        return max_pool2d(a.tensor(0),
@@ -434,11 +467,33 @@ const Table kNetwork = {
        if (var.defined()) all.push_back(var);
        return all;
      }},
+    {"instance_norm",
+     [](A a) {
+       Tensor mean = a.has(1) ? clone(a.tensor(1)) : Tensor(), var = a.has(2) ? clone(a.tensor(2)) : Tensor();
+       std::vector<Tensor> all = {instance_norm(a.tensor(0), mean, var, a.tensor(3), a.tensor(4),
+                                                a.flag(5, true), a.real(6, 0.1), a.real(7, 1e-5))};
+       if (mean.defined()) all.push_back(mean);
+       if (var.defined()) all.push_back(var);
+       return all;
+     }},
+    {"normalize",
+     [](A a) { return normalize(a.tensor(0), a.real(1, 2), a.integer(2, 1), a.real(3, 1e-12)); }},
+    {"cosine_similarity",
+     [](A a) { return cosine_similarity(a.tensor(0), a.tensor(1), a.integer(2, 1), a.real(3, 1e-8)); }},
+    {"pairwise_distance",
+     [](A a) {
+       return pairwise_distance(a.tensor(0), a.tensor(1), a.real(2, 2), a.real(3, 1e-6), a.flag(4));
+     }},
     {"layer_norm",
      [](A a) { return layer_norm(a.tensor(0), a.integers(1), a.tensor(2), a.tensor(3), a.real(4, 1e-5)); }},
     {"group_norm",
      [](A a) { return group_norm(a.tensor(0), a.integer(1), a.tensor(2), a.tensor(3), a.real(4, 1e-5)); }},
     {"rms_norm", [](A a) { return rms_norm(a.tensor(0), a.integers(1), a.tensor(2), a.optional_real(3)); }},
+    {"recurrent_layer", run_recurrent_layer},
+    {"lstm_cell", run_lstm_cell},
+    {"gru_cell", recurrent_cell(gru_cell)},
+    {"rnn_tanh_cell", recurrent_cell(rnn_tanh_cell)},
+    {"rnn_relu_cell", recurrent_cell(rnn_relu_cell)},
     {"cross_entropy",
      [](A a) {
        return cross_entropy(a.tensor(0), a.tensor(1),
@@ -503,6 +558,8 @@ const Table kCreation = {
     {"bernoulli", [](A a) { return bernoulli(a.tensor(0)); }},
     {"multinomial", [](A a) { return multinomial(a.tensor(0), a.integer(1), a.flag(2)); }},
     {"dropout", [](A a) { return dropout(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
+    {"dropout1d", [](A a) { return dropout1d(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
+    {"dropout2d", [](A a) { return dropout2d(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
 };
 
 }  // namespace

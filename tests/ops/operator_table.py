@@ -18,12 +18,14 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from operator_rows import creation, driver, index, method, network, pointwise, reduce, shape  # noqa: E402
+from operator_rows import attention, creation, driver, image, index, method, network, pointwise, recurrent, reduce, shape  # noqa: E402
 
-FAMILIES = (pointwise, reduce, shape, index, network, creation, method)
+FAMILIES = (pointwise, reduce, shape, index, network, attention, recurrent, image, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
+    "tern/ops/attention.h": {"attention_of_heads", "attention_of_packed"},  # tests/nn/attention_test.cpp
+    "tern/ops/attention_blocks.h": {"keeps_weights"},         # a part of attention
     "tern/ops/autocast.h": {"is_autocast_enabled", "is_autocast_cache_enabled"},  # tests/ops/autocast_test.cpp
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp

@@ -37,6 +37,7 @@ DRAWS = {
     "strided_randn_like": lambda d: torch.randn_like(strided(d)).contiguous(),
     "strided_randint_like": lambda d: torch.randint_like(strided(d), int(d.a), int(d.b)).contiguous(),
     "dropout": lambda d: torch.nn.functional.dropout(torch.ones(d.shape, dtype=d.dtype), d.a),
+    "dropout2d": lambda d: torch.nn.functional.dropout2d(torch.ones(d.shape, dtype=d.dtype), d.a),
     "strided_uniform_": lambda d: strided(d).uniform_(d.a, d.b).contiguous(),
     "strided_normal_": lambda d: strided(d).normal_(d.a, d.b).contiguous(),
     "linear": lambda d: torch.nn.Linear(*d.shape).weight.detach(),
@@ -60,6 +61,7 @@ def rows():
             yield Draw("uniform_", dtype, [size], -0.0731, 0.1117)
             yield Draw("normal_", dtype, [size], 0.3, 2)
         yield Draw("dropout", dtype, [40, 50], 0.3)
+        yield Draw("dropout2d", dtype, [40, 50, 2, 3], 0.3)
         yield Draw("exponential_", dtype, [1000], 1.7)
         yield Draw("bernoulli", dtype, [1000])
         yield Draw("strided_uniform_", dtype, [30, 40], -2, 5)

@@ -28,6 +28,7 @@ namespace {
 using testing::as;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using testing::is_emulated;
 
 struct Moments {
   double mean = 0, variance = 0, skewness = 0, kurtosis = 0;

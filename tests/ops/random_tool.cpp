@@ -45,6 +45,7 @@ const std::map<std::string, std::function<Tensor(const Draw&)>> kDraws = {
     {"randperm", [](const Draw& d) { return randperm(d.shape[0], d.options); }},
     {"bernoulli", [](const Draw& d) { return bernoulli(linspace(0, 1, d.shape[0], d.options)); }},
     {"dropout", [](const Draw& d) { return dropout(ones(d.shape, d.options), d.a); }},
+    {"dropout2d", [](const Draw& d) { return dropout2d(ones(d.shape, d.options), d.a); }},
     {"strided_dropout",
      [](const Draw& d) {
        return dropout(ones(d.shape, d.options).permute({2, 0, 1}), d.a).contiguous();

@@ -34,6 +34,17 @@ Value with_entry(Value object, const char* dict, const std::string& name, Value 
   return object;
 }
 
+TEST(LoadModule, LayersOfTwoInputs) {
+  const Tensor a = tensor({1.0, 2.0, 3.0}).view({1, 3}), b = tensor({2.0, 0.5, -1.0}).view({1, 3});
+  const nn::AnyModule cosine = module_from_value(file_of(nn::CosineSimilarity(-1, 0.5))),
+                      distance = module_from_value(file_of(nn::PairwiseDistance(3, 0.25, /*keepdim=*/true))),
+                      loss = module_from_value(file_of(nn::KLDivLoss({Reduction::BatchMean, true})));
+  EXPECT_EQ(cosine.as<nn::CosineSimilarity>().dim, -1);
+  EXPECT_EQ(cosine.as<nn::CosineSimilarity>().eps, 0.5);
+  EXPECT_TRUE(equal(distance.as<nn::PairwiseDistance>()(a, b), pairwise_distance(a, b, 3, 0.25, true)));
+  EXPECT_TRUE(equal(loss.as<nn::KLDivLoss>()(a, b), kl_div(a, b, {Reduction::BatchMean, true})));
+}
+
 struct EveryContainer : nn::Module {
   nn::Sequential sequential{nn::Linear(2, 3), nn::ReLU(), nn::Sequential{nn::Linear(3, 2)}};
   nn::ModuleList<> list{nn::Linear(2, 2), nn::BatchNorm1d(2)};
@@ -200,6 +211,33 @@ TEST(LoadModule, RefusesSettingsThatLayersLack) {
   Value softmax = file_of(nn::Softmax(1));
   expect_error<CheckpointError>([&] { module_from_value(set_attribute(softmax, "dim", Value())); },
                                 "the model: dim = None is not supported");
+}
+
+TEST(LoadModule, ReadsTransformers) {
+  manual_seed(0);
+  nn::Transformer net(
+      {.d_model = 8,
+       .nhead = 2,
+       .num_encoder_layers = 1,
+       .num_decoder_layers = 2,
+       .layer = {.dim_feedforward = 12, .dropout = 0.2, .activation = "gelu", .norm_first = true}});
+  net.decoder.layers[1].dropout3.p = 0.4;
+  net.eval();
+  const nn::AnyModule loaded = module_from_value(file_of(net));
+  const auto& same = loaded.as<nn::Transformer>();
+  EXPECT_EQ(loaded->str(), net.str());
+  const Tensor src = randn({5, 2, 8}), tgt = randn({3, 2, 8});
+  EXPECT_TRUE(equal(same(src, tgt), net(src, tgt)));
+  const nn::MultiheadAttention layer(
+      8, 4,
+      {.dropout = 0.3, .bias = false, .add_bias_kv = true, .add_zero_attn = true, .kdim = 3, .vdim = 5});
+  const nn::AnyModule other = module_from_value(file_of(layer));
+  const auto& attention = other.as<nn::MultiheadAttention>();
+  EXPECT_EQ(attention.dropout, 0.3);
+  EXPECT_EQ(attention.kdim(), 3);
+  EXPECT_EQ(attention.vdim(), 5);
+  EXPECT_TRUE(attention.add_zero_attn());
+  EXPECT_TRUE(equal(attention.bias_k, layer.bias_k));
 }
 
 }  // namespace

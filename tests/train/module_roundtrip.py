@@ -81,6 +81,11 @@ def from_tern(folder, mode):
     return net
 
 
+def first(result):
+    """Recurrent layers give their states too."""
+    return result[0] if isinstance(result, tuple) else result
+
+
 def to_tern(folder, name, net, x):
     net.eval()
     torch.save(net, folder / "model.pt")
@@ -91,14 +96,14 @@ def to_tern(folder, name, net, x):
     if name != "own":  # a std::vector of layers has no line of its own
         same_text(out["text"], net)
     with torch.no_grad():
-        assert torch.allclose(net(x), out["y"], rtol=1e-4, atol=1e-5), name
+        assert torch.allclose(first(net(x)), out["y"], rtol=1e-4, atol=1e-5), name
     again = load(folder / "out.pt.pt")
     assert type(again) is type(net)
     same_state(net.state_dict(), again.state_dict())
     assert repr(again) == repr(net), f"{again}\n{net}"
     assert [(n, type(m), m.training) for n, m in again.named_modules()] == [(n, type(m), m.training) for n, m in net.named_modules()]
     with torch.no_grad():
-        assert torch.allclose(net(x), again(x)), name
+        assert torch.allclose(first(net(x)), first(again(x))), name
     return again
 
 
@@ -117,14 +122,34 @@ def main():
                               nn.LeakyReLU(0.3, True), nn.SiLU(inplace=True), nn.Dropout(0.1, inplace=True), nn.Unflatten(1, (2, 2)),
                               nn.Conv1d(2, 2, 2, padding="same"), nn.Conv1d(2, 2, 2, padding="valid"))
         to_tern(folder, "small", small, torch.randn(3, 1, 5, 7))
+        images = nn.Sequential(nn.ConstantPad2d((1, 2, 0, 1), 1.5), nn.ZeroPad2d(1), nn.ReflectionPad2d((2, 1, 0, 3)), nn.ReplicationPad2d((1, -1, 2, 1)),
+                               nn.InstanceNorm2d(4, affine=True, track_running_stats=True), nn.PixelShuffle(2), nn.Dropout2d(0.2), nn.PixelUnshuffle(2),
+                               nn.InstanceNorm2d(4, eps=1e-3), nn.Flatten(2), nn.ConstantPad1d(1, 2), nn.ReflectionPad1d((1, 2)), nn.ReplicationPad1d(2),
+                               nn.ConvTranspose1d(4, 6, 3, 2, 1, 1, groups=2), nn.InstanceNorm1d(6, momentum=0.3), nn.Dropout1d(0.1, True),
+                               nn.ConvTranspose1d(6, 3, 2, bias=False, dilation=2), nn.AdaptiveAvgPool1d(7), nn.AdaptiveMaxPool1d(5))
+        if hasattr(nn, "CircularPad1d"):  # since PyTorch 2.1
+            images = nn.Sequential(nn.CircularPad2d((1, 2, 0, 1)), images, nn.ZeroPad1d((1, 0)), nn.CircularPad1d(1))
+        to_tern(folder, "images", images, torch.randn(3, 4, 5, 7))
         words = nn.Sequential(nn.Embedding(10, 4, padding_idx=1), nn.LayerNorm(4, elementwise_affine=False))
         to_tern(folder, "words", words, torch.randint(0, 10, (2, 3)))
-        torch.save(nn.LSTM(2, 3), folder / "lstm.pt")
+        encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, activation="gelu", batch_first=True, norm_first=True), 2, nn.LayerNorm(8))
+        encoder.layers[1].norm2.eps = 1e-3
+        to_tern(folder, "transformer", encoder, torch.randn(3, 5, 8))
+        to_tern(folder, "encoder layer", nn.TransformerEncoderLayer(8, 4, 12, 0.2), torch.randn(5, 3, 8))
+        for name, kind in (("lstm", nn.LSTM), ("gru", nn.GRU), ("rnn", nn.RNN)):
+            to_tern(folder, name, kind(4, 3), torch.randn(5, 2, 4))
+            wide = {"bias": False} if name == "gru" else {"nonlinearity": "relu"} if name == "rnn" else {}
+            again = to_tern(folder, name, kind(4, 3, 2, batch_first=True, dropout=0.5, bidirectional=True, **wide), torch.randn(5, 2, 4))
+            again(torch.randn(5, 2, 4))[0].sum().backward()  # the lists of its weights hold the parameters themselves
+            assert all(p.grad is not None for p in again.parameters())
+        for name, cell in (("lstm cell", nn.LSTMCell(4, 3)), ("gru cell", nn.GRUCell(4, 3, bias=False)), ("rnn cell", nn.RNNCell(4, 3, nonlinearity="relu"))):
+            to_tern(folder, name, cell, torch.randn(2, 4))
+        torch.save(nn.Fold((4, 5), (2, 2)), folder / "fold.pt")
         try:
-            run("run", folder / "lstm.pt", folder / "data.pt", folder / "out.pt")
-            raise AssertionError("an LSTM was read")
+            run("run", folder / "fold.pt", folder / "data.pt", folder / "out.pt")
+            raise AssertionError("a Fold was read")
         except RuntimeError as error:
-            assert "torch.nn.modules.rnn.LSTM, which Tern does not have" in str(error), error
+            assert "torch.nn.modules.fold.Fold, which Tern does not have" in str(error), error
     print(f"PyTorch {torch.__version__}: whole models agree")
 
 

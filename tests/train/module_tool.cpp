@@ -53,17 +53,32 @@ nn::Sequential every_layer() {
        {"tanh", nn::Tanh()},
        {"to8", nn::Linear(6, 8)},
        {"layer", nn::LayerNorm(8)},
+       {"encoder", nn::TransformerEncoder(nn::TransformerEncoderLayer(8, 2, {.dim_feedforward = 12}), 1,
+                                          nn::LayerNorm(8))},
        {"sigmoid", nn::Sigmoid()},
        {"drop", nn::Dropout(0.3)},
        {"id", nn::Identity()},
        {"tail", nn::Sequential{nn::Linear(8, 6), nn::LeakyReLU(0.2), nn::ELU(0.5), nn::GELU("tanh"),
-                               nn::Softplus(2, 10), nn::LogSigmoid(), nn::Softmax(1), nn::LogSoftmax(-1)}}}};
+                               nn::Softplus(2, 10), nn::LogSigmoid(), nn::Softmax(1), nn::LogSoftmax(-1)}},
+       {"more", nn::Sequential{nn::Hardtanh(-2, 2.5), nn::ReLU6(true), nn::Hardswish(), nn::Hardsigmoid(),
+                               nn::Mish(), nn::SELU(), nn::CELU(0.5), nn::Softsign(), nn::Tanhshrink(),
+                               nn::Hardshrink(0.01), nn::Softshrink(0.01), nn::Threshold(0.1, -0.5),
+                               nn::PReLU(6, {.init = 0.1}), nn::GLU(1)}}}};
   return net;
+}
+
+/// Of a recurrent layer, which no Sequential takes, the first of what it gives.
+Tensor output_of(nn::AnyModule& net, const Tensor& x) {
+  if (auto* lstm = net->as<nn::LSTM>()) return (*lstm)(x).first;
+  if (auto* gru = net->as<nn::GRU>()) return (*gru)(x).first;
+  if (auto* rnn = net->as<nn::RNN>()) return (*rnn)(x).first;
+  if (auto* cell = net->as<nn::LSTMCell>()) return (*cell)(x).h;
+  return net(x);
 }
 
 Value outputs(nn::AnyModule& net, const Tensor& x) {
   NoGradGuard no_grad;
-  return {{"y", net(x)}, {"text", net->str()}, {"state", net->state_dict()}};
+  return {{"y", output_of(net, x)}, {"text", net->str()}, {"state", net->state_dict()}};
 }
 
 int run(const std::string& mode, int argc, char** argv) {

@@ -96,6 +96,20 @@ def dropouts():
     yield make((3,)), -0.1, True
 
 
+def channel_dropouts(*shapes):
+    def cases():
+        for dtype in FLOATS:
+            for shape in shapes:
+                yield make(shape, dtype), 0.0, True
+                yield make(shape, dtype), 1.0, True
+                yield make(shape, dtype), 0.5, False
+            yield make((0, *shapes[0][1:]), dtype), 0.5, True
+        yield make(shapes[0]), 1.5, True
+        yield make(shapes[0]), -0.1, True
+        yield make((3,)), 0.5, True
+    return cases
+
+
 def weights():
     w = make((4, 6), low=0.1, high=2.0)
     for x in (w, w[0], w.double()):
@@ -155,6 +169,8 @@ ROWS = [
     Row("bernoulli", torch.bernoulli, lambda: ((p,) for d in FLOATS for p in (torch.zeros(3, dtype=d), torch.ones(2, 3, dtype=d), torch.full((2,), 1.5, dtype=d))), grad=False),
     Row("multinomial", torch.multinomial, weights, **RANDOM),
     Row("dropout", F.dropout, dropouts, zero_sign=False),
+    Row("dropout1d", F.dropout1d, channel_dropouts((2, 3, 5), (3, 5)), zero_sign=False),
+    Row("dropout2d", F.dropout2d, channel_dropouts((2, 3, 4, 5), (2, 3, 5)), zero_sign=False),
     Row("uniform_", changes("uniform_"), floats_only((), (1.0, 2.0), (2.0, 1.0)), **RANDOM),
     Row("normal_", changes("normal_"), floats_only((), (1.0, 2.0), (0.0, -1.0)), **RANDOM),
     Row("exponential_", changes("exponential_"), lambda: ((make(s, d), *extra) for d in WIDE for s in ((3, 5), (0,)) for extra in ((), (2.0,), (-1.0,))), **RANDOM),

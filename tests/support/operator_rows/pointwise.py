@@ -95,6 +95,38 @@ def bounds():
         yield make(shape), -1.25, 1.25
 
 
+def hardtanh_bounds():
+    for args in activations((), (-1.25, 0.5), (0.25, 2.5), (1.0, 1.0))():
+        if args[0].dtype != torch.uint8 or args[1:] == (0.25, 2.5):
+            yield args
+
+
+def shrinking():
+    for args in activations((), (1.25,))():
+        yield args if args[0].numel() != 20 or VERSION >= (2, 0) else (args[0][1:], *args[1:])  # 1.13 gives 0 for NaN
+
+
+def slopes():
+    for dtype in FLOATS:
+        for shape in ((3, 5), (2, 5, 3), (2, 5, 3, 2), (0, 5), (4,), ()):
+            for size in {1, shape[1] if len(shape) > 1 else 1}:
+                yield make(shape, dtype), make((size,), dtype, 1)
+        yield special(dtype), make((1,), dtype, 1)
+        yield make((5, 3), dtype).t(), make((5,), dtype, 1)
+    yield make((300, 70), torch.float32), make((70,), torch.float32, 1)
+    yield make((3, 5)), make((4,))
+    yield make((3, 5)), make((5, 1))
+
+
+def halves():
+    for dtype in FLOATS:
+        for shape, dim in (((3, 4), -1), ((4, 3), 0), ((2, 6, 3), 1), ((0, 4), 1), ((2, 0), 1), ((3, 5), 1), ((), 0), ((6,), 1)):
+            yield make(shape, dtype), dim
+        yield make((4, 6), dtype).t(), 0
+        yield special(dtype),
+    yield make((300, 140)), 1
+
+
 def activations(*arguments):
     def cases():
         for more in arguments or ((),):
@@ -210,6 +242,22 @@ ROWS = [
     # PyTorch 1.13 computes exp(x) - 1; at NaN its gradient depends on the dtype.
     Row("elu", F.elu, activations((), (0.5,)), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),
     Row("leaky_relu", F.leaky_relu, activations((), (0.2,))),
+    Row("celu", F.celu, activations((), (0.5,)), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),
+    Row("selu", F.selu, activations(), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),
+    Row("prelu", F.prelu, slopes),
+    # Its gradient at large numbers is NaN in PyTorch.
+    Row("mish", F.mish, activations(), absolute=0.1, special_grad=False),
+    Row("softsign", F.softsign, unary(dtypes=FLOATS), special_grad=False),
+    # PyTorch's gradient takes 1 / 6 as a float32; at NaN the gradients of these depend on dtype and place.
+    Row("hardsigmoid", F.hardsigmoid, unary(dtypes=(torch.float32, torch.float16, torch.bfloat16)), special_grad=False),
+    Row("hardswish", F.hardswish, activations(), special_grad=False),
+    Row("hardtanh", F.hardtanh, hardtanh_bounds, special_grad=False),
+    Row("relu6", F.relu6, unary(low=-8.0, high=8.0), special_grad=False),
+    Row("hardshrink", F.hardshrink, activations((), (1.25,)), special_grad=False),
+    Row("softshrink", F.softshrink, shrinking, zero_sign=False, special_grad=False),
+    Row("tanhshrink", F.tanhshrink, activations(), absolute=0.3),
+    Row("threshold", F.threshold, activations((0.25, 1.5))),
+    Row("glu", F.glu, halves),
     predicate("eq"),
     predicate("ne"),
     predicate("lt"),

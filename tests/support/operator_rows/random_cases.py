@@ -269,7 +269,7 @@ def elementwise(d):
             return d.tensor(part[d.random.randint(0, len(part)):] if d.chance(0.3) else part, dtype, *limits)
         return d.one_of("add", "sub", "mul", "div", "maximum", "minimum", "atan2"), (operand(), operand(0.5, 3.0))
     name = d.one_of("exp", "expm1", "log", "log1p", "sigmoid", "tanh", "gelu", "silu", "relu", "abs", "sqrt", "rsqrt", "square", "erf", "sin", "cos",
-                    "softplus", "elu", "leaky_relu", "pow", "clamp")
+                    "softplus", "elu", "leaky_relu", "mish", "hardswish", "hardsigmoid", "selu", "softsign", "pow", "clamp")
     if name == "clamp" and dtype in (torch.bfloat16, torch.float16) and driver.VERSION < (2, 15):  # the gradient at a bound was 1 before
         return None
     x = d.tensor(sizes, dtype, 0.1 if name in ("log", "log1p", "sqrt", "rsqrt", "pow") else -5.0, 5.0)

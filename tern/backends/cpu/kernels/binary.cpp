@@ -11,7 +11,7 @@ void binary(const LaunchContext&, const BinaryArgs& args) {
   else if (args.op <= BinaryOp::BitwiseXor)
     binary_compare(args);
   else
-    binary_gradient(args);
+    binary_activation(args);
 }
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -14,7 +14,7 @@ void run_binary(const BinaryArgs& args) {
   using Out = std::conditional_t<kind == ResultKind::Bool, bool, T>;
   using C = Compute<T>;
   map2(args.geometry, static_cast<Out*>(args.out), static_cast<const T*>(args.a),
-       static_cast<const T*>(args.b), functors::from_param<C>(args.scalar), Functor<C>(args.param));
+       static_cast<const T*>(args.b), functors::from_param<C>(args.scalar), Functor<C>(args.params));
 }
 
 /// Which dtypes an operator computes on.
@@ -68,6 +68,6 @@ void dispatch_binary(const BinaryArgs& args) {
 
 void binary_arithmetic(const BinaryArgs& args);
 void binary_compare(const BinaryArgs& args);
-void binary_gradient(const BinaryArgs& args);
+void binary_activation(const BinaryArgs& args);
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

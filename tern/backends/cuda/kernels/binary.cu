@@ -25,7 +25,7 @@ void binary(const LaunchContext& context, const BinaryArgs& args) {
   else if (args.op <= BinaryOp::BitwiseXor)
     binary_compare(context, args);
   else
-    binary_gradient(context, args);
+    binary_activation(context, args);
 }
 
 }  // namespace tern::cuda_backend

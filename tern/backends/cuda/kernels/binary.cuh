@@ -40,12 +40,12 @@ void dispatch_binary(const LaunchContext& context, const BinaryArgs& args) {
     if (is_floating_point(args.dtype))
       return visit_floating(args.dtype, [&]<class T>() {
         map2<std::conditional_t<to_bool, bool, T>, T, is_arithmetic(op)>(context, args,
-                                                                         Functor<Compute<T>>(args.param));
+                                                                         Functor<Compute<T>>(args.params));
       });
   }
   if constexpr (kind != ResultKind::Float) {
     if (is_integral(args.dtype) || (takes_bool(op, kind) && is_bool(args.dtype))) {
-      const Functor<int64_t> f(args.param);
+      const Functor<int64_t> f(args.params);
       if constexpr (divides(op))
         return map2_integers<to_bool>(
             context, args, Guarded<Functor<int64_t>>{f, stream_of(context.stream).fault(), name(args.op)});
@@ -58,6 +58,6 @@ void dispatch_binary(const LaunchContext& context, const BinaryArgs& args) {
 
 void binary_compare(const LaunchContext& context, const BinaryArgs& args);
 void binary_division(const LaunchContext& context, const BinaryArgs& args);
-void binary_gradient(const LaunchContext& context, const BinaryArgs& args);
+void binary_activation(const LaunchContext& context, const BinaryArgs& args);
 
 }  // namespace tern::cuda_backend
