@@ -27,7 +27,7 @@ inline Tensor numbers(IntArrayRef shape, double k) {
   for (const int64_t size : shape) count *= size;
   for (int64_t i = 0; i < count; ++i)
     values.push_back(static_cast<float>(std::sin(0.7 * static_cast<double>(i) + k)));
-  return from_blob(values.data(), shape).clone();
+  return from_blob(values.data(), shape).clone().to(get_default_device());
 }
 
 /// Parameter number j of the module becomes 0.6 * numbers(shape, j + 1).
