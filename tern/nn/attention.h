@@ -55,9 +55,12 @@ class MultiheadAttention final : public Module {
   Parameter bias_k;         ///< [1, 1, embed_dim], with add_bias_kv
   Parameter bias_v;         ///< [1, 1, embed_dim]
   NonDynamicallyQuantizableLinear out_proj;
+  double dropout;  ///< of the weights, in training
   TERN_MODULE(in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight, in_proj_bias, bias_k, bias_v,
               out_proj)
 
+  /// Draws the initial numbers of the projections before attention again, and puts biases to 0.
+  void reset_parameters();
   /// query [L, N, embed_dim], key [S, N, kdim] and value [S, N, vdim], or N first with batch_first, or
   /// without N, give an output like query, and the weights, undefined unless they are needed: [N, L, S], the
   /// mean of all heads, or [N, num_heads, L, S]. A row that sees no key is NaN with weights and 0 without, as
@@ -68,8 +71,6 @@ class MultiheadAttention final : public Module {
                                        const AttentionMasks& masks) const {
     return detail::call(*this, query, key, value, masks);
   }
-  /// Draws the initial numbers of the projections before attention again, and puts biases to 0.
-  void reset_parameters();
 
   int64_t embed_dim() const noexcept { return embed_dim_; }
   int64_t num_heads() const noexcept { return num_heads_; }
@@ -77,7 +78,6 @@ class MultiheadAttention final : public Module {
   int64_t vdim() const noexcept { return vdim_; }
   bool add_zero_attn() const noexcept { return add_zero_attn_; }
   bool batch_first() const noexcept { return batch_first_; }
-  double dropout = 0;
 
  private:
   struct Projected;

@@ -93,7 +93,7 @@ std::array<Tensor, 3> all_gradients(const LayerGradients& layer, const Shape& x_
 }
 
 /// All dimensions but the last joined.
-Tensor as_matrix(const Tensor& x) { return x.dim() == 1 ? unsqueeze(x, 0) : flatten(x, 0, -2); }
+Tensor as_rows(const Tensor& x) { return x.dim() == 1 ? unsqueeze(x, 0) : flatten(x, 0, -2); }
 
 [[noreturn, gnu::cold, gnu::noinline]] void throw_linear(const Tensor& x, const Tensor& weight,
                                                          const Tensor& bias) {
@@ -154,9 +154,9 @@ Tensor forward(const Tensor& x_given, const Tensor& weight, const Tensor& bias, 
 
 /// The gradients of a layer as operators. `x` and `weight` are read where the others' are wanted.
 std::array<Tensor, 3> recorded_gradients(const LayerGradients& layer, const Tensor& g) {
-  const Tensor rows_of_g = as_matrix(g);
+  const Tensor rows_of_g = as_rows(g);
   return {layer.input ? matmul(g, layer.w) : Tensor(),
-          layer.weight ? matmul(t(rows_of_g), as_matrix(layer.x)) : Tensor(),
+          layer.weight ? matmul(t(rows_of_g), as_rows(layer.x)) : Tensor(),
           layer.bias ? sum(rows_of_g, 0) : Tensor()};
 }
 

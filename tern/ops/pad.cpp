@@ -4,7 +4,6 @@
 #include "tern/ops/pad.h"
 
 #include <algorithm>
-#include <ranges>
 #include <vector>
 
 #include "tern/autograd/arithmetic.h"
@@ -165,7 +164,8 @@ Tensor folded(Mode mode, const Borders& borders, const Tensor& g) {
       y = narrow(y, static_cast<int64_t>(b.dim), b.before, y.shape()[b.dim] - b.before - b.after);
     return y;
   }
-  for (const Border& b : borders | std::views::reverse) {
+  for (size_t k = borders.size(); k-- > 0;) {
+    const Border& b = borders[k];
     const NoGradGuard no_grad;
     Tensor middle = part_of(y, b.dim, b.before, y.shape()[b.dim] - b.before - b.after);
     if (y.is_same(g)) middle = compact_copy(middle);
