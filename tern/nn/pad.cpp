@@ -7,7 +7,7 @@ namespace tern::nn {
 namespace {
 
 /// As Python writes it.
-std::string text(const Scalar& value) {
+std::string number_text(const Scalar& value) {
   if (value.kind() == DType::Bool) return python_text(value.to_bool());
   return value.is_floating_point() ? python_text(value.to_double()) : std::to_string(value.to_int());
 }
@@ -27,7 +27,7 @@ Tensor Padding::forward(const Tensor& x) const { return pad(x, padding_, mode_, 
 
 std::string Padding::extra_repr() const {
   const std::string sides = python_tuple(padding_);
-  return prints_value_ ? "padding=" + sides + ", value=" + text(value_) : sides;
+  return prints_value_ ? "padding=" + sides + ", value=" + number_text(value_) : sides;
 }
 
 }  // namespace tern::nn
