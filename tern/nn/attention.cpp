@@ -181,10 +181,7 @@ Tensor MultiheadAttention::merged_mask(const AttentionMasks& masks, DType dtype,
 
 std::pair<Tensor, Tensor> MultiheadAttention::with_weights(const Projected& projected,
                                                            const Tensor& hidden) const {
-  const auto heads = [&](const Tensor& x) {
-    const Tensor y = unflatten(x, -1, {num_heads_, -1});
-    return batch_first_ ? permute(y, {0, 2, 1, 3}) : permute(y, {1, 2, 0, 3});
-  };
+  const auto heads = [&](const Tensor& x) { return tern::detail::split_heads(x, num_heads_, batch_first_); };
   const Tensor query = heads(projected.query);
   const double scale = std::sqrt(1.0 / static_cast<double>(query.size(-1)));
   Tensor scores = matmul(mul(query, scale), mT(heads(projected.key)));
@@ -194,7 +191,7 @@ std::pair<Tensor, Tensor> MultiheadAttention::with_weights(const Projected& proj
                  : add(scores, tern::to(hidden, scores.dtype()));
   const Tensor weights = tern::dropout(softmax(scores, -1), dropout, is_training());
   const Tensor y = matmul(weights, heads(projected.value));
-  return {flatten(batch_first_ ? permute(y, {0, 2, 1, 3}) : permute(y, {2, 0, 1, 3}), -2, -1), weights};
+  return {tern::detail::join_heads(y, batch_first_), weights};
 }
 
 std::pair<Tensor, Tensor> MultiheadAttention::attend(Projected projected, const AttentionMasks& masks) const {

@@ -84,21 +84,15 @@ Tensor gelu_tanh_gradient(const Tensor& g, const Tensor& x) {
 Tensor gelu(const Tensor& x, std::string_view approximate) {
   TERN_CHECK(approximate == "none" || approximate == "tanh", ValueError,
              "gelu: approximate argument must be either none or tanh, got '{}'", approximate);
-  bool exact = approximate == "none";
-  Tensor y = unary(exact ? UnaryOp::Gelu : UnaryOp::GeluTanh, x);
-  if (tracks_grad(x))
-    record("gelu", y, {x}, [x_ = save(x), exact](GradContext& c, const Tensor& g) {
-      Tensor v = c[x_];
-      return gradient(exact ? BinaryOp::GeluBackward : BinaryOp::GeluTanhBackward, g, v, {}, [&] {
-        if (exact) {
-          Tensor cdf = mul(add(erf(mul(v, 0.70710678118654752440)), 1), 0.5);
-          Tensor pdf = mul(exp(mul(square(v), -0.5)), 0.39894228040143267794);
-          return mul(g, add(cdf, mul(v, pdf)));
-        }
-        return gelu_tanh_gradient(g, v);
-      });
-    });
-  return y;
+  if (approximate == "tanh")
+    return recorded("gelu", unary(UnaryOp::GeluTanh, x), x, BinaryOp::GeluTanhBackward, {},
+                    gelu_tanh_gradient);
+  return recorded("gelu", unary(UnaryOp::Gelu, x), x, BinaryOp::GeluBackward, {},
+                  [](const Tensor& g, const Tensor& v) {
+                    Tensor cdf = mul(add(erf(mul(v, 0.70710678118654752440)), 1), 0.5);
+                    Tensor pdf = mul(exp(mul(square(v), -0.5)), 0.39894228040143267794);
+                    return mul(g, add(cdf, mul(v, pdf)));
+                  });
 }
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {

@@ -59,11 +59,6 @@ struct Layout {
   Shape batch = {};  ///< without heads: the common dimensions before the last two
 };
 
-/// [N, L, heads * E] as [N, heads, L, E].
-Tensor split_heads(const Tensor& x, const Layout& layout) {
-  const Tensor y = unflatten(x, -1, {layout.heads, -1});
-  return layout.batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {1, 2, 0, 3});
-}
 Tensor expanded(const Tensor& x, const Shape& batch) {
   Shape shape = batch;
   shape.push_back(x.size(-2));
@@ -72,7 +67,8 @@ Tensor expanded(const Tensor& x, const Shape& batch) {
 }
 Tensor view_of(const Tensor& x, const Layout& layout) {
   if (!x.defined()) return {};
-  return layout.heads > 0 ? split_heads(x, layout) : expanded(x, layout.batch);
+  return layout.heads > 0 ? detail::split_heads(x, layout.heads, layout.batch_first)
+                          : expanded(x, layout.batch);
 }
 
 /// Views of query, key and value in one tensor or three.
@@ -88,10 +84,6 @@ Heads views_of(const std::vector<Tensor>& given, const Layout& layout) {
     }
   }
   return heads;
-}
-
-Tensor empty_like_dense(const Shape& shape, const Tensor& like) {
-  return empty_contiguous(shape, checked_numel(shape), like.dtype(), like.device());
 }
 
 /// The result's shape.
@@ -158,7 +150,7 @@ Tensor recorded_attention(const std::vector<Tensor>& given, const Call& call) {
   const Tensor y =
       without_dead_rows(matmul(call.dropped(recorded_weights(heads, call)), heads.value), call.mask);
   if (call.layout.heads == 0) return y;
-  return flatten(call.layout.batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {2, 0, 1, 3}), -2, -1);
+  return detail::join_heads(y, call.layout.batch_first);
 }
 
 /// The gradients by operators, for second derivatives: those of the views, in the layout of what was given.
@@ -176,9 +168,7 @@ std::vector<Tensor> recorded_gradients(const std::vector<Tensor>& given, const C
     if (call.layout.heads == 0) {
       grads[i] = reduce_to(grads[i], given[i].shape(), given[i].dtype());
     } else {
-      const Tensor& x = grads[i];
-      grads[i] =
-          flatten(call.layout.batch_first ? permute(x, {0, 2, 1, 3}) : permute(x, {2, 0, 1, 3}), -2, -1);
+      grads[i] = detail::join_heads(grads[i], call.layout.batch_first);
     }
   }
   if (given.size() == 1) return {cat(grads, -1)};
@@ -197,7 +187,7 @@ std::vector<Tensor> plain_gradients(const std::vector<Tensor>& given, const Call
       buffers.emplace_back();
     else
       buffers.push_back(
-          empty_like_dense(call.layout.heads > 0 ? x.shape() : expanded(x, call.layout.batch).shape(), x));
+          empty_of(call.layout.heads > 0 ? x.shape() : expanded(x, call.layout.batch).shape(), x));
   }
   Heads grads = views_of(buffers, call.layout);
   grads.output = without_dead_rows(view_of(grad, call.layout), call.mask);
@@ -216,12 +206,12 @@ Tensor attention(const std::vector<Tensor>& given, Call call) {
   {
     NoGradGuard no_grad;
     Heads heads = heads_of(given, call.layout, call.mask);
-    y = empty_like_dense(result_shape(given, call.layout, heads), given[0]);
+    y = empty_of(result_shape(given, call.layout, heads), given[0]);
     heads.output = view_of(y, call.layout);
     if (tracked && detail::keeps_weights(heads, call.settings())) {
       Shape shape = heads.query.shape();
       shape.back() = heads.key.size(-2);
-      heads.weights = weights = empty_like_dense(shape, y);
+      heads.weights = weights = empty_of(shape, y);
     }
     detail::attend(heads, call.settings());
     if (call.mask.dead.defined()) heads.output.masked_fill_(call.mask.dead, 0);
@@ -276,11 +266,8 @@ void check_shapes(const Tensor& query, const Tensor& key, const Tensor& value) {
              to_string(key.shape()), to_string(value.shape()));
 }
 
-void check_mask(const Tensor& mask, const Shape& batch, int64_t rows, int64_t columns) {
+void check_mask(const Tensor& mask, const Shape& scores) {
   if (!mask.defined()) return;
-  Shape scores = batch;
-  scores.push_back(rows);
-  scores.push_back(columns);
   TERN_CHECK(broadcasts(mask.shape(), scores) && broadcast_shapes(mask.shape(), scores, kName) == scores,
              ShapeError, "{}: attn_mask of shape {} does not broadcast to the scores' {}", kName,
              to_string(mask.shape()), to_string(scores));
@@ -288,12 +275,17 @@ void check_mask(const Tensor& mask, const Shape& batch, int64_t rows, int64_t co
 
 Shape batch_of(const Tensor& x) { return Shape(x.shape().begin(), x.shape().end() - 2); }
 
-std::optional<DropoutMask> draw_dropout(double p, Shape scores, int64_t columns, const Tensor& like) {
+Shape shape_of_scores(Shape batch, int64_t rows, int64_t columns) {
+  batch.push_back(rows);
+  batch.push_back(columns);
+  return batch;
+}
+
+std::optional<DropoutMask> draw_dropout(double p, const Shape& scores, const Tensor& like) {
   TERN_CHECK(p >= 0 && p <= 1, ValueError, "{}: dropout probability has to be between 0 and 1, but got {}",
              kName, p);
-  scores.push_back(columns);
   if (p == 0 || checked_numel(scores) == 0) return std::nullopt;
-  return DropoutMask(empty_like_dense(scores, like), p);
+  return DropoutMask(empty_of(scores, like), p);
 }
 
 /// Query heads in groups, each of which shares a head of key and value: [..., Hkv, group, L, E], and [...,
@@ -324,15 +316,12 @@ Tensor attention_in_layout(const std::vector<Tensor>& given, const HeadsOptions&
   Call call;
   call.layout = {options.heads, options.batch_first, {}};
   const Heads heads = views_of(detached(given), call.layout);
-  const Shape batch = batch_of(heads.query);
-  const int64_t rows = heads.query.size(-2), columns = heads.key.size(-2);
-  check_mask(options.mask, batch, rows, columns);
+  const Shape scores = shape_of_scores(batch_of(heads.query), heads.query.size(-2), heads.key.size(-2));
+  check_mask(options.mask, scores);
   call.mask = mask_of(options.mask, given[0]);
   call.scale = default_scale(heads.query.size(-1));
   call.is_causal = options.is_causal;
-  Shape scores = batch;
-  scores.push_back(rows);
-  call.dropout = draw_dropout(options.dropout_p, scores, columns, given[0]);
+  call.dropout = draw_dropout(options.dropout_p, scores, given[0]);
   return attention(given, std::move(call));
 }
 
@@ -353,17 +342,25 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
   Call call;
   call.layout.batch =
       broadcast_shapes(broadcast_shapes(batch_of(query), batch_of(key), kName), batch_of(value), kName);
-  check_mask(attn_mask, call.layout.batch, query.size(-2), key.size(-2));
+  const Shape scores = shape_of_scores(call.layout.batch, query.size(-2), key.size(-2));
+  check_mask(attn_mask, scores);
   call.mask = mask_of(attn_mask, query);
   call.scale = scale.value_or(default_scale(query.size(-1)));
   call.is_causal = is_causal;
-  Shape scores = call.layout.batch;
-  scores.push_back(query.size(-2));
-  call.dropout = draw_dropout(dropout_p, scores, key.size(-2), query);
+  call.dropout = draw_dropout(dropout_p, scores, query);
   return attention({query, key, value}, std::move(call));
 }
 
 namespace detail {
+
+Tensor split_heads(const Tensor& x, int64_t heads, bool batch_first) {
+  const Tensor y = unflatten(x, -1, {heads, -1});
+  return batch_first ? permute(y, {0, 2, 1, 3}) : permute(y, {1, 2, 0, 3});
+}
+
+Tensor join_heads(const Tensor& x, bool batch_first) {
+  return flatten(batch_first ? permute(x, {0, 2, 1, 3}) : permute(x, {2, 0, 1, 3}), -2, -1);
+}
 
 Tensor attention_of_heads(const Tensor& query, const Tensor& key, const Tensor& value,
                           const HeadsOptions& options) {

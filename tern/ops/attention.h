@@ -28,7 +28,14 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
 
 namespace detail {
 
-/// For nn::MultiheadAttention: heads that stand side by side in the last dimension.
+// For nn::MultiheadAttention: heads that stand side by side in the last dimension of [L, N, heads * E], or of
+// [N, L, heads * E] with batch_first.
+
+/// As [N, heads, L, E], a view.
+Tensor split_heads(const Tensor& x, int64_t heads, bool batch_first);
+/// And back.
+Tensor join_heads(const Tensor& x, bool batch_first);
+
 struct HeadsOptions {
   int64_t heads = 1;
   bool batch_first = false;

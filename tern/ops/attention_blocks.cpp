@@ -65,8 +65,7 @@ void multiply(const Tensor& out, const Tensor& a, const Tensor& b, double alpha 
 Tensor empty_scores(const Heads& heads) {
   Shape shape = heads.query.shape();
   shape.back() = columns_of(heads);
-  const int64_t numel = checked_numel(shape);
-  return empty_contiguous(std::move(shape), numel, heads.query.dtype(), heads.query.device());
+  return empty_of(std::move(shape), heads.query);
 }
 
 SoftmaxShape rows_of_scores(const Tensor& scores) {

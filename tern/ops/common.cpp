@@ -68,6 +68,11 @@ Tensor Side::of(const Tensor& grad) const {
 
 Tensor relu_gradient(const Tensor& g, const Tensor& y) { return where(le(y, 0), 0, g); }
 
+Tensor empty_of(Shape shape, const Tensor& like) {
+  const int64_t numel = checked_numel(shape);
+  return empty_contiguous(std::move(shape), numel, like.dtype(), like.device());
+}
+
 Tensor cast(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());

@@ -58,6 +58,10 @@ Tensor relu_gradient(const Tensor& g, const Tensor& y);
 /// The gradient of gelu by tanh from its input x, recorded.
 Tensor gelu_tanh_gradient(const Tensor& g, const Tensor& x);
 
+/// Uninitialised and contiguous, with the dtype and the device of `like`. Throws ShapeError for too many
+/// elements.
+Tensor empty_of(Shape shape, const Tensor& like);
+
 /// The tensor as `dtype`, without history; itself when it has it.
 Tensor cast(const Tensor& x, DType dtype);
 

@@ -22,11 +22,6 @@ Shape weight_shape(const Conv2dShape& s) {
   return {s.out_channels, s.in_channels / s.groups, s.kernel_h, s.kernel_w};
 }
 
-Tensor empty_of(Shape shape, const Tensor& like) {
-  const int64_t numel = checked_numel(shape);
-  return empty_contiguous(std::move(shape), numel, like.dtype(), like.device());
-}
-
 /// Nothing to multiply: the kernels are not asked.
 bool is_void(const Conv2dShape& s) { return s.batch == 0 || s.in_channels == 0 || s.out_channels == 0; }
 

@@ -107,6 +107,12 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
 
 namespace {
 
+void check_dropout(const char* op, const Tensor& x, double p) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "{}: probability has to be between 0 and 1, but got {}", op, p);
+  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "{}: needs a floating-point dtype, got {}", op,
+             name(x.dtype()));
+}
+
 /// The args say which elements stay; the same ones give the gradient.
 Tensor apply_dropout(const Tensor& x, const DropoutArgs& mask) {
   Tensor source = contiguous(x.detach());
@@ -150,9 +156,7 @@ Tensor DropoutMask::apply(const Tensor& x) const {
 }
 
 Tensor dropout(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
-  TERN_CHECK(p >= 0 && p <= 1, ValueError, "dropout: probability has to be between 0 and 1, but got {}", p);
-  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "dropout: needs a floating-point dtype, got {}",
-             name(x.dtype()));
+  check_dropout("dropout", x, p);
   if (!training || p == 0 || x.numel() == 0) return x;
   return DropoutMask(x, p, generator).apply(x);
 }
@@ -162,9 +166,7 @@ namespace {
 /// Numbers are drawn for the channels alone.
 Tensor dropout_of_channels(const char* op, const Tensor& x, double p, bool training,
                            const std::optional<Generator>& generator) {
-  TERN_CHECK(p >= 0 && p <= 1, ValueError, "{}: probability has to be between 0 and 1, but got {}", op, p);
-  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "{}: needs a floating-point dtype, got {}", op,
-             name(x.dtype()));
+  check_dropout(op, x, p);
   TERN_CHECK(x.dim() >= 2, ShapeError,
              "{}: Feature dropout requires at least 2 dimensions in the input, got {}", op,
              to_string(x.shape()));

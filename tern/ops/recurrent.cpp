@@ -41,10 +41,6 @@ struct Steps {
   bool empty() const { return rows == 0; }
 };
 
-Tensor empty_like_of(const Tensor& like, Shape shape) {
-  const int64_t numel = checked_numel(shape);
-  return empty_contiguous(std::move(shape), numel, like.dtype(), like.device());
-}
 Tensor zeros_of(const Tensor& like, const Shape& shape) {
   return zeros(shape, {.dtype = like.dtype(), .device = like.device()});
 }
@@ -66,9 +62,11 @@ void multiply(const Tensor& like, const ProductSizes& sizes, const ProductOperan
               void* out, const Addend& addend = {}) {
   if (sizes.m == 0 || sizes.n == 0) return;
   MatmulArgs args = plain_product(like.dtype(), sizes, a, b, out);
-  args.addend = addend.data;
-  args.addend_row_stride = addend.row_stride;
-  args.addend_col_stride = addend.col_stride;
+  if (addend.data != nullptr) {
+    args.addend = addend.data;
+    args.addend_row_stride = addend.row_stride;
+    args.addend_col_stride = addend.col_stride;
+  }
   launch(current_stream(like.device()), kernels::matmul, args);
 }
 
@@ -78,17 +76,18 @@ void multiply_hidden(const Steps& s, const void* h, const Tensor& w, void* out, 
            out, addend);
 }
 
-/// out = grad_gates w for one step, added to what is there if it `adds`.
-void multiply_back(const Steps& s, const void* grad_gates, const Tensor& w, void* out, bool adds) {
+/// out = grad_gates w + addend for one step; the addend is [N, H], or null.
+void multiply_back(const Steps& s, const void* grad_gates, const Tensor& w, void* out,
+                   const void* addend = nullptr) {
   multiply(w, {s.rows, s.hidden, s.width()}, {grad_gates, s.width(), 1},
-           {w.data_ptr(), w.strides()[0], w.strides()[1]}, out, adds ? Addend{out, s.hidden, 1} : Addend());
+           {w.data_ptr(), w.strides()[0], w.strides()[1]}, out, {addend, s.hidden, 1});
 }
 
 /// The gradient of w_hh: one product over the rows of all steps but the first, whose hidden state is h0. `h`
 /// begins with what the steps gave, [T, N, H].
 Tensor weight_gradient(const Steps& s, const Tensor& grad_gates, const Tensor& h, const Tensor& h0) {
-  Tensor grad = s.count > 1 && !s.empty() ? empty_like_of(h, {s.width(), s.hidden})
-                                          : zeros_of(h, {s.width(), s.hidden});
+  Tensor grad =
+      s.count > 1 && !s.empty() ? empty_of({s.width(), s.hidden}, h) : zeros_of(h, {s.width(), s.hidden});
   if (s.empty()) return grad;
   const auto add = [&](const void* of_gates, const void* of_h, int64_t rows, bool adds) {
     multiply(h, {s.width(), s.hidden, rows}, {of_gates, 1, s.width()}, {of_h, s.hidden, 1}, grad.data_ptr(),
@@ -145,7 +144,7 @@ void run_plain(const PlainLayer& layer, const Tensor& h, const Tensor& w, const 
 /// The gradients of the sums of all steps.
 Tensor plain_gate_gradients(const PlainLayer& layer, const Tensor& grad, const Tensor& h, const Tensor& w) {
   const Steps& s = layer.steps;
-  const Tensor grads = empty_like_of(h, h.shape()), sum = empty_like_of(h, {s.rows, s.hidden});
+  const Tensor grads = empty_of(h.shape(), h), sum = empty_of({s.rows, s.hidden}, h);
   if (s.empty()) return grads;
   BinaryArgs args{};
   args.op = layer.backward;
@@ -155,8 +154,7 @@ Tensor plain_gate_gradients(const PlainLayer& layer, const Tensor& grad, const T
     const int64_t t = s.at(k);
     args.a = step(grad, t);
     if (k < s.last()) {
-      multiply(w, {s.rows, s.hidden, s.width()}, {step(grads, s.at(k + 1)), s.width(), 1},
-               {w.data_ptr(), w.strides()[0], w.strides()[1]}, sum.data_ptr(), {args.a, s.hidden, 1});
+      multiply_back(s, step(grads, s.at(k + 1)), w, sum.data_ptr(), args.a);
       args.a = sum.data_ptr();
     }
     args.b = step(h, t);
@@ -168,8 +166,8 @@ Tensor plain_gate_gradients(const PlainLayer& layer, const Tensor& grad, const T
 
 /// The gradient of h0 from that of the first step's sums.
 Tensor first_state_gradient(const Steps& s, const Tensor& grad_gates, const Tensor& w) {
-  const Tensor grad = empty_like_of(w, {s.rows, s.hidden});
-  multiply_back(s, step(grad_gates, s.at(0)), w, grad.data_ptr(), /*adds=*/false);
+  const Tensor grad = empty_of({s.rows, s.hidden}, w);
+  multiply_back(s, step(grad_gates, s.at(0)), w, grad.data_ptr());
   return grad;
 }
 
@@ -228,12 +226,11 @@ void run_lstm(const Steps& s, const LstmMemory& x, const Tensor& w, const Tensor
 /// The gradients of the sums of all steps; `grad_c` becomes that of c0.
 Tensor lstm_gate_gradients(const Steps& s, const LstmMemory& x, const Tensor& grad, const Tensor& w,
                            const Tensor& grad_c) {
-  const Tensor grads = empty_like_of(w, {s.count, s.rows, s.width()}),
-               grad_h = zeros_of(w, {s.rows, s.hidden});
+  const Tensor grads = empty_of({s.count, s.rows, s.width()}, w), grad_h = zeros_of(w, {s.rows, s.hidden});
   if (s.empty()) return grads;
   for (int64_t k = s.last(); k >= 0; --k) {
     const int64_t t = s.at(k);
-    if (k < s.last()) multiply_back(s, step(grads, s.at(k + 1)), w, grad_h.data_ptr(), /*adds=*/false);
+    if (k < s.last()) multiply_back(s, step(grads, s.at(k + 1)), w, grad_h.data_ptr());
     launch(current_stream(w.device()), kernels::lstm_cell_backward,
            {.dtype = w.dtype(),
             .rows = s.rows,
@@ -254,8 +251,8 @@ RecurrentResult lstm_layer(const Steps& s, const Tensor& gates, const Tensor& w,
                            const Tensor& c0_given) {
   const Tensor c0 = c0_given.defined() ? c0_given : zeros_of(w, {s.rows, s.hidden});
   const bool tracked = tracks_grad(gates, w, h0, c0);
-  const LstmMemory memory{gates.detach(), empty_like_of(w, {s.count + 1, s.rows, s.hidden}),
-                          tracked ? empty_like_of(w, {s.count - 1, s.rows, s.hidden}) : Tensor(), c0};
+  const LstmMemory memory{gates.detach(), empty_of({s.count + 1, s.rows, s.hidden}, w),
+                          tracked ? empty_of({s.count - 1, s.rows, s.hidden}, w) : Tensor(), c0};
   run_lstm(s, memory, w, h0);
   if (tracked)
     record("lstm", memory.packed, {gates, w, h0, c0},
@@ -286,7 +283,7 @@ struct GruMemory {
 
 void run_gru(const Steps& s, const GruMemory& x, const Tensor& w, const Tensor& bias) {
   if (s.empty()) return;
-  const Tensor h_gates = empty_like_of(w, {s.rows, s.width()});
+  const Tensor h_gates = empty_of({s.rows, s.width()}, w);
   const Addend addend = bias.defined() ? Addend{bias.data_ptr(), 0, bias.strides()[0]} : Addend();
   for (int64_t k = 0; k < s.count; ++k) {
     const int64_t t = s.at(k);
@@ -309,7 +306,7 @@ struct GruGradients {
 
 GruGradients gru_gradients(const Steps& s, const GruMemory& x, const Tensor& grad, const Tensor& w,
                            bool needs_h0) {
-  GruGradients grads{empty_like_of(w, x.gates.shape()), empty_like_of(w, x.gates.shape()),
+  GruGradients grads{empty_of(x.gates.shape(), w), empty_of(x.gates.shape(), w),
                      zeros_of(w, {s.rows, s.hidden})};
   if (s.empty()) return grads;
   for (int64_t k = s.last(); k >= 0; --k) {
@@ -325,7 +322,8 @@ GruGradients gru_gradients(const Steps& s, const GruMemory& x, const Tensor& gra
             .h_prev = x.h_after(s, k - 1),
             .grad_gates = step(grads.gates, t),
             .grad_h_gates = step(grads.h_gates, t)});
-    if (k > 0 || needs_h0) multiply_back(s, step(grads.h_gates, t), w, grads.h0.data_ptr(), /*adds=*/true);
+    if (k > 0 || needs_h0)
+      multiply_back(s, step(grads.h_gates, t), w, grads.h0.data_ptr(), grads.h0.data_ptr());
   }
   return grads;
 }
@@ -337,8 +335,7 @@ RecurrentResult gru_layer(const Steps& s, const Tensor& gates, const Tensor& w, 
   const Tensor h0 = starts_at_zero ? zeros_of(w, {s.rows, s.hidden}) : h0_given;
   const bool tracked = tracks_grad(gates, w, bias, h0);
   const Shape shape{s.count, s.rows, s.hidden};
-  const GruMemory memory{gates.detach(), empty_like_of(w, shape),
-                         tracked ? empty_like_of(w, shape) : Tensor(), h0};
+  const GruMemory memory{gates.detach(), empty_of(shape, w), tracked ? empty_of(shape, w) : Tensor(), h0};
   run_gru(s, memory, w, bias);
   if (tracked)
     record("gru", memory.h, {gates, w, bias, h0},

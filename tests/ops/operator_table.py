@@ -24,12 +24,12 @@ FAMILIES = (pointwise, reduce, shape, index, network, attention, recurrent, imag
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
-    "tern/ops/attention.h": {"attention_of_heads", "attention_of_packed"},  # tests/nn/attention_test.cpp
+    "tern/ops/attention.h": {"attention_of_heads", "attention_of_packed", "split_heads", "join_heads"},  # tests/nn/attention_test.cpp
     "tern/ops/attention_blocks.h": {"keeps_weights"},         # a part of attention
     "tern/ops/autocast.h": {"is_autocast_enabled", "is_autocast_cache_enabled"},  # tests/ops/autocast_test.cpp
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
-    "tern/ops/common.h": {"cast", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
+    "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
     "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "clamp_inside"},  # parts of operators
     "tern/ops/random.h": {"get_rng_state"},                   # tests/ops/random_torch_test.cpp, random_in_torch.py
