@@ -10,14 +10,12 @@
 
 namespace tern::nn {
 
-// ---- batch norm
-// --------------------------------------------------------------------------------------------------------
+// ---- what channels have
+// --------------------------------------------------------------------------------------------------
 
-BatchNorm::BatchNorm(const char* layer, std::optional<int64_t> num_features, detail::DimRange dims,
-                     const BatchNormOptions& options)
+ChannelNorm::ChannelNorm(const char* layer, int64_t num_features, const BatchNormOptions& options)
     : layer_(layer),
-      dims_(dims),
-      num_features_(at_least(layer, "num_features", num_features.value_or(0), 0)),
+      num_features_(at_least(layer, "num_features", num_features, 0)),
       eps_(options.eps),
       momentum_(options.momentum) {
   if (options.affine) weight = empty_parameter({num_features_}, options);
@@ -30,8 +28,6 @@ BatchNorm::BatchNorm(const char* layer, std::optional<int64_t> num_features, det
     count.device = options.device;
     num_batches_tracked = empty({}, count);
   }
-  if (!num_features) detail::defer({&weight, &bias, &running_mean, &running_var});
-  reset_parameters();
 }
 
 namespace {
@@ -41,29 +37,50 @@ void fill(const Tensor& tensor, double value) {
 }
 }  // namespace
 
-void BatchNorm::reset_parameters() {
+void ChannelNorm::reset_parameters() {
   reset_running_stats();
   fill(weight, 1);
   fill(bias, 0);
 }
 
-void BatchNorm::reset_running_stats() {
+void ChannelNorm::reset_running_stats() {
   fill(running_mean, 0);
   fill(running_var, 1);
   fill(num_batches_tracked, 0);
+}
+
+int64_t ChannelNorm::num_features() const {
+  if (weight.defined()) return weight.numel();
+  return running_mean.defined() ? running_mean.numel() : num_features_;
+}
+
+bool ChannelNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {
+  return name == "num_batches_tracked" && version.value_or(1) < 2;
+}
+
+std::string ChannelNorm::extra_repr() const {
+  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features(),
+                     python_text(eps_), momentum_ ? python_text(*momentum_) : "None",
+                     python_text(weight.defined()), python_text(bias.defined()),
+                     python_text(running_mean.defined()));
+}
+
+// ---- batch norm
+// --------------------------------------------------------------------------------------------------------
+
+BatchNorm::BatchNorm(const char* layer, std::optional<int64_t> num_features, detail::DimRange dims,
+                     const BatchNormOptions& options)
+    : ChannelNorm(layer, num_features.value_or(0), options), dims_(dims) {
+  if (!num_features) detail::defer({&weight, &bias, &running_mean, &running_var});
+  reset_parameters();
 }
 
 bool BatchNorm::is_lazy() const {
   return nn::is_lazy(weight) || nn::is_lazy(bias) || nn::is_lazy(running_mean) || nn::is_lazy(running_var);
 }
 
-int64_t BatchNorm::num_features() const {
-  if (weight.defined()) return weight.numel();
-  return running_mean.defined() ? running_mean.numel() : num_features_;
-}
-
 void BatchNorm::see_input(const Tensor& x) const {
-  const Shape shape{detail::size_of_first_input(std::string("Lazy") + layer_, x, 1, dims_)};
+  const Shape shape{detail::size_of_first_input(std::string("Lazy") + layer(), x, 1, dims_)};
   const std::pair<const Tensor*, double> starts[] = {
       {&weight, 1}, {&bias, 0}, {&running_mean, 0}, {&running_var, 1}};
   for (const auto& [tensor, value] : starts) {
@@ -81,36 +98,25 @@ Tensor BatchNorm::forward(const Tensor& x) const {
       wanted = fmt::format("at least {}D", min_dim);
     else if (min_dim != max_dim)
       wanted = fmt::format("{}D or ", min_dim) + wanted;
-    TERN_THROW(ShapeError, "{}: expected {} input (got {}D input)", layer_, wanted, x.dim());
+    TERN_THROW(ShapeError, "{}: expected {} input (got {}D input)", layer(), wanted, x.dim());
   }
   if (is_lazy()) [[unlikely]]
     see_input(x);
-  double momentum = momentum_.value_or(0);
+  double share = momentum().value_or(0);
   if (is_training() && num_batches_tracked.defined()) {
     NoGradGuard no_grad;
     Tensor count = num_batches_tracked;
     count += Scalar(1);
-    if (!momentum_) momentum = 1 / count.item<double>();
+    if (!momentum()) share = 1 / count.item<double>();
   }
-  if (training_norm_ != nullptr && is_training()) return training_norm_->normalize(*this, x, momentum);
+  if (training_norm_ != nullptr && is_training()) return training_norm_->normalize(*this, x, share);
   return batch_norm(x, running_mean, running_var, weight, bias, is_training() || !running_mean.defined(),
-                    momentum, eps_);
+                    share, eps());
 }
 
 std::string BatchNorm::class_name() const {
-  if (is_lazy()) return std::string("Lazy") + layer_;
-  return training_norm_ ? training_norm_->class_name : layer_;
-}
-
-bool BatchNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {
-  return name == "num_batches_tracked" && version.value_or(1) < 2;
-}
-
-std::string BatchNorm::extra_repr() const {
-  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features(),
-                     python_text(eps_), momentum_ ? python_text(*momentum_) : "None",
-                     python_text(weight.defined()), python_text(bias.defined()),
-                     python_text(running_mean.defined()));
+  if (is_lazy()) return std::string("Lazy") + layer();
+  return training_norm_ ? training_norm_->class_name : layer();
 }
 
 // ---- instance norm
@@ -118,55 +124,29 @@ std::string BatchNorm::extra_repr() const {
 
 InstanceNorm::InstanceNorm(const char* layer, int64_t num_features, int64_t dims,
                            const InstanceNormOptions& options)
-    : layer_(layer),
-      dims_(dims),
-      num_features_(at_least(layer, "num_features", num_features, 0)),
-      eps_(options.eps),
-      momentum_(options.momentum) {
-  if (options.affine) weight = empty_parameter({num_features_}, options);
-  if (options.affine && options.bias) bias = empty_parameter({num_features_}, options);
-  if (options.track_running_stats) {
-    running_mean = empty({num_features_}, tensor_options(options));
-    running_var = empty({num_features_}, tensor_options(options));
-    num_batches_tracked = empty({}, {.dtype = int64, .device = options.device});
-  }
+    : ChannelNorm(layer, num_features,
+                  {.eps = options.eps,
+                   .momentum = options.momentum,
+                   .affine = options.affine,
+                   .bias = options.bias,
+                   .track_running_stats = options.track_running_stats,
+                   .device = options.device,
+                   .dtype = options.dtype}),
+      dims_(dims) {
   reset_parameters();
-}
-
-void InstanceNorm::reset_parameters() {
-  reset_running_stats();
-  fill(weight, 1);
-  fill(bias, 0);
-}
-
-void InstanceNorm::reset_running_stats() {
-  fill(running_mean, 0);
-  fill(running_var, 1);
-  fill(num_batches_tracked, 0);
-}
-
-bool InstanceNorm::may_be_absent(std::string_view name, std::optional<int64_t> version) const {
-  return name == "num_batches_tracked" && version.value_or(1) < 2;
 }
 
 Tensor InstanceNorm::forward(const Tensor& x) const {
   TERN_CHECK(x.dim() == dims_ || x.dim() == dims_ + 1, ShapeError,
-             "{}: expected {}D or {}D input (got {}D input)", layer_, dims_, dims_ + 1, x.dim());
+             "{}: expected {}D or {}D input (got {}D input)", layer(), dims_, dims_ + 1, x.dim());
   const int64_t channels = x.size(x.dim() - dims_);
-  TERN_CHECK(channels == num_features_ || (!weight.defined() && !running_mean.defined()), ShapeError,
-             "{}: expected input's size at dim={} to match num_features ({}), but got: {}", layer_,
-             x.dim() - dims_, num_features_, channels);
+  TERN_CHECK(channels == num_features() || (!weight.defined() && !running_mean.defined()), ShapeError,
+             "{}: expected input's size at dim={} to match num_features ({}), but got: {}", layer(),
+             x.dim() - dims_, num_features(), channels);
   const bool batched = x.dim() > dims_;
   const Tensor y = instance_norm(batched ? x : x.unsqueeze(0), running_mean, running_var, weight, bias,
-                                 is_training() || !running_mean.defined(), momentum_.value_or(0), eps_);
+                                 is_training() || !running_mean.defined(), momentum().value_or(0), eps());
   return batched ? y : y.squeeze(0);
-}
-
-std::string InstanceNorm::extra_repr() const {
-  return fmt::format("{}, eps={}, momentum={}, affine={}, bias={}, track_running_stats={}", num_features_,
-                     python_text(eps_), momentum_ ? python_text(*momentum_) : "None",
-                     python_text(weight.defined()), python_text(bias.defined()),
-                     python_text(running_mean.defined()));
 }
 
 // ---- layer norm

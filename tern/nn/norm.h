@@ -20,9 +20,8 @@ struct BatchNormOptions {
   std::optional<DType> dtype = std::nullopt;
 };
 
-/// What BatchNorm1d and BatchNorm2d share: normalisation of each channel over the batch in training, with
-/// running statistics otherwise (Ioffe and Szegedy, "Batch normalization", 2015).
-class BatchNorm : public Module {
+/// What normalisations of channels share: their weights, and running statistics.
+class ChannelNorm : public Module {
  public:
   Parameter weight;            ///< [num_features], ones at first; absent without `affine`
   Parameter bias;              ///< [num_features], zeros at first
@@ -31,18 +30,37 @@ class BatchNorm : public Module {
   Buffer num_batches_tracked;  ///< 0-d int64
   TERN_MODULE(weight, bias, running_mean, running_var, num_batches_tracked)
 
-  /// Throws ShapeError unless the number of dimensions is one that the layer takes.
-  Tensor forward(const Tensor& x) const;
   void reset_parameters();
   void reset_running_stats();
   std::string extra_repr() const override;
-  std::string class_name() const override;
   int64_t state_version() const override { return 2; }
   bool may_be_absent(std::string_view name, std::optional<int64_t> version) const override;
 
   int64_t num_features() const;
   double eps() const noexcept { return eps_; }
   std::optional<double> momentum() const noexcept { return momentum_; }
+
+ protected:
+  /// With its parameters and buffers, which have no numbers yet.
+  ChannelNorm(const char* layer, int64_t num_features, const BatchNormOptions& options);
+  const char* layer() const noexcept { return layer_; }
+
+ private:
+  const char* layer_;
+  int64_t num_features_;
+  double eps_;
+  std::optional<double> momentum_;
+};
+
+/// What BatchNorm1d and BatchNorm2d share: normalisation of each channel over the batch in training, with
+/// running statistics otherwise (Ioffe and Szegedy, "Batch normalization", 2015).
+class BatchNorm : public ChannelNorm {
+ public:
+  TERN_MODULE_CALL
+
+  /// Throws ShapeError unless the number of dimensions is one that the layer takes.
+  Tensor forward(const Tensor& x) const;
+  std::string class_name() const override;
 
   /// Another way to normalise in training, over more than one input (parallel/sync_batch_norm.h).
   struct TrainingNorm {
@@ -63,11 +81,7 @@ class BatchNorm : public Module {
   bool is_lazy() const;
   void see_input(const Tensor& x) const;
 
-  const char* layer_;
   detail::DimRange dims_;
-  int64_t num_features_ = 0;
-  double eps_;
-  std::optional<double> momentum_;
   const TrainingNorm* training_norm_ = nullptr;
 };
 
@@ -115,38 +129,21 @@ struct InstanceNormOptions {
 /// What InstanceNorm1d and InstanceNorm2d share: normalisation of each channel of each element of the batch,
 /// outside of training with running statistics where they are tracked (Ulyanov et al., "Instance
 /// normalization", 2016).
-class InstanceNorm : public Module {
+class InstanceNorm : public ChannelNorm {
  public:
-  Parameter weight;            ///< [num_features], ones at first; absent without `affine`
-  Parameter bias;              ///< [num_features], zeros at first
-  Buffer running_mean;         ///< [num_features]; the buffers are absent without `track_running_stats`
-  Buffer running_var;          ///< [num_features]
-  Buffer num_batches_tracked;  ///< 0-d int64; stays 0, as in PyTorch
-  TERN_MODULE(weight, bias, running_mean, running_var, num_batches_tracked)
+  TERN_MODULE_CALL
 
   /// Throws ShapeError unless the number of dimensions is one that the layer takes, and unless the channels
-  /// are num_features where there are parameters or statistics for them.
+  /// are num_features where there are parameters or statistics for them. num_batches_tracked stays 0, as in
+  /// PyTorch.
   Tensor forward(const Tensor& x) const;
-  void reset_parameters();
-  void reset_running_stats();
-  std::string extra_repr() const override;
-  int64_t state_version() const override { return 2; }
-  bool may_be_absent(std::string_view name, std::optional<int64_t> version) const override;
-
-  int64_t num_features() const noexcept { return num_features_; }
-  double eps() const noexcept { return eps_; }
-  std::optional<double> momentum() const noexcept { return momentum_; }
 
  protected:
   /// `dims` are those of an input without a batch.
   InstanceNorm(const char* layer, int64_t num_features, int64_t dims, const InstanceNormOptions& options);
 
  private:
-  const char* layer_;
   int64_t dims_;
-  int64_t num_features_;
-  double eps_;
-  std::optional<double> momentum_;
 };
 
 /// Instance normalisation of [N, C, L] or [C, L].

@@ -59,9 +59,7 @@ nn::AnyModule make(const Reader& in, const M*) {
 
 // ---- normalisation
 
-template <class M>
-concept ChannelNorm = std::derived_from<M, nn::BatchNorm> || std::derived_from<M, nn::InstanceNorm>;
-template <ChannelNorm M>
+template <std::derived_from<nn::ChannelNorm> M>
 Attributes settings(const M& layer) {
   return {{"num_features", layer.num_features()},
           {"eps", layer.eps()},
@@ -239,9 +237,11 @@ std::type_index without_laziness(std::type_index type) {
 
 }  // namespace
 
-const ModuleClass* find_module_class(std::string_view module, std::string_view name) {
+const ModuleClass* find_module_class(std::string_view python_name) {
+  const size_t dot = python_name.rfind('.');
+  if (dot == std::string_view::npos) return nullptr;
   for (const ModuleClass& row : classes())
-    if (row.name == name && row.module == module) return &row;
+    if (row.name == python_name.substr(dot + 1) && row.module == python_name.substr(0, dot)) return &row;
   return nullptr;
 }
 

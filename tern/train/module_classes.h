@@ -28,7 +28,7 @@ struct ModuleClass {
 };
 
 /// Null for a class that is not there.
-const ModuleClass* find_module_class(std::string_view module, std::string_view name);
+const ModuleClass* find_module_class(std::string_view python_name);  ///< "torch.nn.modules.linear.Linear"
 const ModuleClass* find_module_class(std::type_index type);
 
 }  // namespace tern::train

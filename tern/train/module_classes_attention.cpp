@@ -1,5 +1,7 @@
 // Attention and transformers, as in torch/nn/modules/activation.py and transformer.py.
 #include <concepts>
+#include <set>
+#include <string_view>
 
 #include "tern/nn/attention.h"
 #include "tern/nn/transformer.h"
@@ -8,6 +10,8 @@
 namespace tern::train {
 
 namespace {
+
+constexpr std::string_view kTransformers = "torch.nn.modules.transformer.";
 
 // ---- modules below
 
@@ -20,9 +24,7 @@ const ValueObject& child(const Reader& in, const std::string& name) {
 
 nn::AnyModule made(const ValueObject& object) {
   const std::string name = object.class_name();
-  const size_t dot = std::min(name.rfind('.'), name.size());
-  const ModuleClass* known =
-      find_module_class(name.substr(0, dot), name.substr(std::min(dot + 1, name.size())));
+  const ModuleClass* known = find_module_class(name);
   TERN_CHECK(known, CheckpointError, "the class {} is not supported in a transformer", name);
   return known->make(object);
 }
@@ -136,15 +138,28 @@ Attributes settings(const M& stack) {
   }
   return all;
 }
+/// What follows the layers, or nothing. A stack there could be this one again.
+nn::AnyModule made_norm(const Reader& in) {
+  const Value* norm = in.at("_modules").find(Value("norm"));
+  if (!norm || norm->is_none()) return {};
+  TERN_CHECK(norm->is_object() && !norm->as_object().class_name().starts_with(kTransformers), CheckpointError,
+             "'norm' is {}, which is not supported there", norm->str(60));
+  return made(norm->as_object());
+}
+
 template <TransformerStack M>
 nn::AnyModule make(const Reader& in, const M*) {
   using Layer = std::remove_cvref_t<decltype(std::declval<M&>().layers[0])>;
   nn::ModuleList<Layer> layers;
   const Reader list{child(in, "layers")};
-  for (const auto& [name, layer] : list.at("_modules").as_dict())
+  std::set<const void*> seen;
+  for (const auto& [name, layer] : list.at("_modules").as_dict()) {
+    // Without this a small file would make any number of layers.
+    TERN_CHECK(seen.insert(layer.identity()).second, CheckpointError,
+               "layer '{}' is the same as one before it, which is not supported", name.as_str());
     layers.push_back(made<Layer>(list, name.as_str()));
-  const Value* norm = in.at("_modules").find(Value("norm"));
-  return M(std::move(layers), norm && !norm->is_none() ? made(norm->as_object()) : nn::AnyModule());
+  }
+  return M(std::move(layers), made_norm(in));
 }
 
 Attributes settings(const nn::Transformer& net) {

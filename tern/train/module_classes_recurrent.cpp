@@ -43,15 +43,17 @@ Attributes settings(const M& layer) {
 }
 
 /// What a file says is no reason to make more layers than it has.
-void check_last_layer(const Reader& in) {
-  const std::string last = fmt::format("weight_hh_l{}", in.integer("num_layers") - 1);
-  TERN_CHECK(in.parameter(last), CheckpointError, "the file has no parameter '{}'", last);
+void check_layers(const Reader& in) {
+  for (int64_t i = 0; i < in.integer("num_layers"); ++i) {
+    const std::string weight = fmt::format("weight_hh_l{}", i);
+    TERN_CHECK(in.parameter(weight), CheckpointError, "the file has no parameter '{}'", weight);
+  }
 }
 
 template <std::derived_from<nn::RecurrentBase> M>
 nn::AnyModule make(const Reader& in, const M*) {
   in.only("proj_size", int64_t{0});
-  check_last_layer(in);
+  check_layers(in);
   const auto with = [&](auto options) {
     options.num_layers = in.integer("num_layers");
     options.bias = in.flag("bias", true);

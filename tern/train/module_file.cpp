@@ -199,15 +199,13 @@ class ModuleReader {
     const std::string name = object.class_name();
     if (auto entry = find_registered([&](const Registered& e) { return e.python_name == name; }))
       return {with_context(shown(path), [&] { return entry->make(object); })};
-    const size_t dot = name.rfind('.');
-    const std::string module = dot == std::string::npos ? "" : name.substr(0, dot),
-                      last = name.substr(dot + 1);
-    if (module == "torch.nn.modules.container") {
-      if (last == "Sequential") return {container<nn::Sequential>(object, path, depth), true};
-      if (last == "ModuleList") return {container<nn::ModuleList<>>(object, path, depth), true};
-      if (last == "ModuleDict") return {container<nn::ModuleDict<>>(object, path, depth), true};
-    }
-    const train::ModuleClass* known = train::find_module_class(module, last);
+    if (name == "torch.nn.modules.container.Sequential")
+      return {container<nn::Sequential>(object, path, depth), true};
+    if (name == "torch.nn.modules.container.ModuleList")
+      return {container<nn::ModuleList<>>(object, path, depth), true};
+    if (name == "torch.nn.modules.container.ModuleDict")
+      return {container<nn::ModuleDict<>>(object, path, depth), true};
+    const train::ModuleClass* known = train::find_module_class(name);
     TERN_CHECK(known, CheckpointError,
                "{} is of the class {}, which Tern does not have: register a class for it, "
                "TERN_REGISTER_MODULE(\"{}\", "

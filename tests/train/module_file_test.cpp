@@ -183,6 +183,19 @@ TEST(LoadModule, SharingEndsSomewhere) {
   Value itself = file_of(nn::Sequential());
   expect_error<CheckpointError>([&] { module_from_value(with_entry(itself, "_modules", "0", itself)); },
                                 "nested deeper than 200");
+  const nn::TransformerEncoderLayer layer(4, 2, {.dim_feedforward = 4});
+  Value stack = file_of(nn::TransformerEncoder(layer, 1));
+  expect_error<CheckpointError>([&] { module_from_value(with_entry(stack, "_modules", "norm", stack)); },
+                                "'norm' is ");
+  const Value one = file_of(layer);
+  const Value layers =
+      with_entry(with_entry(file_of(nn::ModuleList<>()), "_modules", "0", one), "_modules", "1", one);
+  expect_error<CheckpointError>(
+      [&] {
+        module_from_value(
+            with_entry(file_of(nn::TransformerEncoder(layer, 1)), "_modules", "layers", layers));
+      },
+      "layer '1' is the same as one before it");
   with_entry(itself, "_modules", "0", Value());  // or it would keep itself alive
 }
 
