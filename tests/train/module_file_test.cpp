@@ -196,7 +196,8 @@ TEST(LoadModule, SharingEndsSomewhere) {
             with_entry(file_of(nn::TransformerEncoder(layer, 1)), "_modules", "layers", layers));
       },
       "layer '1' is the same as one before it");
-  with_entry(itself, "_modules", "0", Value());  // or it would keep itself alive
+  with_entry(itself, "_modules", "0", Value());  // or they would keep themselves alive
+  with_entry(stack, "_modules", "norm", Value());
 }
 
 TEST(LoadModule, TellsOfHooks) {
