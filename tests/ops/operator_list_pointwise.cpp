@@ -1,0 +1,153 @@
+// Elementwise operators, comparisons and methods that change a tensor, for operator_list.cpp: one line for
+// each.
+#include "tern/ops/activation.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/index.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tests/ops/operator_tables.h"
+
+namespace tern::testing {
+
+const Table kPointwise = {
+    {"add",
+     [](A a) {
+       return a.is_tensor(1) ? add(a.tensor(0), a.tensor(1), a.number(2, 1))
+                             : add(a.tensor(0), a.number(1), a.number(2, 1));
+     }},
+    {"sub",
+     [](A a) {
+       return a.is_tensor(1) ? sub(a.tensor(0), a.tensor(1), a.number(2, 1))
+                             : sub(a.tensor(0), a.number(1), a.number(2, 1));
+     }},
+    {"rsub", [](A a) { return rsub(a.tensor(0), a.number(1)); }},
+    {"mul", two(mul, mul)},
+    {"div", two(div, div)},
+    {"div_rounded",
+     [](A a) {
+       return a.is_tensor(1) ? div(a.tensor(0), a.tensor(1), a.text(2))
+                             : div(a.tensor(0), a.number(1), a.text(2));
+     }},
+    {"number_div", [](A a) { return a.number(0) / a.tensor(1); }},
+    {"floor_divide", two(floor_divide, floor_divide)},
+    {"remainder", two(remainder, remainder)},
+    {"fmod", two(fmod, fmod)},
+    {"pow", two(pow, pow)},
+    {"number_pow", [](A a) { return pow(a.number(0), a.tensor(1)); }},
+    {"atan2", two(atan2)},
+    {"maximum", two(maximum)},
+    {"minimum", two(minimum)},
+    {"neg", one(neg)},
+    {"abs", one(abs)},
+    {"sign", one(sign)},
+    {"square", one(square)},
+    {"floor", one(floor)},
+    {"ceil", one(ceil)},
+    {"round", one(round)},
+    {"trunc", one(trunc)},
+    {"exp", one(exp)},
+    {"expm1", one(expm1)},
+    {"log", one(log)},
+    {"log1p", one(log1p)},
+    {"log2", one(log2)},
+    {"log10", one(log10)},
+    {"sqrt", one(sqrt)},
+    {"rsqrt", one(rsqrt)},
+    {"reciprocal", one(reciprocal)},
+    {"sin", one(sin)},
+    {"cos", one(cos)},
+    {"tan", one(tan)},
+    {"erf", one(erf)},
+    {"clamp", [](A a) { return clamp(a.tensor(0), a.optional_number(1), a.optional_number(2)); }},
+    {"relu", one(relu)},
+    {"sigmoid", one(sigmoid)},
+    {"tanh", one(tanh)},
+    {"silu", one(silu)},
+    {"gelu", [](A a) { return gelu(a.tensor(0), a.text(1, "none")); }},
+    {"softplus", [](A a) { return softplus(a.tensor(0), a.real(1, 1), a.real(2, 20)); }},
+    {"logsigmoid", one(logsigmoid)},
+    {"elu", [](A a) { return elu(a.tensor(0), a.real(1, 1)); }},
+    {"leaky_relu", [](A a) { return leaky_relu(a.tensor(0), a.real(1, 0.01)); }},
+    {"celu", [](A a) { return celu(a.tensor(0), a.real(1, 1)); }},
+    {"selu", one(selu)},
+    {"prelu", [](A a) { return prelu(a.tensor(0), a.tensor(1)); }},
+    {"mish", one(mish)},
+    {"softsign", one(softsign)},
+    {"hardsigmoid", one(hardsigmoid)},
+    {"hardswish", one(hardswish)},
+    {"hardtanh", [](A a) { return hardtanh(a.tensor(0), a.real(1, -1), a.real(2, 1)); }},
+    {"relu6", one(relu6)},
+    {"hardshrink", [](A a) { return hardshrink(a.tensor(0), a.real(1, 0.5)); }},
+    {"softshrink", [](A a) { return softshrink(a.tensor(0), a.real(1, 0.5)); }},
+    {"tanhshrink", one(tanhshrink)},
+    {"threshold", [](A a) { return threshold(a.tensor(0), a.real(1), a.real(2)); }},
+    {"glu", [](A a) { return glu(a.tensor(0), a.integer(1, -1)); }},
+};
+
+const Table kCompare = {
+    {"eq", two(eq, eq)},
+    {"ne", two(ne, ne)},
+    {"lt", two(lt, lt)},
+    {"le", two(le, le)},
+    {"gt", two(gt, gt)},
+    {"ge", two(ge, ge)},
+    {"logical_and", two(logical_and)},
+    {"logical_or", two(logical_or)},
+    {"logical_xor", two(logical_xor)},
+    {"logical_not", one(logical_not)},
+    {"bitwise_and", two(bitwise_and)},
+    {"bitwise_or", two(bitwise_or)},
+    {"bitwise_xor", two(bitwise_xor)},
+    {"bitwise_not", one(bitwise_not)},
+    {"isnan", one(isnan)},
+    {"isinf", one(isinf)},
+    {"isfinite", one(isfinite)},
+    {"isclose",
+     [](A a) { return isclose(a.tensor(0), a.tensor(1), a.real(2, 1e-5), a.real(3, 1e-8), a.flag(4)); }},
+    {"allclose",
+     [](A a) {
+       return truth(allclose(a.tensor(0), a.tensor(1), a.real(2, 1e-5), a.real(3, 1e-8), a.flag(4)));
+     }},
+    {"equal", [](A a) { return truth(equal(a.tensor(0), a.tensor(1))); }},
+};
+
+const Table kInPlace = {
+    {"copy_", in_place([](Tensor& x, A a) { x.copy_(a.tensor(1)); })},
+    {"fill_", in_place([](Tensor& x, A a) { x.fill_(a.number(1)); })},
+    {"zero_", in_place([](Tensor& x, A) { x.zero_(); })},
+    {"add_", in_place([](Tensor& x, A a) {
+       a.is_tensor(1) ? x.add_(a.tensor(1), a.number(2, 1)) : x.add_(a.number(1));
+     })},
+    {"sub_", in_place([](Tensor& x, A a) {
+       a.is_tensor(1) ? x.sub_(a.tensor(1), a.number(2, 1)) : x.sub_(a.number(1));
+     })},
+    {"mul_", in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.mul_(a.tensor(1)) : x.mul_(a.number(1)); })},
+    {"div_", in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.div_(a.tensor(1)) : x.div_(a.number(1)); })},
+    {"clamp_", in_place([](Tensor& x, A a) { x.clamp_(a.optional_number(1), a.optional_number(2)); })},
+    {"relu_", in_place([](Tensor& x, A) { x.relu_(); })},
+    {"exp_", in_place([](Tensor& x, A) { x.exp_(); })},
+    {"sqrt_", in_place([](Tensor& x, A) { x.sqrt_(); })},
+    {"neg_", in_place([](Tensor& x, A) { x.neg_(); })},
+    {"sigmoid_", in_place([](Tensor& x, A) { x.sigmoid_(); })},
+    {"tanh_", in_place([](Tensor& x, A) { x.tanh_(); })},
+    {"masked_fill_", in_place([](Tensor& x, A a) { x.masked_fill_(a.tensor(1), a.number(2)); })},
+    {"scatter_", in_place([](Tensor& x, A a) {
+       a.is_tensor(3) ? scatter_(x, a.integer(1), a.tensor(2), a.tensor(3))
+                      : scatter_(x, a.integer(1), a.tensor(2), a.number(3));
+     })},
+    {"scatter_add_",
+     in_place([](Tensor& x, A a) { scatter_add_(x, a.integer(1), a.tensor(2), a.tensor(3)); })},
+    {"index_add_",
+     in_place([](Tensor& x, A a) { index_add_(x, a.integer(1), a.tensor(2), a.tensor(3), a.number(4, 1)); })},
+    {"index_copy_", in_place([](Tensor& x, A a) { index_copy_(x, a.integer(1), a.tensor(2), a.tensor(3)); })},
+    {"index_fill_", in_place([](Tensor& x, A a) { index_fill_(x, a.integer(1), a.tensor(2), a.number(3)); })},
+    {"index_put_", in_place([](Tensor& x, A a) { index_put_(x, a.tensors(1), a.tensor(2), a.flag(3)); })},
+    {"uniform_", in_place([](Tensor& x, A a) { x.uniform_(a.real(1), a.real(2, 1)); })},
+    {"normal_", in_place([](Tensor& x, A a) { x.normal_(a.real(1), a.real(2, 1)); })},
+    {"exponential_", in_place([](Tensor& x, A a) { exponential_(x, a.real(1, 1)); })},
+    {"bernoulli_", in_place([](Tensor& x, A a) { bernoulli_(x, a.real(1, 0.5)); })},
+    {"random_",
+     in_place([](Tensor& x, A a) { a.has(1) ? random_(x, a.integer(1), a.integer(2)) : random_(x); })},
+};
+
+}  // namespace tern::testing
