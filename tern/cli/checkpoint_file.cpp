@@ -2,6 +2,7 @@
 #include "tern/cli/checkpoint_file.h"
 
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -316,8 +317,22 @@ size_t shared_count(const StateDict& tensors) {
 
 }  // namespace
 
+std::shared_ptr<const io::ByteSource> open_input(const std::string& path) {
+  if (path != "-") return io::open_file(path);
+  static const std::shared_ptr<const io::ByteSource> standard_input = [] {
+    TERN_CHECK(!::isatty(STDIN_FILENO), IoError,
+               "standard input is a terminal: give a file, or send one by '<' or '|'");
+    return io::open_descriptor(STDIN_FILENO, "standard input");
+  }();
+  return standard_input;
+}
+
+io::Summary summarize_input(const std::string& path, const io::SummaryOptions& options) {
+  return path == "-" ? io::summarize_source(open_input(path), options) : io::summarize_file(path, options);
+}
+
 io::Summary load_summary(const std::string& path) {
-  io::Summary summary = io::summarize_file(path, {.values = true});
+  io::Summary summary = summarize_input(path, {.values = true});
   TERN_CHECK(summary.verdict() != io::Verdict::WouldRunCode, CheckpointError,
              "'{}': Python would run code when it opens this file ('tern inspect' says more)", path);
   return summary;
@@ -405,21 +420,41 @@ std::string output_format(const std::string& path, const std::string& format) {
   return chosen;
 }
 
+WriteOptions write_options_for(const std::string& path, const std::string& format) {
+  WriteOptions options{.format = output_format(path, format)};
+  if (path == "-") options.standard_output = std::make_shared<const BinaryOutput>();
+  return options;
+}
+
 bool holds_trees(const std::string& format) { return format == "pt" || format == "legacy"; }
 
 std::string write_checkpoint(const Value& root, const Weights& weights, const std::string& path,
                              const WriteOptions& options) {
+  // Writes by one of two functions, and tells the size.
+  const auto written = [&](const auto& to_file, const auto& to_buffer) {
+    if (!options.standard_output) {
+      to_file();
+      return size_text(std::filesystem::file_size(path));
+    }
+    const std::vector<std::byte> bytes = to_buffer();
+    options.standard_output->write(bytes);
+    return size_text(bytes.size());
+  };
   if (holds_trees(options.format)) {
     const bool legacy = options.format == "legacy";
-    save(root, path, {.format = legacy ? SaveFormat::Legacy : SaveFormat::Zip, .compact = options.compact});
+    const SaveOptions how{.format = legacy ? SaveFormat::Legacy : SaveFormat::Zip,
+                          .compact = options.compact};
     return fmt::format("PyTorch's {}, {}", legacy ? "stream format" : "zip format",
-                       size_text(std::filesystem::file_size(path)));
+                       written([&] { save(root, path, how); }, [&] { return save_to_buffer(root, how); }));
   }
   const StateDict tensors = strided(weights, options.format);
-  if (options.format == "npz") {
-    save_npz(tensors, path);
-    return fmt::format("NumPy arrays, {}", size_text(std::filesystem::file_size(path)));
-  }
+  if (options.format == "npz")
+    return fmt::format("NumPy arrays, {}", written([&] { save_npz(tensors, path); },
+                                                   [&] {
+                                                     io::MemorySink sink;
+                                                     io::write_npz(tensors, sink);
+                                                     return std::move(sink.bytes());
+                                                   }));
   std::string text;
   if (options.shard_bytes > 0) {
     const std::vector<std::string> files = io::save_safetensors_shards(tensors, path, options.shard_bytes);
@@ -427,8 +462,8 @@ std::string write_checkpoint(const Value& root, const Weights& weights, const st
                ? "safetensors, one file: all fits"
                : fmt::format("safetensors in {} shards and '{}'", files.size() - 1, shown(files.back()));
   } else {
-    save_safetensors(tensors, path);
-    text = fmt::format("safetensors, {}", size_text(std::filesystem::file_size(path)));
+    text = "safetensors, " + written([&] { save_safetensors(tensors, path); },
+                                     [&] { return save_safetensors_to_buffer(tensors); });
   }
   if (const size_t shared = shared_count(tensors); shared > 0)
     text += fmt::format("; {} with memory of an earlier one written anew", count_text(shared, "tensor"));

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tern/cli/output.h"
 #include "tern/io/summary.h"
 
 namespace tern::cli {
@@ -40,6 +42,12 @@ struct ModelOptions {
   bool any_values = false;
 };
 
+/// The file that a command line names; "-" is what comes on standard input, which is read once, up to its
+/// end. Throws IoError, also where that is a terminal.
+std::shared_ptr<const io::ByteSource> open_input(const std::string& path);
+/// io::summarize_file for what a command line names.
+io::Summary summarize_input(const std::string& path, const io::SummaryOptions& options);
+
 /// What is in a file, with the numbers. Throws IoError, CheckpointError; the latter also for a file that
 /// would run code in Python.
 io::Summary load_summary(const std::string& path);
@@ -66,11 +74,16 @@ struct WriteOptions {
   std::string format;        ///< "pt", "legacy", "safetensors", "npz"
   uint64_t shard_bytes = 0;  ///< above 0: safetensors in shards of at most so many bytes
   bool compact = false;      ///< see SaveOptions
+  /// Where the bytes go instead of a file.
+  std::shared_ptr<const BinaryOutput> standard_output = {};
 };
 
 /// The format of `--to`, or without it that of the file's name. Throws UsageError for an unknown one, for a
 /// name that promises another, and without `--to` for one that promises a format that is not written.
 std::string output_format(const std::string& path, const std::string& format);
+
+/// output_format for a path, of which "-" is standard output: what is printed goes to standard error then.
+WriteOptions write_options_for(const std::string& path, const std::string& format);
 
 /// True for PyTorch's formats, which hold any tree of values; the others hold tensors by name.
 bool holds_trees(const std::string& format);

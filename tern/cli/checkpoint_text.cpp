@@ -2,6 +2,7 @@
 #include "tern/cli/checkpoint_text.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <exception>
 #include <new>
@@ -49,9 +50,9 @@ int with_errors(std::string_view command, const std::function<int()>& body, int 
   } catch (const UsageError&) {
     throw;
   } catch (const std::bad_alloc&) {
-    print_error(who, "out of memory");
+    print_failure(who, "out of memory");
   } catch (const std::exception& error) {
-    print_error(who, error.what());
+    print_failure(who, error.what());
   }
   return failure;
 }
@@ -85,17 +86,19 @@ uint64_t parse_size(std::string_view text, std::string_view what) {
   if (number.empty()) throw_usage("{} must be a number and a unit such as 2GiB, got '{}'", what, text);
   const double value = parse_number(number, what);
   static constexpr std::pair<std::string_view, double> kUnits[] = {
-      {"", 1},         {"B", 1},       {"KB", 1e3},   {"MB", 1e6},
-      {"GB", 1e9},     {"TB", 1e12},   {"KiB", 1024}, {"MiB", 1024.0 * 1024},
-      {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+      {"", 1},         {"b", 1},       {"kb", 1e3},   {"mb", 1e6},
+      {"gb", 1e9},     {"tb", 1e12},   {"kib", 1024}, {"mib", 1024.0 * 1024},
+      {"gib", 0x1p30}, {"tib", 0x1p40}};
+  std::string small(unit);
+  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   for (const auto& [name, factor] : kUnits) {
-    if (name != unit) continue;
+    if (name != small) continue;
     const double bytes = value * factor;
     if (bytes < 1) throw_usage("{} must be from 1 byte on, got '{}'", what, text);
     if (bytes > 0x1p62) throw_usage("{} is too large: at most 4194304TiB, got '{}'", what, text);
     return static_cast<uint64_t>(bytes);
   }
-  throw_usage("{} has the unknown unit '{}': KiB, MiB, GiB, KB, MB, GB", what, unit);
+  throw_usage("{} has the unknown unit '{}': KiB, MiB, GiB, TiB, KB, MB, GB, TB", what, unit);
 }
 
 nlohmann::ordered_json number_json(double value) {

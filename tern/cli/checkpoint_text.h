@@ -17,7 +17,7 @@
 
 namespace tern::cli {
 
-/// Runs a command; an error becomes one line on standard error, "tern inspect: ...", and exit code 1 (2 for
+/// Runs a command; an error is told by print_failure, "tern inspect: ...", and gives exit code 1 (2 for
 /// `tern diff`, where 1 says that files differ). UsageError passes through.
 int with_errors(std::string_view command, const std::function<int()>& body, int failure = 1);
 
@@ -27,7 +27,7 @@ std::string shortened(const std::string& text, size_t width);
 std::string size_text(uint64_t bytes);
 /// "1 tensor", "3,000 tensors".
 std::string count_text(uint64_t count, std::string_view word);
-/// "2GiB", "500MB", "1048576": bytes. Throws UsageError naming `what`.
+/// "2GiB", "500MB", "1048576": bytes; units in small letters or capitals. Throws UsageError naming `what`.
 uint64_t parse_size(std::string_view text, std::string_view what);
 
 /// A number, or "nan", "inf", "-inf"; complex numbers as [re, im].

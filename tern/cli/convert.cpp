@@ -14,6 +14,7 @@
 #include "tern/cli/command.h"
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
+#include "tern/io/file.h"
 #include "tern/io/tensor_numbers.h"
 #include "tern/io/utf8.h"
 #include "tern/io/word_list.h"
@@ -246,12 +247,13 @@ std::string path_of_output(const ConvertOptions& options) {
 }
 
 WriteOptions write_options(const ConvertOptions& options, const std::string& out) {
-  WriteOptions write{.format = output_format(out, options.format), .compact = options.compact};
+  WriteOptions write = write_options_for(out, options.format);
+  write.compact = options.compact;
   if (options.shard.empty()) return write;
   write.shard_bytes = parse_size(options.shard, "--shard");
   if (!options.format.empty() && options.format != "safetensors")
     throw_usage("--shard goes with safetensors, not with --to {}", options.format);
-  if (std::filesystem::path(out).extension() != ".safetensors")
+  if (io::lower_extension(out) != ".safetensors")
     throw_usage("--shard: the output must be a folder or end in .safetensors, got '{}'", out);
   return write;
 }
@@ -310,8 +312,8 @@ void add_convert(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("convert", "Write a checkpoint in another format, with other names or dtype");
   auto options = std::make_shared<ConvertOptions>();
-  command->add_option("in", options->in, "The checkpoint")->required();
-  command->add_option("out", options->out, "The file to write")->required();
+  command->add_option("in", options->in, "The checkpoint; '-': standard input")->required();
+  command->add_option("out", options->out, "The file to write; '-': standard output")->required();
   command
       ->add_option("--to", options->format,
                    "pt, legacy, safetensors or npz; by default as the name of the file says")
@@ -343,7 +345,10 @@ void add_convert(CLI::App& app, Action& action) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--dtype", options->dtype, "Convert floating-point tensors: float32, bf16, fp16, ...")
       ->type_name("DTYPE");
-  command->add_option("--shard", options->shard, "Several files of at most this size, and an index (2GiB)")
+  command
+      ->add_option("--shard", options->shard,
+                   "Several safetensors files of at most SIZE, such as 2GiB or 5GB, and their index; OUT is "
+                   "a folder or ends in .safetensors")
       ->type_name("SIZE");
   command->add_flag("--compact", options->compact,
                     "Without what no tensor uses of its storage (safetensors and npz never have that)");

@@ -218,7 +218,7 @@ int run(const DiffOptions& options) {
 void add_diff(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("diff", "Compare the tensors of two checkpoints");
   auto options = std::make_shared<DiffOptions>();
-  command->add_option("a", options->a, "A checkpoint")->required();
+  command->add_option("a", options->a, "A checkpoint; '-': standard input")->required();
   command->add_option("b", options->b, "Another, of the same or another format")->required();
   command->add_option("--tolerance", options->tolerance, "Differences up to this are none")
       ->type_name("X")

@@ -149,8 +149,8 @@ void add_doctor(CLI::App& app, Action& action) {
           "Examine the machine whose files lie below this folder; by default TERN_MACHINE_ROOT, else /")
       ->type_name("DIR");
   command->footer(
-      "Examples:\n  tern doctor\n  tern doctor --json\n  tern doctor --root /mnt/other\n"
-      "Exit codes: 0 no problem (also where no GPU is expected), 1 a problem was found.");
+      "Exit codes: 0 no problem (also where no GPU is expected), 1 a problem was found.\n\n"
+      "Examples:\n  tern doctor\n  tern doctor --json\n  tern doctor --root /mnt/other");
   command->callback([options, &action] { action = [options] { return examine(*options); }; });
 }
 

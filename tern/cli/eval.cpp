@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kEvalFooter =
     R"(FILE may be a checkpoint.pt of a run, a state dict that torch.save wrote, or a safetensors file; which network it
-holds is found from the names of its tensors.
+holds is found from the names of its tensors. '-' is standard input.
 
 Examples:
   tern eval --checkpoint run/checkpoint.pt --data mnist:mnist

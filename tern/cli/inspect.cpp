@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tern/base/check.h"
+#include "tern/cli/checkpoint_file.h"
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/command.h"
 #include "tern/cli/output.h"
@@ -247,16 +248,18 @@ void print_pickle(const InspectOptions& options) {
       fmt::print("  {}{:<14}{}  {}.{}\n", color, name(verdict), style.reset, shown(module), shown(each));
     }
   };
+  const std::shared_ptr<const io::ByteSource> source = open_input(options.file);
   try {
-    io::list_pickles_of(
-        options.file,
-        [&](const std::string& title) { fmt::print("{}{}{}\n", style.bold, shown(title), style.reset); },
-        [&](const io::PickleLine& line) {
-          if (line.names_global) names.emplace(line.module, line.name);
-          fmt::print("{:>7}: {:{}}{:<16} {}\n", line.byte, "", 2 * std::min(line.depth, 20), line.opcode,
-                     shown(line.argument));
-          return true;
-        });
+    const auto print_title = [&](const std::string& title) {
+      fmt::print("{}{}{}\n", style.bold, shown(title), style.reset);
+    };
+    const auto print_line = [&](const io::PickleLine& line) {
+      if (line.names_global) names.emplace(line.module, line.name);
+      fmt::print("{:>7}: {:{}}{:<16} {}\n", line.byte, "", 2 * std::min(line.depth, 20), line.opcode,
+                 shown(line.argument));
+      return true;
+    };
+    with_context(source->name(), [&] { io::list_pickles_of(source, print_title, print_line); });
   } catch (...) {
     finish();
     throw;
@@ -270,7 +273,7 @@ int run(const InspectOptions& options) {
     print_pickle(options);
     std::fflush(stdout);
   }
-  const Summary summary = io::summarize_file(options.file, {.values = options.values, .mmap = true});
+  const Summary summary = summarize_input(options.file, {.values = options.values, .mmap = true});
   if (options.json)
     fmt::print("{}", json_text(options.values ? values_json(summary) : summary_json(summary)));
   else if (!options.pickle)
@@ -289,7 +292,10 @@ int run(const InspectOptions& options) {
 void add_inspect(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("inspect", "Show what is in a checkpoint file, without running it");
   auto options = std::make_shared<InspectOptions>();
-  command->add_option("file", options->file, "A file of torch.save, safetensors or NumPy")->required();
+  command
+      ->add_option("file", options->file,
+                   "A file of torch.save, safetensors or NumPy, or a folder of shards; '-': standard input")
+      ->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--values", options->values, "Read the numbers: sum and first four of each tensor");
   command->add_flag("--tree", options->tree, "Show the nested structure instead of the list of tensors");

@@ -31,7 +31,8 @@ constexpr const char* kProgramFooter = R"(Examples:
   tern inspect model.pt
 
 `tern COMMAND --help` has the options and examples of a command.
-Exit codes: 0 done, 1 failure, 2 wrong use, 130 stopped by Ctrl-C.)";
+Exit codes: 0 done, 1 failure, 2 wrong use, 130 stopped by Ctrl-C.
+`--json`, where a command has it, makes a failure an object too: {"type":"error","error":"..."}.)";
 
 /// The command that was being parsed, else the program itself.
 CLI::App& active(CLI::App& app) {
@@ -62,12 +63,13 @@ std::string explain(const CLI::ParseError& error, const CLI::App& app, const CLI
 }
 
 int wrong_use(const std::string& who, std::string_view text) {
-  print_error(who, fmt::format("{} (see '{} --help')", text.substr(0, text.find_last_not_of('\n') + 1), who));
+  print_failure(who,
+                fmt::format("{} (see '{} --help')", text.substr(0, text.find_last_not_of('\n') + 1), who));
   return kWrongUse;
 }
 
 int fail(std::string_view text) noexcept {
-  print_error("tern", text);
+  print_failure("tern", text);
   return kFailure;
 }
 
@@ -99,6 +101,7 @@ int run(int argc, char** argv) {
   add_average(app, action);
   add_version(app, action);
 
+  if (std::find(argv, argv + argc, std::string_view("--json")) != argv + argc) tell_failures_as_json();
   if (argc < 2)
     return wrong_use("tern",
                      "a command is missing: train, eval, predict, demo, devices, doctor, inspect, ...");

@@ -53,7 +53,7 @@ void check_count(const CombineOptions& options) {
 int run_merge(const CombineOptions& options) {
   check_count(options);
   const std::string out = options.files.back();
-  const WriteOptions write{.format = output_format(out, options.format)};
+  const WriteOptions write = write_options_for(out, options.format);
   Weights merged;
   Value attributes;
   std::unordered_map<std::string, std::pair<size_t, std::string>> places;
@@ -169,7 +169,7 @@ int run_average(const CombineOptions& options) {
   check_count(options);
   const NoGradGuard no_grad;
   const std::string out = options.files.back();
-  const WriteOptions write{.format = output_format(out, options.format)};
+  const WriteOptions write = write_options_for(out, options.format);
   const size_t count = options.files.size() - 1;
   const std::vector<double> weights = parse_weights(options.weights, count);
   std::vector<Mean> means;
@@ -202,7 +202,9 @@ int run_average(const CombineOptions& options) {
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* what, CombineOptions& options) {
   CLI::App* command = app.add_subcommand(name, what);
-  command->add_option("files", options.files, "The checkpoints, then the file to write")
+  command
+      ->add_option("files", options.files,
+                   "The checkpoints, then the file to write; '-': standard input, standard output")
       ->required()
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command

@@ -11,6 +11,7 @@
 #include "tern/cli/output.h"
 #include "tern/cli/usage.h"
 #include "tern/io/serialize.h"
+#include "tern/io/torch_file.h"
 #include "tern/nn/state_prefix.h"
 #include "tern/train/checkpoint.h"
 #include "tern/train/models.h"
@@ -96,7 +97,12 @@ PictureFormat format_for(const std::string& kind, const train::PictureShape& sha
 
 void tell_absent_devices(const std::string& path, Device device) {
   LoadReport report;
-  tern::load(path, {.map_location = "auto", .weights_only = false, .report = &report, .skip_data = true});
+  const LoadOptions options{
+      .map_location = "auto", .weights_only = false, .report = &report, .skip_data = true};
+  if (path == "-")
+    io::read_checkpoint(open_input(path), options);
+  else
+    load(path, options);
   for (LoadReport::Moved& group : report.moved) group.to = device;
   if (report.moved.empty()) return;
   for (const std::string& line : split(report.str(), '\n')) print_error("tern", line);

@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <iterator>
+#include <system_error>
 #include <utility>
 
 #include "tern/base/check.h"
@@ -19,6 +21,8 @@
 
 namespace tern::cli {
 namespace {
+
+bool failures_as_json = false;
 
 /// What a terminal obeys or shows nothing of: control characters, separators of lines and annotations, and
 /// what Unicode calls Default_Ignorable_Code_Point (blanks without width, directions of writing, tags).
@@ -97,6 +101,40 @@ void print_error(std::string_view who, std::string_view text) noexcept {
     std::fwrite(line.data(), 1, line.size(), stderr);
   } catch (const std::exception&) {
     // No memory for the line.
+  }
+}
+
+void tell_failures_as_json() noexcept { failures_as_json = true; }
+
+void print_failure(std::string_view who, std::string_view text) noexcept {
+  print_error(who, text);
+  if (!failures_as_json) return;
+  try {
+    fmt::print("{}", json_text({{"type", "error"}, {"error", text}}));
+    std::fflush(stdout);
+  } catch (const std::exception&) {
+    // No memory for the object, or nobody to read it.
+  }
+}
+
+BinaryOutput::BinaryOutput() {
+  TERN_CHECK(!::isatty(STDOUT_FILENO), IoError,
+             "standard output is a terminal: send the bytes to a file or another program");
+  std::fflush(stdout);
+  descriptor_ = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0);
+  TERN_CHECK(descriptor_ >= 0 && ::dup2(STDERR_FILENO, STDOUT_FILENO) >= 0, IoError,
+             "standard output cannot be written: {}", std::generic_category().message(errno));
+}
+
+BinaryOutput::~BinaryOutput() { ::close(descriptor_); }
+
+void BinaryOutput::write(std::span<const std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t done = ::write(descriptor_, bytes.data(), bytes.size());
+    if (done < 0 && errno == EINTR) continue;
+    TERN_CHECK(done >= 0, IoError, "standard output cannot be written: {}",
+               std::generic_category().message(errno));
+    bytes = bytes.subspan(static_cast<size_t>(done));
   }
 }
 

@@ -2,7 +2,9 @@
 // text are in checkpoint_text.h.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -27,6 +29,27 @@ std::string json_text(const nlohmann::ordered_json& json);
 /// Prints "who: text", an error or something worth knowing, as one line on standard error. That it cannot be
 /// written changes nothing: there is nowhere left to say so.
 void print_error(std::string_view who, std::string_view text) noexcept;
+
+/// From here on print_failure also gives programs that read standard output an object: {"type": "error",
+/// "error": text}.
+void tell_failures_as_json() noexcept;
+/// What ends a command: print_error.
+void print_failure(std::string_view who, std::string_view text) noexcept;
+
+/// Standard output for the bytes of a file: what is printed there from then on goes to standard error.
+class BinaryOutput {
+ public:
+  /// Throws IoError for a terminal.
+  BinaryOutput();
+  BinaryOutput(const BinaryOutput&) = delete;
+  BinaryOutput& operator=(const BinaryOutput&) = delete;
+  ~BinaryOutput();
+  /// Throws IoError.
+  void write(std::span<const std::byte> bytes) const;
+
+ private:
+  int descriptor_;
+};
 
 /// Throws IoError when something that was printed on standard output could not be written.
 void check_output();

@@ -106,6 +106,7 @@ int run_predict(const PredictArguments& a) {
       else
         print_text(path, answers, seen, terminal);
     } catch (const Error& error) {
+      if (a.json) fmt::print("{}", json_text({{"image", path}, {"error", error.what()}}));
       std::fflush(stdout);
       print_error("tern", error.what());
       ++failures;

@@ -33,7 +33,7 @@ RunFolder::RunFolder(const fs::path& given) : path_(given) {
     made_ = fs::create_directory(name, error);
     if (made_ || (error && error != std::errc::file_exists)) path_ = name;
   }
-  TERN_CHECK(!error, IoError, "make folder '{}': {}", path_.string(), error.message());
+  TERN_CHECK(!error, IoError, "cannot make the folder '{}': {}", path_.string(), error.message());
 }
 
 RunFolder::~RunFolder() {

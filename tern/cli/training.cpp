@@ -164,10 +164,10 @@ void report_start(Reporter& reporter, const TrainSettings& settings, const Train
   if (!route.empty()) reporter.line("gradients by " + route);
   reporter.line(fmt::format("{}: {} samples for training, {} for testing", settings.data,
                             with_commas(train_size), with_commas(test_size)));
-  reporter.line(fmt::format("{}, learning rate {}, schedule {}{}; batches of {}, {} steps an epoch",
-                            settings.optimizer, *settings.lr, settings.schedule,
-                            settings.precision == "fp32" ? "" : ", " + settings.precision,
-                            settings.batch_size, with_commas(steps_per_epoch)));
+  reporter.line(fmt::format(
+      "{}, learning rate {}, schedule {}{}; batches of {}, {} step{} an epoch", settings.optimizer,
+      *settings.lr, settings.schedule, settings.precision == "fp32" ? "" : ", " + settings.precision,
+      settings.batch_size, with_commas(steps_per_epoch), steps_per_epoch == 1 ? "" : "s"));
 }
 
 /// "'cat' is missing, 'ant' is new".

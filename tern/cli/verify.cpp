@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tern/base/check.h"
+#include "tern/cli/checkpoint_file.h"
 #include "tern/cli/checkpoint_text.h"
 #include "tern/cli/command.h"
 #include "tern/cli/output.h"
@@ -41,7 +42,7 @@ struct Findings {
 void check_archive(const std::string& path, Findings& findings) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return;  // of shards
-  const std::shared_ptr<const io::ByteSource> source = io::open_file(path);
+  const std::shared_ptr<const io::ByteSource> source = open_input(path);
   if (io::sniff_format(*source) != io::FileFormat::Zip) return;
   const io::ZipReader zip(source);
   for (const io::ZipEntry& entry : zip.entries()) {
@@ -79,8 +80,7 @@ void check_numbers(const io::Summary& summary, Findings& findings) {
 Findings look(const VerifyOptions& options) {
   Findings findings;
   try {
-    const io::Summary summary =
-        io::summarize_file(options.file, {.values = true, .verify = true, .mmap = true});
+    const io::Summary summary = summarize_input(options.file, {.values = true, .verify = true, .mmap = true});
     findings.format = summary.format;
     findings.tensors = summary.tensors.size();
     if (summary.verdict() == io::Verdict::WouldRunCode)
@@ -89,6 +89,8 @@ Findings look(const VerifyOptions& options) {
     check_archive(options.file, findings);
     check_numbers(summary, findings);
   } catch (const CheckpointError& error) {
+    findings.faults.push_back(error.message());
+  } catch (const IoError& error) {
     findings.faults.push_back(error.message());
   }
   return findings;
@@ -153,7 +155,7 @@ void add_verify(CLI::App& app, Action& action) {
   CLI::App* command =
       app.add_subcommand("verify", "Check that a checkpoint is whole, and its numbers finite");
   auto options = std::make_shared<VerifyOptions>();
-  command->add_option("file", options->file, "The checkpoint")->required();
+  command->add_option("file", options->file, "The checkpoint; '-': standard input")->required();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--allow-nonfinite", options->allow_nonfinite,
                     "NaN and Inf are counted, but are no fault");

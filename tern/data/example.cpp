@@ -1,6 +1,9 @@
 // Examples, and their collation into batches.
 #include "tern/data/example.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cstring>
 
 #include "tern/base/check.h"
@@ -17,46 +20,52 @@ Tensor scalar_tensor(T number) {
   return tensor;
 }
 
-/// The i-th tensors of all examples as one.
+/// The i-th tensors of all examples as one, or those that have the name of the first example's.
 Tensor stack_field(const std::vector<Example>& examples, size_t i) {
-  const Tensor& first = examples[0][i];
+  const Example& leader = examples[0];
+  const std::string label = leader.names.empty() ? std::to_string(i) : fmt::format("'{}'", leader.names[i]);
+  TensorList column;
+  for (const Example& example : examples)
+    column.push_back(leader.names.empty() ? example[i] : example[leader.names[i]]);
+  const Tensor& first = column[0];
   bool plain = true;
-  for (size_t entry = 0; entry < examples.size(); ++entry) {
-    const Tensor& tensor = examples[entry][i];
+  for (size_t entry = 0; entry < column.size(); ++entry) {
+    const Tensor& tensor = column[entry];
     TERN_CHECK(IntArrayRef(tensor.shape()) == IntArrayRef(first.shape()), DataError,
                "default_collate: tensors {} of the examples differ in shape: {} at entry 0 and {} at entry "
                "{}; make them "
                "equal in a transform (Resize, CenterCrop) or pass a collate_fn",
-               i, to_string(first.shape()), to_string(tensor.shape()), entry);
+               label, to_string(first.shape()), to_string(tensor.shape()), entry);
     TERN_CHECK(tensor.dtype() == first.dtype(), DataError,
                "default_collate: tensors {} of the examples differ in dtype: {} at entry 0 and {} at entry "
                "{}; convert "
                "them in the dataset",
-               i, name(first.dtype()), name(tensor.dtype()), entry);
+               label, name(first.dtype()), name(tensor.dtype()), entry);
     TERN_CHECK(tensor.device() == first.device(), DataError,
                "default_collate: tensors {} of the examples are on different devices: {} at entry 0 and {} "
                "at entry {}",
-               i, first.device().str(), tensor.device().str(), entry);
+               label, first.device().str(), tensor.device().str(), entry);
     plain = plain && detail::is_plain(tensor);
   }
-  if (!plain) {
-    TensorList tensors;
-    for (const Example& example : examples) tensors.push_back(example[i]);
-    return stack(tensors, /*dim=*/0);
-  }
+  if (!plain) return stack(column, /*dim=*/0);
   Shape shape;
   shape.resize(first.shape().size() + 1);
-  shape[0] = static_cast<int64_t>(examples.size());
+  shape[0] = static_cast<int64_t>(column.size());
   std::copy(first.shape().begin(), first.shape().end(), shape.begin() + 1);
   Tensor batch = detail::make_tensor(shape, first.dtype());
   char* to = static_cast<char*>(batch.data_ptr());
   const size_t row_bytes = first.nbytes();
   if (row_bytes == 0) return batch;
-  for (const Example& example : examples) {
-    std::memcpy(to, example[i].data_ptr(), row_bytes);
+  for (const Tensor& tensor : column) {
+    std::memcpy(to, tensor.data_ptr(), row_bytes);
     to += row_bytes;
   }
   return batch;
+}
+
+std::string names_of(const Example& example) {
+  if (example.names.empty()) return "none";
+  return fmt::format("'{}'", fmt::join(example.names, "', '"));
 }
 
 }  // namespace
@@ -64,6 +73,15 @@ Tensor stack_field(const std::vector<Example>& examples, size_t i) {
 Tensor Value::from_number(bool number) { return scalar_tensor(number); }
 Tensor Value::from_number(double number) { return scalar_tensor(number); }
 Tensor Value::from_number(int64_t number) { return scalar_tensor(number); }
+
+Example::Example(std::initializer_list<Field> fields) {
+  TERN_CHECK(fields.size() > 0, ValueError, "an example needs at least one tensor, the list is empty");
+  for (const auto& [name, value] : fields) {
+    TERN_CHECK(!contains(name), ValueError, "two tensors of the example have the name '{}'", name);
+    push(Value(value).take());
+    names.push_back(name);
+  }
+}
 
 Example::Example(const std::vector<Tensor>& tensors) {
   TERN_CHECK(!tensors.empty(), ValueError, "an example needs at least one tensor, the list is empty");
@@ -84,6 +102,17 @@ void Example::push(Tensor&& tensor) {
 Tensor& Example::operator[](size_t i) {
   TERN_CHECK(i < size(), IndexError, "tensor {} of an example that has {}", i, size());
   return i == 0 ? data : i == 1 ? target : rest[i - 2];
+}
+
+bool Example::contains(std::string_view name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Tensor& Example::operator[](std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  TERN_CHECK(found != names.end(), IndexError, "no tensor of the example has the name '{}'; its names are {}",
+             name, names_of(*this));
+  return (*this)[static_cast<size_t>(found - names.begin())];
 }
 
 std::vector<Tensor> Example::tensors() const {
@@ -108,10 +137,16 @@ Batch default_collate(const std::vector<Example>& examples) {
         examples[entry].size() == fields, DataError,
         "default_collate: the examples differ in the number of tensors: {} at entry 0 and {} at entry {}",
         fields, examples[entry].size(), entry);
+    TERN_CHECK(std::ranges::is_permutation(examples[entry].names, examples[0].names), DataError,
+               "default_collate: the examples differ in the names of their tensors: {} at entry 0 and {} at "
+               "entry {}",
+               names_of(examples[0]), names_of(examples[entry]), entry);
   }
   std::vector<Tensor> stacked;
   for (size_t i = 0; i < fields; ++i) stacked.push_back(stack_field(examples, i));
-  return stacked;
+  Batch batch(stacked);
+  batch.names = examples[0].names;
+  return batch;
 }
 
 }  // namespace tern::data

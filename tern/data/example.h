@@ -6,6 +6,9 @@
 #include <concepts>
 #include <cstddef>
 #include <functional>
+#include <initializer_list>
+#include <string>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -40,17 +43,30 @@ class Value {
   Tensor tensor_;
 };
 
-/// What a dataset gives for one index: usually [data, target], at least one tensor, any number of them.
+/// A tensor of an example with its name.
+struct Field {
+  std::string name;
+  Value value;
+};
+
+/// What a dataset gives for one index: usually [data, target], at least one tensor, any number of them. They
+/// may have names, as the entries of a dict in PyTorch.
 ///
 ///     return {image, label};                     // in Dataset::get
 ///     for (auto& [x, y] : loader) ...            // a batch of two
 ///     auto [a, b, c] = batch.unpack<3>();        // of any other number
+///
+///     return {{"image", image}, {"label", label}, {"weight", 0.5}};
+///     for (auto& batch : loader) ... batch["image"] ...
 struct Example {
-  Tensor data;               ///< the first tensor
-  Tensor target;             ///< the second one; undefined when there is one only
-  std::vector<Tensor> rest;  ///< those after the second
+  Tensor data;                     ///< the first tensor
+  Tensor target;                   ///< the second one; undefined when there is one only
+  std::vector<Tensor> rest;        ///< those after the second
+  std::vector<std::string> names;  ///< of all tensors, in their order; empty where they have none
 
   Example() = default;
+  /// Throws ValueError if the list is empty or a name occurs twice.
+  Example(std::initializer_list<Field> fields);
   template <class... Values>
   requires(sizeof...(Values) > 0 && (std::convertible_to<Values, Value> && ...)) Example(Values&&... values) {
     (push(Value(std::forward<Values>(values)).take()), ...);
@@ -72,6 +88,10 @@ struct Example {
   /// One of them. Throws IndexError.
   Tensor& operator[](size_t i);
   const Tensor& operator[](size_t i) const { return const_cast<Example&>(*this)[i]; }
+  /// The tensor of this name. Throws IndexError.
+  Tensor& operator[](std::string_view name);
+  const Tensor& operator[](std::string_view name) const { return const_cast<Example&>(*this)[name]; }
+  bool contains(std::string_view name) const;
   /// All of them.
   std::vector<Tensor> tensors() const;
 
@@ -105,9 +125,10 @@ using Batch = Example;
 /// Makes a batch out of examples.
 using CollateFn = std::function<Batch(const std::vector<Example>&)>;
 
-/// Stacks the tensors of the examples, the first ones, the second ones and so on, as PyTorch's
-/// default_collate does. Throws ValueError for an empty list, DataError if the numbers of tensors, their
-/// shapes, dtypes or devices differ; the message names the first example that is different.
+/// Stacks the tensors of the examples, the first ones, the second ones and so on, or those of one name, as
+/// PyTorch's default_collate does; names come in the order of the first example. Throws ValueError for an
+/// empty list, DataError if the numbers of tensors, their names, shapes, dtypes or devices differ; the
+/// message names the first example that is different.
 Batch default_collate(const std::vector<Example>& examples);
 
 }  // namespace tern::data

@@ -212,6 +212,63 @@ Tensor RandomHorizontalFlip::operator()(const Tensor& source, Random& random) co
   return out;
 }
 
+RandomVerticalFlip::RandomVerticalFlip(double p) : p_(p) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomVerticalFlip: p must be 0 to 1, got {}", p);
+}
+
+Tensor RandomVerticalFlip::operator()(const Tensor& source, Random& random) const {
+  const Plane plane = check_picture(source, "RandomVerticalFlip");
+  if (!random.chance(p_)) return source;
+  const Tensor image = source.contiguous();
+  Tensor out = detail::make_tensor(image.shape(), image.dtype());
+  const size_t row = static_cast<size_t>(plane.width) * itemsize(image.dtype());
+  const char* from = static_cast<const char*>(image.data_ptr());
+  char* to = static_cast<char*>(out.data_ptr());
+  for (int64_t c = 0; c < plane.channels && row > 0; ++c)
+    for (int64_t y = 0; y < plane.height; ++y, to += row)
+      std::memcpy(to, from + static_cast<size_t>((c + 1) * plane.height - 1 - y) * row, row);
+  return out;
+}
+
+RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options)
+    : resize_(height, width, options.interpolation), options_(options) {
+  for (const auto& [range, what] : {std::pair(options.scale, "scale"), std::pair(options.ratio, "ratio")})
+    TERN_CHECK(range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]), ValueError,
+               "RandomResizedCrop: {} must be two positive numbers, the smaller first, got {} and {}", what,
+               range[0], range[1]);
+}
+
+Tensor RandomResizedCrop::operator()(const Tensor& image, Random& random) const {
+  const Plane from = check_picture(image, "RandomResizedCrop");
+  TERN_CHECK(from.pixels() > 0, ShapeError, "RandomResizedCrop: the picture is empty: {}",
+             to_string(image.shape()));
+  const auto draw = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random.uniform());
+  };
+  const auto [least, most] = options_.ratio;
+  for (int tries = 0; tries < 10; ++tries) {
+    const double area = static_cast<double>(from.pixels()) * draw(options_.scale[0], options_.scale[1]);
+    const double ratio = std::exp(draw(std::log(least), std::log(most)));
+    const double width = std::nearbyint(std::sqrt(area * ratio));
+    const double height = std::nearbyint(std::sqrt(area / ratio));
+    if (width < 1 || height < 1 || width > static_cast<double>(from.width) ||
+        height > static_cast<double>(from.height))
+      continue;
+    const auto w = static_cast<int64_t>(width), h = static_cast<int64_t>(height);
+    const int64_t top = random.below(from.height - h + 1), left = random.below(from.width - w + 1);
+    return resize_(crop(image, from, top, left, h, w));
+  }
+  const double ratio = static_cast<double>(from.width) / static_cast<double>(from.height);
+  int64_t width = from.width, height = from.height;
+  if (ratio < least)
+    height = std::llrint(static_cast<double>(width) / least);
+  else if (ratio > most)
+    width = std::llrint(static_cast<double>(height) * most);
+  width = std::max<int64_t>(width, 1);
+  height = std::max<int64_t>(height, 1);
+  return resize_(crop(image, from, (from.height - height) / 2, (from.width - width) / 2, height, width));
+}
+
 Grayscale::Grayscale(int64_t num_output_channels) : channels_(num_output_channels) {
   TERN_CHECK(channels_ == 1 || channels_ == 3, ValueError,
              "Grayscale: num_output_channels must be 1 or 3, got {}", channels_);

@@ -3,6 +3,7 @@
 // in resize.h.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstdint>
 #include <functional>
@@ -120,6 +121,38 @@ class RandomHorizontalFlip {
 
  private:
   double p_;
+};
+
+/// Turns top and bottom with probability p.
+class RandomVerticalFlip {
+ public:
+  explicit RandomVerticalFlip(double p = 0.5);
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  double p_;
+};
+
+/// Which pieces RandomResizedCrop takes.
+struct RandomResizedCropOptions {
+  std::array<double, 2> scale = {0.08, 1.0};  ///< the least and the largest part of the picture's area
+  std::array<double, 2> ratio = {3.0 / 4.0, 4.0 / 3.0};  ///< of width to height, before it is resized
+  Interpolation interpolation = Interpolation::kBilinear;
+};
+
+/// A piece of random area and proportion at a random place, resized; as torchvision, the largest piece in the
+/// middle with an allowed proportion where ten tries find none that fits. Throws ValueError for ranges that
+/// are none.
+class RandomResizedCrop {
+ public:
+  explicit RandomResizedCrop(int64_t size, const RandomResizedCropOptions& options = {})
+      : RandomResizedCrop(size, size, options) {}
+  RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options = {});
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  Resize resize_;
+  RandomResizedCropOptions options_;
 };
 
 /// Colour to grey (luma, as to_gray), in 1 channel or repeated in 3.

@@ -131,7 +131,7 @@ Checkpoint read_checkpoint_file(const std::filesystem::path& path, const LoadOpt
   auto source = open_file(path);
   try {
     // Who names a file so relies on its being data only.
-    return read_checkpoint(source, options, path.extension() == ".safetensors");
+    return read_checkpoint(source, options, lower_extension(path) == ".safetensors");
   } catch (const CheckpointError& error) {
     std::string hint = sniff_format(*source) == FileFormat::Unknown ? hint_from_name(path) : "";
     if (hint.empty()) throw;

@@ -8,7 +8,9 @@
 
 #include <cctype>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <memory>
 #include <system_error>
 
 #include "tern/base/check.h"
@@ -152,6 +154,38 @@ std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path) {
                S_ISDIR(status.st_mode) ? "a folder" : "a device or pipe");
   }
   return std::make_shared<FileSource>(descriptor, static_cast<uint64_t>(status.st_size), std::move(name));
+}
+
+std::shared_ptr<const ByteSource> open_descriptor(int descriptor, std::string name) {
+  const auto fail = [&name](const char* what) {
+    TERN_THROW(IoError, "{} {} failed: {}", what, name, std::generic_category().message(errno));
+  };
+  const auto source_of = [&](int file, uint64_t size) {
+    const int own = ::fcntl(file, F_DUPFD_CLOEXEC, 0);
+    if (own < 0) fail("opening");
+    return std::make_shared<FileSource>(own, size, name);
+  };
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0) fail("inspecting");
+  if (S_ISREG(status.st_mode) && ::lseek(descriptor, 0, SEEK_CUR) == 0)
+    return source_of(descriptor, static_cast<uint64_t>(status.st_size));
+
+  constexpr const char* kKeeping = "a temporary file for";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> kept(std::tmpfile(), &std::fclose);
+  if (!kept) fail(kKeeping);
+  std::vector<std::byte> piece(size_t{1} << 20);
+  uint64_t size = 0;
+  while (true) {
+    const ssize_t got = ::read(descriptor, piece.data(), piece.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail("reading");
+    if (got == 0) break;
+    if (std::fwrite(piece.data(), 1, static_cast<size_t>(got), kept.get()) != static_cast<size_t>(got))
+      fail(kKeeping);
+    size += static_cast<uint64_t>(got);
+  }
+  if (std::fflush(kept.get()) != 0) fail(kKeeping);
+  return source_of(::fileno(kept.get()), size);
 }
 
 std::shared_ptr<const ByteSource> view_memory(std::span<const std::byte> bytes) {

@@ -11,7 +11,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "tern/base/error.h"
 
 namespace tern::io {
 
@@ -47,11 +50,29 @@ class ByteSource {
 /// Throws IoError for a path with a NUL byte: the system would take it for the name before that.
 void check_path(const std::filesystem::path& path);
 
+/// with_context("loading 'm.pt'", ...) for the path m.pt; an Error that names the path already, such as that
+/// of a file which cannot be opened, stays as it is. `doing` ends in a blank, or is empty.
+template <class Body>
+decltype(auto) with_path(std::string_view doing, const std::filesystem::path& path, Body&& body) {
+  try {
+    return std::forward<Body>(body)();
+  } catch (Error& error) {
+    const std::string name = "'" + path.string() + "'";
+    if (error.message().find(name) == std::string::npos) error.add_context(std::string(doing) + name);
+    throw;
+  }
+}
+
 /// The end of a file's name in lower case: ".safetensors" of "NET.SAFETENSORS".
 std::string lower_extension(const std::filesystem::path& path);
 
 /// Opens a regular file for reading. Throws IoError naming the path and the cause.
 std::shared_ptr<const ByteSource> open_file(const std::filesystem::path& path);
+
+/// All that `descriptor` gives from where it stands to its end: of a regular file that stands at its
+/// beginning in place, else kept in a temporary file without a name. `name` is what messages call it. Throws
+/// IoError.
+std::shared_ptr<const ByteSource> open_descriptor(int descriptor, std::string name);
 
 /// Shows memory of the caller, which must outlive the source.
 std::shared_ptr<const ByteSource> view_memory(std::span<const std::byte> bytes);

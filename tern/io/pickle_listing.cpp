@@ -9,7 +9,6 @@
 
 #include "tern/base/check.h"
 #include "tern/io/byte_order.h"
-#include "tern/io/file.h"
 #include "tern/io/format.h"
 #include "tern/io/value.h"
 #include "tern/io/zip_reader.h"
@@ -275,9 +274,9 @@ size_t list_pickle(std::span<const std::byte> bytes, const std::function<bool(co
   return Lister(bytes).run(show);
 }
 
-void list_pickles_of(const std::filesystem::path& path, const std::function<void(const std::string&)>& begin,
+void list_pickles_of(const std::shared_ptr<const ByteSource>& source,
+                     const std::function<void(const std::string&)>& begin,
                      const std::function<bool(const PickleLine&)>& show) {
-  std::shared_ptr<const ByteSource> source = open_file(path);
   const FileFormat format = sniff_format(*source);
   if (format == FileFormat::Zip) {
     const ZipReader zip(source);
@@ -298,8 +297,7 @@ void list_pickles_of(const std::filesystem::path& path, const std::function<void
                                           "the tree", "keys of storages"};
   size_t at = 0;
   for (size_t i = 0; i < (format == FileFormat::Legacy ? std::size(kTitles) : 1); ++i) {
-    begin(format == FileFormat::Legacy ? fmt::format("{} (byte {})", kTitles[i], at)
-                                       : path.filename().string());
+    begin(format == FileFormat::Legacy ? fmt::format("{} (byte {})", kTitles[i], at) : source->name());
     at += list_pickle(std::span(bytes).subspan(at), show);
   }
 }

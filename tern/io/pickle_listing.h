@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+
+#include "tern/io/file.h"
 
 namespace tern::io {
 
@@ -22,9 +24,10 @@ struct PickleLine {
 /// Throws CheckpointError where the opcodes end or make no sense.
 size_t list_pickle(std::span<const std::byte> bytes, const std::function<bool(const PickleLine&)>& show);
 
-/// The pickles of a file, one after the other: `begin` gets a title ("archive/data.pkl"), then `show` its
-/// lines. Throws CheckpointError for a file that has none.
-void list_pickles_of(const std::filesystem::path& path, const std::function<void(const std::string&)>& begin,
+/// The pickles of a file, one after the other: `begin` gets a title ("archive/data.pkl", or the name of the
+/// source that is a pickle), then `show` its lines. Throws CheckpointError for a file that has none.
+void list_pickles_of(const std::shared_ptr<const ByteSource>& source,
+                     const std::function<void(const std::string&)>& begin,
                      const std::function<bool(const PickleLine&)>& show);
 
 }  // namespace tern::io

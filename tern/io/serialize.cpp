@@ -147,8 +147,7 @@ Device MapLocation::operator()(const std::string& location) const {
 
 Value load(const std::filesystem::path& path, const LoadOptions& options) {
   io::check_path(path);
-  return with_context(fmt::format("loading '{}'", path.string()),
-                      [&] { return io::read_checkpoint(path, options).root; });
+  return io::with_path("loading ", path, [&] { return io::read_checkpoint(path, options).root; });
 }
 
 Value load_from_buffer(std::span<const std::byte> bytes, const LoadOptions& options) {

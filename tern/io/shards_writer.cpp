@@ -59,7 +59,7 @@ void remove_files(const std::filesystem::path& folder, const std::set<std::strin
 std::vector<std::string> save_safetensors_shards(const StateDict& tensors, const std::filesystem::path& path,
                                                  uint64_t max_bytes,
                                                  const std::map<std::string, std::string>& metadata) {
-  TERN_CHECK(path.extension() == kSuffix, ValueError,
+  TERN_CHECK(lower_extension(path) == kSuffix, ValueError,
              "shards are named after a file that ends in .safetensors, not '{}'", path.string());
   std::vector<StateDict> shards(1);
   uint64_t in_shard = 0, total = 0;

@@ -23,9 +23,9 @@ namespace {
 constexpr uint64_t kReadWhole = uint64_t{1} << 20;
 
 /// Of zip archives: NumPy's have arrays and nothing else, TorchScript's a program.
-std::string zip_format(const std::filesystem::path& path, const Checkpoint& checkpoint) {
+std::string zip_format(const std::shared_ptr<const ByteSource>& source, const Checkpoint& checkpoint) {
   if (checkpoint.root.is_dict() && !checkpoint.version.empty()) return "zip";
-  const ZipReader zip(open_file(path));
+  const ZipReader zip(source);
   if (is_npz(zip)) return "npz";
   for (const ZipEntry& entry : zip.entries()) {
     const size_t slash = entry.name.find('/');
@@ -37,12 +37,10 @@ std::string zip_format(const std::filesystem::path& path, const Checkpoint& chec
   return "zip";
 }
 
-std::string format_of(const std::filesystem::path& path, const Checkpoint& checkpoint) {
-  if (std::filesystem::is_directory(path))
-    return std::filesystem::exists(path / ".metadata") ? "distributed" : "sharded";
-  switch (sniff_format(*open_file(path))) {
+std::string format_of(const std::shared_ptr<const ByteSource>& source, const Checkpoint& checkpoint) {
+  switch (sniff_format(*source)) {
     case FileFormat::Zip:
-      return zip_format(path, checkpoint);
+      return zip_format(source, checkpoint);
     case FileFormat::Legacy:
       return "legacy";
     case FileFormat::Tar:
@@ -92,12 +90,10 @@ uint64_t bytes_of(const std::vector<std::filesystem::path>& files) {
   return sum;
 }
 
-/// Whether tensors can be parts of a mapping of these files. An index has none.
-bool are_mappable(const std::vector<std::filesystem::path>& files) {
-  return std::all_of(files.begin(), files.end(), [](const std::filesystem::path& file) {
-    const FileFormat format = sniff_format(*open_file(file));
-    return format == FileFormat::Zip || format == FileFormat::Safetensors || format == FileFormat::Json;
-  });
+/// Whether tensors can be parts of a mapping of such a file. An index has none.
+bool is_mappable(const ByteSource& source) {
+  const FileFormat format = sniff_format(source);
+  return format == FileFormat::Zip || format == FileFormat::Safetensors || format == FileFormat::Json;
 }
 
 void add_places(Summary& summary, const std::vector<StoredStorage>& stored) {
@@ -147,19 +143,20 @@ std::string wrapper_of(const Value& root) {
   return wrapper.empty() || prefix.empty() ? wrapper + prefix : wrapper + "." + prefix;
 }
 
-void read_file(const std::filesystem::path& path, const SummaryOptions& options, Summary& summary) {
-  const std::vector<std::filesystem::path> files = files_of(path);
-  summary.file_bytes = bytes_of(files);
-  const bool values = options.values || summary.file_bytes <= kReadWhole;
-  const bool mmap = options.mmap && values && summary.file_bytes > kReadWhole && are_mappable(files);
-  Checkpoint checkpoint = read_checkpoint(path, {.map_location = "cpu",
-                                                 .mmap = mmap,
-                                                 .verify_mapped = mmap && options.verify,
-                                                 .weights_only = false,
-                                                 .verify = options.verify,
-                                                 .skip_data = !values});
-  summary.format = format_of(path, checkpoint);
-  if (summary.format == "safetensors") summary.metadata = read_safetensors_header(*open_file(path)).metadata;
+/// How files of so many bytes are read.
+LoadOptions load_options(const SummaryOptions& options, uint64_t bytes, bool mappable) {
+  const bool values = options.values || bytes <= kReadWhole;
+  const bool mmap = options.mmap && values && bytes > kReadWhole && mappable;
+  return {.map_location = "cpu",
+          .mmap = mmap,
+          .verify_mapped = mmap && options.verify,
+          .weights_only = false,
+          .verify = options.verify,
+          .skip_data = !values};
+}
+
+/// What a checkpoint says, beside its format.
+void take(Summary& summary, Checkpoint&& checkpoint) {
   summary.root = std::move(checkpoint.root);
   summary.version = std::move(checkpoint.version);
   summary.pickle_protocol = checkpoint.pickle_protocol;
@@ -174,6 +171,25 @@ void read_file(const std::filesystem::path& path, const SummaryOptions& options,
   summary.wrapper = wrapper_of(summary.root);
 }
 
+void take_format(Summary& summary, const std::shared_ptr<const ByteSource>& source,
+                 const Checkpoint& checkpoint) {
+  summary.format = format_of(source, checkpoint);
+  if (summary.format == "safetensors") summary.metadata = read_safetensors_header(*source).metadata;
+}
+
+void read_file(const std::filesystem::path& path, const SummaryOptions& options, Summary& summary) {
+  const std::vector<std::filesystem::path> files = files_of(path);
+  summary.file_bytes = bytes_of(files);
+  const bool mappable =
+      std::ranges::all_of(files, [](const auto& file) { return is_mappable(*open_file(file)); });
+  Checkpoint checkpoint = read_checkpoint(path, load_options(options, summary.file_bytes, mappable));
+  if (std::filesystem::is_directory(path))
+    summary.format = std::filesystem::exists(path / ".metadata") ? "distributed" : "sharded";
+  else
+    take_format(summary, open_file(path), checkpoint);
+  take(summary, std::move(checkpoint));
+}
+
 }  // namespace
 
 Verdict Summary::verdict() const noexcept {
@@ -184,7 +200,7 @@ Verdict Summary::verdict() const noexcept {
 
 Summary summarize_file(const std::filesystem::path& path, const SummaryOptions& options) {
   Summary summary;
-  with_context(fmt::format("'{}'", path.string()), [&] {
+  with_path("", path, [&] {
     try {
       read_file(path, options, summary);
     } catch (const std::filesystem::filesystem_error& error) {
@@ -192,6 +208,18 @@ Summary summarize_file(const std::filesystem::path& path, const SummaryOptions& 
     }
   });
   return summary;
+}
+
+Summary summarize_source(const std::shared_ptr<const ByteSource>& source, const SummaryOptions& options) {
+  return with_context(source->name(), [&] {
+    Summary summary;
+    summary.file_bytes = source->size();
+    Checkpoint checkpoint =
+        read_checkpoint(source, load_options(options, summary.file_bytes, is_mappable(*source)));
+    take_format(summary, source, checkpoint);
+    take(summary, std::move(checkpoint));
+    return summary;
+  });
 }
 
 }  // namespace tern::io

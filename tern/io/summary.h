@@ -4,9 +4,11 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "tern/io/file.h"
 #include "tern/io/find_tensors.h"
 #include "tern/io/pickle_verdict.h"
 
@@ -58,5 +60,7 @@ struct SummaryOptions {
 /// Of whatever load() reads. Throws IoError when the file cannot be read, CheckpointError when it is broken
 /// or no checkpoint.
 Summary summarize_file(const std::filesystem::path& path, const SummaryOptions& options = {});
+/// The same for a single file that is open already.
+Summary summarize_source(const std::shared_ptr<const ByteSource>& source, const SummaryOptions& options = {});
 
 }  // namespace tern::io

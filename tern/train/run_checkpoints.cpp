@@ -43,7 +43,7 @@ void for_each_in(const fs::path& folder, F&& f) {
   std::error_code failed;
   for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
     f(it->path());
-  TERN_CHECK(!failed, IoError, "list folder '{}': {}", folder.string(), failed.message());
+  TERN_CHECK(!failed, IoError, "cannot list the folder '{}': {}", folder.string(), failed.message());
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ fs::path earlier_run_in(const fs::path& folder) {
   std::error_code error;
   const fs::path checkpoint = folder / kCheckpointName;
   const bool there = fs::exists(checkpoint, error);
-  TERN_CHECK(!error, IoError, "open '{}': {}", checkpoint.string(), error.message());
+  TERN_CHECK(!error, IoError, "cannot open '{}': {}", checkpoint.string(), error.message());
   if (there || !fs::exists(folder, error)) return there ? checkpoint : fs::path();
   fs::path first;
   for_each_in(folder, [&](const fs::path& path) {
@@ -73,7 +73,7 @@ void RunCheckpoints::check_beginning(const fs::path& folder, bool resume, bool o
       earlier.string());
   std::error_code error;
   fs::create_directories(folder, error);
-  TERN_CHECK(!error, IoError, "make folder '{}': {}", folder.string(), error.message());
+  TERN_CHECK(!error, IoError, "cannot make the folder '{}': {}", folder.string(), error.message());
 }
 
 RunCheckpoints::RunCheckpoints(fs::path folder, int64_t keep, Metric metric)

@@ -70,7 +70,7 @@ struct FitOptions {
   double clip_grad_norm = 0;  ///< 0: no clipping
   /// Each batch is computed in so many parts of equal length up to one sample, one after the other, whose
   /// gradients add up to those of the batch: for batches whose forward does not fit into memory. What looks
-  /// at a whole batch, such as BatchNorm, sees a part of it.
+  /// at a whole batch, such as BatchNorm, sees a part of it. A batch of fewer samples has a part for each.
   int64_t micro_batches = 1;
   /// bfloat16 or float16: the network and the loss, of tests too, are computed under autocast to it
   /// (ops/autocast.h).

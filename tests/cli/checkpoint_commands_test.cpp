@@ -356,6 +356,13 @@ TEST(Convert, ShardsHaveAnIndex) {
   EXPECT_EQ(index["weight_map"]["w1"], "model-00001-of-00003.safetensors");
   EXPECT_EQ(index["weight_map"]["w4"], "model-00003-of-00003.safetensors");
   EXPECT_EQ(run_in(folder, {"diff", "m.pt", "shards"}).code, 0);
+  for (const char* size : {"2kib", "2 KIB", "2048", "2048b", "2.1kb"}) {
+    const std::string name = std::string(size) + ".SAFETENSORS";
+    EXPECT_EQ(run_in(folder, {"convert", "m.pt", name, "--shard", size}).code, 0) << size;
+    EXPECT_TRUE(std::filesystem::exists(folder / (std::string(size) + "-00003-of-00003.safetensors")))
+        << size;
+    EXPECT_EQ(run_in(folder, {"diff", "m.pt", name + ".index.json"}).code, 0) << size;
+  }
   // All in one: no index.
   ASSERT_EQ(run_in(folder, {"convert", "m.pt", "one.safetensors", "--shard", "1GiB"}).code, 0);
   EXPECT_FALSE(std::filesystem::exists(folder / "one.safetensors.index.json"));
@@ -379,6 +386,8 @@ TEST(Convert, RefusesWhatMakesNoSense) {
     expect_error(run_in(folder, {"convert", "run.pt", "m.safetensors", "--shard", size}),
                  "--shard is too large: at most 4194304TiB", 2);
   expect_error(run_in(folder, {"convert", "run.pt", "m.safetensors", "--shard", "0GB"}), "from 1 byte on", 2);
+  expect_error(run_in(folder, {"convert", "run.pt", "m.safetensors", "--shard", "2G"}),
+               "unknown unit 'G': KiB", 2);
   expect_error(run_in(folder, {"convert", "run.pt", "/dev/stdout"}),
                "'/dev/stdout': it is not a regular file");
   EXPECT_FALSE(std::filesystem::exists(folder / "m.pt"));

@@ -108,6 +108,42 @@ TEST(DefaultCollate, Errors) {
       {"number of tensors", "2 at entry 0 and 1 at entry 1"});
 }
 
+/// Sample i is a dict.
+struct Named {
+  int64_t size() const { return 5; }
+  Example get(int64_t i) const {
+    if (i % 2 == 0) return {{"x", full({2}, static_cast<double>(i))}, {"label", i}, {"weight", 0.5}};
+    return {{"weight", 0.5}, {"label", i}, {"x", full({2}, static_cast<double>(i))}};
+  }
+};
+
+TEST(Example, NamedTensors) {
+  Example example{{"x", tensor({1.0f})}, {"label", 3}};
+  EXPECT_EQ(example.names, (std::vector<std::string>{"x", "label"}));
+  EXPECT_TRUE(example["x"].is_same(example.data));
+  EXPECT_EQ(example["label"].item<int64_t>(), 3);
+  EXPECT_TRUE(example.contains("x"));
+  EXPECT_FALSE(example.contains("y"));
+  expect_error<IndexError>([&] { example["y"]; }, {"the name 'y'", "'x', 'label'"});
+  expect_error<IndexError>([] { Example(1, 2)["y"]; }, {"names are none"});
+  expect_error<ValueError>([] { Example({{"x", 1}, {"x", 2}}); }, {"the name 'x'"});
+
+  for (const Batch& batch : {default_collate({Named().get(0), Named().get(1)}),
+                             Subset(DatasetHandle(Named()), {0, 1}).get_batch({0, 1})}) {
+    EXPECT_EQ(batch.names, (std::vector<std::string>{"x", "label", "weight"}));
+    EXPECT_EQ(batch["x"].to_vector<float>(), (Floats{0, 0, 1, 1}));
+    EXPECT_EQ(batch["label"].to_vector<int64_t>(), (Ints{0, 1}));
+    EXPECT_EQ(batch["weight"].dtype(), DType::Float64);
+  }
+  expect_error<DataError>(
+      [] {
+        default_collate({{{"x", 1}}, {{"y", 1}}});
+      },
+      {"names", "'x' at entry 0", "'y'"});
+  expect_error<DataError>([] { default_collate({{{"x", 1}}, Example(1)}); }, {"names", "none at entry 1"});
+  expect_error<DataError>([] { default_collate({{{"x", 1}}, {{"x", 1.5}}}); }, {"tensors 'x'", "dtype"});
+}
+
 TEST(TensorDataset, RowsAndBatches) {
   const TensorDataset set(tensor({{1.0f, 2.0f}, {3.0f, 4.0f}, {5.0f, 6.0f}}), tensor({7, 8, 9}));
   EXPECT_EQ(set.size(), 3);

@@ -150,6 +150,50 @@ TEST(RandomHorizontalFlip, MirrorsHalfTheTime) {
   EXPECT_THROW(RandomHorizontalFlip(1.5), ValueError);
 }
 
+TEST(RandomVerticalFlip, TurnsHalfTheTime) {
+  const Tensor t = counting(2, 3, 2);
+  const Bytes turned = {4, 5, 2, 3, 0, 1, 10, 11, 8, 9, 6, 7};
+  int flips = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    Random random(1, 0, i);
+    const Bytes result = bytes_of(RandomVerticalFlip()(t, random));
+    EXPECT_TRUE(result == turned || result == bytes_of(t));
+    flips += result == turned ? 1 : 0;
+  }
+  EXPECT_NEAR(flips, 500, 60);
+  Random random(0, 0, 0);
+  EXPECT_EQ(bytes_of(RandomVerticalFlip(1.0)(t, random)), turned);
+  EXPECT_EQ(RandomVerticalFlip(1.0)(ToFloat()(t), random).shape(), t.shape());
+  EXPECT_EQ(RandomVerticalFlip(1.0)(zeros({1, 3, 0}, kOnHost), random).numel(), 0);
+  expect_error<ValueError>([] { RandomVerticalFlip(-0.5); }, {"p must be 0 to 1"});
+}
+
+TEST(RandomResizedCrop, PiecesOfTheAreaAndProportionAsked) {
+  // The picture's numbers are their place, so that a piece of the size asked tells where it is from.
+  const Tensor t = counting(1, 8, 12);
+  std::set<Bytes> seen;
+  for (uint64_t i = 0; i < 600; ++i) {
+    Random random(1, 0, i), again(1, 0, i);
+    const RandomResizedCrop crop(4, {.scale = {16.0 / 96, 16.0 / 96}, .ratio = {1, 1}});
+    const Bytes piece = bytes_of(crop(t, random));
+    for (size_t k = 1; k < 16; ++k) EXPECT_EQ(piece[k] - piece[0], static_cast<int>(k / 4 * 12 + k % 4));
+    EXPECT_EQ(bytes_of(crop(t, again)), piece);
+    seen.insert(piece);
+  }
+  EXPECT_EQ(seen.size(), 45u) << "5 x 9 places";
+  Random random(0, 0, 0);
+  EXPECT_EQ(RandomResizedCrop(5, 7)(t, random).shape(), (Shape{1, 5, 7}));
+  // Nothing fits: the largest square in the middle.
+  EXPECT_EQ(bytes_of(RandomResizedCrop(8, {.scale = {1, 1}, .ratio = {1, 1}})(t, random)),
+            bytes_of(CenterCrop(8)(t)));
+  EXPECT_EQ(bytes_of(RandomResizedCrop(8, {.scale = {1, 1}, .ratio = {1, 1}})(t.transpose(1, 2), random)),
+            bytes_of(CenterCrop(8)(t.transpose(1, 2))));
+  expect_error<ValueError>([] { RandomResizedCrop(4, {.scale = {0, 1}}); }, {"scale", "got 0 and 1"});
+  expect_error<ValueError>([] { RandomResizedCrop(4, {.ratio = {2, 1}}); }, {"ratio", "got 2 and 1"});
+  expect_error<ValueError>([] { RandomResizedCrop(0); }, {"Resize", "got 0"});
+  expect_error<ShapeError>([&] { RandomResizedCrop(4)(zeros({1, 0, 4}, kOnHost), random); }, {"empty"});
+}
+
 TEST(Grayscale, Luma) {
   const Tensor t = image_to_tensor({1, 2, 3, {255, 0, 0, 10, 20, 30}});
   EXPECT_EQ(bytes_of(Grayscale()(t)), (Bytes{76, 18}));

@@ -3,15 +3,18 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <map>
 
 #include "io_testing.h"
+#include "tern/io/summary.h"
 
 namespace tern::io {
 namespace {
 
 using testing::HasSubstr;
+using testing::StartsWith;
 
 /// The native file system, except that operation number `fail_at` fails.
 class FaultySystem final : public FileSystem {
@@ -259,6 +262,50 @@ TEST(ByteSource, OpeningErrorsNameTheCause) {
             "cannot open '" + (folder / "absent").string() + "': No such file or directory");
   EXPECT_THAT(error_of<IoError>([&] { open_file(folder.path()); }), HasSubstr("it is a folder"));
   EXPECT_THAT(error_of<IoError>([&] { open_file("/dev/null"); }), HasSubstr("a device or pipe"));
+  // Once, also where the path is the context.
+  const std::string path = "'" + (folder / "a.pt").string() + "'";
+  const std::string absent = "cannot open " + path + ": No such file or directory";
+  EXPECT_EQ(error_of<IoError>([&] { load(folder / "a.pt"); }), absent);
+  EXPECT_EQ(error_of<IoError>([&] { summarize_file(folder / "a.pt"); }), absent);
+  write_text(folder / "a.pt", "words\n");
+  EXPECT_THAT(error_of<CheckpointError>([&] { load(folder / "a.pt"); }),
+              StartsWith("loading " + path + ": "));
+  EXPECT_THAT(error_of<CheckpointError>([&] { summarize_file(folder / "a.pt"); }), StartsWith(path + ": "));
+}
+
+TEST(ByteSource, DescriptorsAreReadInPlaceOrKept) {
+  TemporaryFolder folder;
+  write_text(folder / "a", "0123456789");
+  auto all = [](const ByteSource& source) {
+    const std::vector<std::byte> bytes = source.read(0, source.size());
+    return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  };
+  const int file = ::open((folder / "a").c_str(), O_RDONLY | O_CLOEXEC);
+  const auto in_place = open_descriptor(file, "the input");
+  EXPECT_EQ(in_place->name(), "the input");
+  write_text(folder / "a", "abcdefghij");
+  EXPECT_EQ(all(*in_place), "abcdefghij");
+  ::lseek(file, 7, SEEK_SET);
+  const auto rest = open_descriptor(file, "the input");
+  ::close(file);
+  EXPECT_EQ(all(*in_place), "abcdefghij") << "it has a descriptor of its own";
+  write_text(folder / "a", "0123456789");
+  EXPECT_EQ(all(*rest), "hij");
+
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  ASSERT_EQ(::write(ends[1], "piped", 5), 5);
+  ::close(ends[1]);
+  const auto piped = open_descriptor(ends[0], "the input");
+  ::close(ends[0]);
+  EXPECT_EQ(all(*piped), "piped");
+  EXPECT_NE(piped->map(), nullptr);
+  EXPECT_EQ(error_of<IoError>([&] { open_descriptor(-1, "the input"); }),
+            "inspecting the input failed: Bad file descriptor");
+  const int at = ::open(folder.path().c_str(), O_RDONLY | O_CLOEXEC);
+  EXPECT_EQ(error_of<IoError>([&] { open_descriptor(at, "the input"); }),
+            "reading the input failed: Is a directory");
+  ::close(at);
 }
 
 }  // namespace
