@@ -22,15 +22,24 @@ def cases(scale=1):
         groups.setdefault(group, []).append((op, arguments))
 
     for op in ("neg", "abs", "exp", "expm1", "sin", "tanh", "sigmoid", "relu", "gelu", "silu", "erf", "round", "square", "reciprocal",
-               "softplus", "elu", "leaky_relu", "logsigmoid", "relu6", "hardswish", "hardsigmoid", "mish", "selu", "softsign", "glu", "isnan"):
+               "softplus", "elu", "leaky_relu", "logsigmoid", "relu6", "hardswish", "hardsigmoid", "mish", "selu", "softsign", "glu", "isnan",
+               "erfc", "exp2", "atan", "sinh", "asinh", "sinc", "nan_to_num"):
         add("one operand", op, x)
     for op in ("log", "log2", "log10", "log1p", "sqrt", "rsqrt"):
         add("one operand", op, positive)
+    for op in ("asin", "acos", "atanh", "logit"):
+        add("one operand", op, torch.rand(many))
     add("one operand", "clamp", x, -1.0, 1.0)
     for exponent in (2, 3, 0.5, 2.7):
         add("one operand", "pow", positive, exponent)
     for op in ("add", "mul", "div", "maximum", "atan2", "fmod", "remainder", "floor_divide", "lt", "logical_and"):
         add("two operands", op, x, y)
+    for op in ("logaddexp", "hypot", "copysign"):
+        add("two operands", op, x, y)
+    add("two operands", "xlogy", x, positive)
+    add("two operands", "lerp", x, y, 0.3)
+    for op in ("lerp", "addcmul", "addcdiv"):
+        add("three operands", op, x, y, positive)
     add("two operands", "pow", positive, y)
     add("two operands", "where", mask, x, y)
     add("two operands", "masked_fill", x, mask, 0.0)
@@ -102,6 +111,27 @@ def cases(scale=1):
     for values in (x, whole, m):
         add("moving", "sort", values)
     add("moving", "topk", m, 5, 1)
+    for dim in (0, 1):
+        for op in ("cummax", "logcumsumexp"):
+            add("order", op, m, dim)
+    places = torch.randint(0, 1000, (lines, 1000))
+    add("order", "scatter_reduce", m, 1, places, other, "amax")
+    add("order", "scatter_reduce", m, 0, places.clamp(max=lines - 1), other, "amax", False)
+    for values in (x, torch.randint(0, 1000, (many,))):
+        add("order", "unique", values, False, False)
+        add("order", "unique", values, True, True)
+        add("order", "isin", values, values[:1000])
+    add("order", "bincount", torch.randint(0, 1000, (many,)))
+    add("order", "bincount", torch.randint(0, 1000, (many,)), x)
+    add("order", "histc", x, 100, -2.0, 2.0)
+    add("order", "quantile", x, 0.3)
+    add("order", "quantile", m, 0.3, 1)
+    add("order", "kthvalue", m, 500, 1)
+    add("order", "nansum", x)
+    for p in (2.0, 1.0, 3.0):
+        add("order", "cdist", f(lines, 64), f(1000, 64), p)
+    add("order", "kron", f(30, 30), f(lines // 30, 30))
+    add("order", "diff", m)
     for op, arguments in (("rand", ([many],)), ("randn", ([many],)), ("randint", (0, 100, [many])), ("randperm", (many,))):
         add("moving", op, *arguments)
 
@@ -144,6 +174,16 @@ def cases(scale=1):
         add("layers", "pad", f(32 * scale, 64, 784), [3, 3], mode)
     add("layers", "pixel_shuffle", f(32 * scale, 64, 56, 56), 2)
     add("layers", "pixel_unshuffle", f(32 * scale, 16, 112, 112), 2)
+    photo = f(scale, 3, 512, 512)
+    for mode in ("nearest", "bilinear", "bicubic"):
+        align = None if mode == "nearest" else False
+        add("layers", "interpolate", f(8 * scale, 64, 56, 56), None, 2.0, mode, align)
+        add("layers", "interpolate", photo, [224, 224], None, mode, align)
+        add("layers", "interpolate", photo.contiguous(memory_format=torch.channels_last), [224, 224], None, mode, align)
+    add("layers", "interpolate", photo, [224, 224], None, "bilinear", False, False, True)
+    add("layers", "interpolate", photo, [224, 224], None, "bicubic", False, False, True)
+    add("layers", "unfold_blocks", f(8 * scale, 64, 56, 56), 3, 1, 1)
+    add("layers", "fold", f(8 * scale, 576, 3136), [56, 56], 3, 1, 1)
     add("layers", "instance_norm", images, None, None, f(64), f(64))
     add("layers", "normalize", m)
     add("layers", "cosine_similarity", m, other)

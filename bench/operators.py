@@ -57,9 +57,9 @@ def make_cases(only, device, scale):
     import torch
 
     import operator_cases
-    from operator_rows import attention, creation, image, index, method, network, pointwise, reduce, shape
+    from operator_rows import attention, creation, image, index, method, network, order, pointwise, reduce, shape
 
-    rows = {row.name: row for family in (pointwise, reduce, shape, index, network, attention, image, creation, method) for row in family.ROWS}
+    rows = {row.name: row for family in (pointwise, reduce, shape, index, order, network, attention, image, creation, method) for row in family.ROWS}
     creations = {row.name for row in creation.ROWS}
     with torch.device(device):
         groups = operator_cases.cases(scale)

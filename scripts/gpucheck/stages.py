@@ -15,7 +15,7 @@ from .run import failure, part, part_of, status_of_outcome
 # Rooms whose tests run with every tensor on the GPU: rooms_on_sim of tests/CMakeLists.txt.
 # The longest is first.
 ROOMS = ("io", "core", "autograd", "ops", "nn", "optim", "data", "train", "errors")
-FAMILIES = ("pointwise", "network", "reduce", "shape", "index", "method", "creation", "attention", "recurrent", "image")
+FAMILIES = ("pointwise", "network", "loss", "reduce", "shape", "index", "method", "creation", "attention", "recurrent", "image")
 # For compute-sanitizer: kernels with shared memory, indices and pieces, each a few times. {name: (test program, tests, those of them that
 # take too long when races are looked for, which takes about ten times as long as memcheck, share of the time)}. Random.Permutations and
 # Losses.Gradients start more kernels than all others together; what NCCL and the algorithms that are tried do is theirs.

@@ -7,12 +7,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tern/base/intrusive_ptr.h"
 #include "tern/core/dtype.h"
+#include "tern/core/element_functions.h"
 #include "tern/core/scalar.h"
 #include "tern/core/shape.h"
 #include "tern/core/storage.h"
@@ -206,6 +208,11 @@ class Tensor {
   void record_stream(const Stream& stream) const;
   Tensor contiguous() const;
   Tensor clone() const;
+  /// New tensors with this one's dtype and device unless options say otherwise.
+  Tensor new_empty(IntArrayRef shape, const TensorOptions& options = {}) const;
+  Tensor new_zeros(IntArrayRef shape, const TensorOptions& options = {}) const;
+  Tensor new_ones(IntArrayRef shape, const TensorOptions& options = {}) const;
+  Tensor new_full(IntArrayRef shape, const Scalar& value, const TensorOptions& options = {}) const;
 
   // ---- views and shapes (ops)
   // ----------------------------------------------------------------------------------
@@ -250,6 +257,10 @@ class Tensor {
     return split_evenly(static_cast<int64_t>(split_size), dim);
   }
   std::vector<Tensor> split(IntArrayRef split_sizes, int64_t dim = 0) const;
+  Tensor ravel() const;
+  Tensor diag(int64_t diagonal = 0) const;
+  Tensor trace() const;
+  Tensor diff(int64_t n = 1, int64_t dim = -1) const;
 
   // ---- elements by index, mask or order (ops)
   // ----------------------------------------------------------------------------------
@@ -276,6 +287,13 @@ class Tensor {
   std::pair<Tensor, Tensor> topk(int64_t k, int64_t dim = -1, bool largest = true, bool sorted = true) const;
   Tensor cumsum(int64_t dim, std::optional<DType> dtype = {}) const;
   Tensor cumprod(int64_t dim, std::optional<DType> dtype = {}) const;
+  std::pair<Tensor, Tensor> cummax(int64_t dim) const;
+  std::pair<Tensor, Tensor> cummin(int64_t dim) const;
+  Tensor logcumsumexp(int64_t dim) const;
+  std::pair<Tensor, Tensor> kthvalue(int64_t k, int64_t dim = -1, bool keepdim = false) const;
+  Tensor scatter_reduce(int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                        bool include_self = true) const;
+  Tensor unique() const;
 
   // ---- arithmetic (ops)
   // ----------------------------------------------------------------------------------------
@@ -288,6 +306,8 @@ class Tensor {
   Tensor mul(const Scalar& other) const;
   Tensor div(const Tensor& other) const;
   Tensor div(const Scalar& other) const;
+  Tensor div(const Tensor& other, std::string_view rounding_mode) const;
+  Tensor div(const Scalar& other, std::string_view rounding_mode) const;
   Tensor floor_divide(const Tensor& other) const;
   Tensor floor_divide(const Scalar& other) const;
   Tensor remainder(const Tensor& other) const;
@@ -297,37 +317,43 @@ class Tensor {
   Tensor bitwise_and(const Tensor& other) const;
   Tensor bitwise_or(const Tensor& other) const;
   Tensor bitwise_xor(const Tensor& other) const;
-  Tensor bitwise_not() const;
   Tensor isclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(const Scalar& exponent) const;
   Tensor maximum(const Tensor& other) const;
   Tensor minimum(const Tensor& other) const;
+  Tensor fmax(const Tensor& other) const;
+  Tensor fmin(const Tensor& other) const;
+  Tensor atan2(const Tensor& other) const;
+  Tensor logaddexp(const Tensor& other) const;
+  Tensor logaddexp2(const Tensor& other) const;
   Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = {}) const;
-  Tensor neg() const;
-  Tensor abs() const;
-  Tensor sign() const;
-  Tensor square() const;
-  Tensor floor() const;
-  Tensor ceil() const;
-  Tensor round() const;
-  Tensor trunc() const;
-  Tensor exp() const;
-  Tensor expm1() const;
-  Tensor log() const;
-  Tensor log1p() const;
-  Tensor log2() const;
-  Tensor log10() const;
-  Tensor sqrt() const;
-  Tensor rsqrt() const;
-  Tensor reciprocal() const;
-  Tensor sin() const;
-  Tensor cos() const;
-  Tensor tan() const;
-  Tensor erf() const;
-  Tensor sigmoid() const;
-  Tensor tanh() const;
-  Tensor relu() const;
+  /// Bounds for each element; an undefined one bounds nothing.
+  Tensor clamp(const std::same_as<Tensor> auto& min, const std::same_as<Tensor> auto& max) const {
+    return clamp_between(min, max);
+  }
+  Tensor clamp_min(const Scalar& min) const;
+  Tensor clamp_min(const Tensor& min) const;
+  Tensor clamp_max(const Scalar& max) const;
+  Tensor clamp_max(const Tensor& max) const;
+  Tensor hypot(const Tensor& other) const;
+  Tensor copysign(const Tensor& other) const;
+  Tensor copysign(const Scalar& other) const;
+  Tensor xlogy(const Tensor& other) const;
+  Tensor xlogy(const Scalar& other) const;
+  Tensor heaviside(const Tensor& values) const;
+  Tensor lerp(const Tensor& end, const Tensor& weight) const;
+  Tensor lerp(const Tensor& end, const Scalar& weight) const;
+  Tensor addcmul(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
+  Tensor addcdiv(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1) const;
+  Tensor logit(std::optional<double> eps = {}) const;
+  Tensor nan_to_num(double nan = 0, std::optional<double> posinf = {},
+                    std::optional<double> neginf = {}) const;
+#define TERN_DECLARE_METHODS(name) \
+  Tensor name() const;             \
+  Tensor& name##_();
+  TERN_ELEMENT_FUNCTIONS(TERN_DECLARE_METHODS)
+#undef TERN_DECLARE_METHODS
   Tensor matmul(const Tensor& other) const;
   Tensor mm(const Tensor& other) const;
   Tensor bmm(const Tensor& other) const;
@@ -356,6 +382,9 @@ class Tensor {
   Tensor isnan() const;
   Tensor isinf() const;
   Tensor isfinite() const;
+  Tensor isposinf() const;
+  Tensor isneginf() const;
+  Tensor signbit() const;
   bool allclose(const Tensor& other, double rtol = 1e-5, double atol = 1e-8, bool equal_nan = false) const;
   bool equal(const Tensor& other) const;
 
@@ -377,6 +406,9 @@ class Tensor {
   Tensor mean(Dimension auto dim, bool keepdim = false) const {
     return mean(IntArrayRef{static_cast<int64_t>(dim)}, keepdim);
   }
+  Tensor nansum(IntArrayRef dims = {}, bool keepdim = false) const;
+  Tensor nanmean(IntArrayRef dims = {}, bool keepdim = false) const;
+  Tensor quantile(double q, std::optional<int64_t> dim = {}, bool keepdim = false) const;
   Tensor prod() const;
   Tensor prod(int64_t dim, bool keepdim = false) const;
   Tensor max() const;
@@ -440,13 +472,37 @@ class Tensor {
   Tensor& mul_(const Scalar& other);
   Tensor& div_(const Tensor& other);
   Tensor& div_(const Scalar& other);
+  Tensor& div_(const Tensor& other, std::string_view rounding_mode);
+  Tensor& div_(const Scalar& other, std::string_view rounding_mode);
   Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max = {});
-  Tensor& relu_();
-  Tensor& exp_();
-  Tensor& sqrt_();
-  Tensor& neg_();
-  Tensor& sigmoid_();
-  Tensor& tanh_();
+  Tensor& clamp_min_(const Scalar& min);
+  Tensor& clamp_min_(const Tensor& min);
+  Tensor& clamp_max_(const Scalar& max);
+  Tensor& clamp_max_(const Tensor& max);
+  Tensor& floor_divide_(const Tensor& other);
+  Tensor& floor_divide_(const Scalar& other);
+  Tensor& remainder_(const Tensor& other);
+  Tensor& remainder_(const Scalar& other);
+  Tensor& fmod_(const Tensor& other);
+  Tensor& fmod_(const Scalar& other);
+  Tensor& pow_(const Tensor& exponent);
+  Tensor& pow_(const Scalar& exponent);
+  Tensor& atan2_(const Tensor& other);
+  Tensor& hypot_(const Tensor& other);
+  Tensor& copysign_(const Tensor& other);
+  Tensor& copysign_(const Scalar& other);
+  Tensor& xlogy_(const Tensor& other);
+  Tensor& xlogy_(const Scalar& other);
+  Tensor& heaviside_(const Tensor& values);
+  Tensor& lerp_(const Tensor& end, const Tensor& weight);
+  Tensor& lerp_(const Tensor& end, const Scalar& weight);
+  Tensor& addcmul_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1);
+  Tensor& addcdiv_(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1);
+  Tensor& logit_(std::optional<double> eps = {});
+  Tensor& nan_to_num_(double nan = 0, std::optional<double> posinf = {}, std::optional<double> neginf = {});
+  Tensor& bitwise_and_(const Tensor& other);
+  Tensor& bitwise_or_(const Tensor& other);
+  Tensor& bitwise_xor_(const Tensor& other);
   Tensor& masked_fill_(const Tensor& mask, const Scalar& value);
   Tensor& scatter_(int64_t dim, const Tensor& index, const Tensor& src);
   Tensor& scatter_(int64_t dim, const Tensor& index, const Scalar& value);
@@ -455,6 +511,9 @@ class Tensor {
   Tensor& index_copy_(int64_t dim, const Tensor& index, const Tensor& source);
   Tensor& index_fill_(int64_t dim, const Tensor& index, const Scalar& value);
   Tensor& index_put_(const std::vector<Tensor>& indices, const Tensor& values, bool accumulate = false);
+  Tensor& put_(const Tensor& index, const Tensor& source, bool accumulate = false);
+  Tensor& scatter_reduce_(int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,
+                          bool include_self = true);
   Tensor& uniform_(double low = 0, double high = 1);
   Tensor& normal_(double mean = 0, double std = 1);
   Tensor& operator+=(const Tensor& other) { return add_(other); }
@@ -465,6 +524,11 @@ class Tensor {
   Tensor& operator-=(const Scalar& other) { return sub_(other); }
   Tensor& operator*=(const Scalar& other) { return mul_(other); }
   Tensor& operator/=(const Scalar& other) { return div_(other); }
+  Tensor& operator%=(const Tensor& other) { return remainder_(other); }
+  Tensor& operator%=(const Scalar& other) { return remainder_(other); }
+  Tensor& operator&=(const Tensor& other) { return bitwise_and_(other); }
+  Tensor& operator|=(const Tensor& other) { return bitwise_or_(other); }
+  Tensor& operator^=(const Tensor& other) { return bitwise_xor_(other); }
 
  private:
   [[noreturn]] static void throw_undefined();
@@ -477,6 +541,7 @@ class Tensor {
     return static_cast<size_t>(wrap_dim(dim, this->dim(), op));
   }
   Tensor squeeze_dim(int64_t dim) const;
+  Tensor clamp_between(const Tensor& min, const Tensor& max) const;
   std::vector<Tensor> split_evenly(int64_t split_size, int64_t dim) const;
 
   IntrusivePtr<TensorImpl> impl_;

@@ -5,6 +5,7 @@
 
 #include <type_traits>
 
+#include "tern/kernels/hyperbolic.h"
 #include "tern/kernels/math.h"
 #include "tern/kernels/pointwise.h"
 #include "tern/kernels/trigonometry.h"
@@ -99,6 +100,17 @@ TERN_UNARY(Rsqrt, C(1) / std::sqrt(x));
 TERN_UNARY(Reciprocal, C(1) / x);
 TERN_FUNCTION(Tanh, math::tanh(x));
 TERN_FUNCTION(Erf, math::erf(x));
+TERN_FUNCTION(Erfc, math::erfc(x));
+TERN_FUNCTION(Exp2, math::exp2(x));
+TERN_FUNCTION(Asin, math::asin(x));
+TERN_FUNCTION(Acos, math::acos(x));
+TERN_FUNCTION(Atan, math::atan(x));
+TERN_FUNCTION(Sinh, math::sinh(x));
+TERN_FUNCTION(Cosh, math::cosh(x));
+TERN_FUNCTION(Asinh, math::asinh(x));
+TERN_FUNCTION(Acosh, math::acosh(x));
+TERN_FUNCTION(Atanh, math::atanh(x));
+TERN_UNARY(Frac, x - std::trunc(x));
 TERN_FUNCTION(Sigmoid, math::sigmoid(x));
 TERN_FUNCTION(Silu, x / (C(1) + math::exp(-x)));
 TERN_FUNCTION(Gelu, x* math::normal(x).cdf);
@@ -141,6 +153,29 @@ TERN_TRIGONOMETRIC(Sin, sin);
 TERN_TRIGONOMETRIC(Cos, cos);
 TERN_TRIGONOMETRIC(Tan, tan);
 #undef TERN_TRIGONOMETRIC
+/// sin(pi x) / (pi x).
+template <class C>
+struct Sinc {
+  explicit Sinc(const Param*) {}
+  TERN_FN C operator()(C x) const { return quotient(x, std::sin(kPi * x)); }
+  TERN_FN static bool inside(C x) { return Sin<C>::inside(kPi * x); }
+  TERN_FN C fast(C x) const { return quotient(x, math::sin_near(kPi * x)); }
+
+ private:
+  static constexpr C kPi = C(3.14159265358979323846);
+  TERN_FN static C quotient(C x, C sine) { return x == C(0) ? C(1) : sine / (kPi * x); }
+};
+
+/// log(x / (1 - x)); params: bounds of x, NaN where there are none.
+template <class C>
+struct Logit : ManySteps {
+  C low, high;
+  explicit Logit(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C x) const {
+    const C y = x < low ? low : x > high ? high : x;
+    return math::log(y / (C(1) - y));
+  }
+};
 
 /// params: beta, threshold.
 template <class C>
@@ -227,6 +262,20 @@ struct IsFinite {
       return x - x == C(0);
     else
       return true;
+  }
+};
+
+/// The sign bit, of zeros and NaN too.
+template <class C>
+struct Signbit {
+  explicit Signbit(const Param*) {}
+  TERN_FN bool operator()(C x) const {
+    if constexpr (std::is_same_v<C, float>)
+      return math::is_negative(x);
+    else if constexpr (std::is_same_v<C, double>)
+      return std::bit_cast<int64_t>(x) < 0;
+    else
+      return std::is_signed_v<C> && x < C(0);
   }
 };
 
@@ -377,6 +426,47 @@ struct Cube {
   TERN_FN C operator()(C a, C) const { return wrap_mul(wrap_mul(a, a), a); }
 };
 
+/// params: 1, or log 2 for sums of powers of 2.
+template <class C>
+struct Logaddexp : ManySteps {
+  C scale;
+  explicit Logaddexp(const Param* p) : scale(from_param<C>(p[0])) {}
+  TERN_FN C operator()(C a, C b) const { return math::logaddexp(a, b, scale); }
+};
+template <class C>
+struct Xlogy : ManySteps {
+  explicit Xlogy(const Param*) {}
+  TERN_FN C operator()(C a, C b) const { return ((a == C(0)) & (b == b)) ? C(0) : a * math::log(b); }
+};
+TERN_BINARY(Hypot, C, math::hypot(a, b));
+TERN_BINARY(Copysign, C, std::copysign(a, b));
+TERN_BINARY(Fmax, C, (is_nan(b) | (a > b)) ? a : b);
+TERN_BINARY(Fmin, C, (is_nan(b) | (a < b)) ? a : b);
+TERN_BINARY(Heaviside, C, a == C(0) ? b : C(a > C(0)));
+/// b in place of NaN; params: the numbers in place of inf and -inf.
+template <class C>
+struct NanToNum {
+  C above, below;
+  explicit NanToNum(const Param* p) : above(from_param<C>(p[0])), below(from_param<C>(p[1])) {}
+  TERN_FN C operator()(C a, C b) const {
+    constexpr C kInf = std::numeric_limits<C>::infinity();
+    const C y = a == kInf ? above : a == -kInf ? below : a;
+    return a != a ? b : y;
+  }
+};
+/// From a to b by the share w, counted from the nearer end, so that both ends are met.
+template <class C>
+TERN_FN C interpolated(C a, C b, C w) {
+  return std::abs(w) < C(0.5) ? a + w * (b - a) : b - (b - a) * (C(1) - w);
+}
+/// params: the share of b.
+template <class C>
+struct Lerp {
+  C weight;
+  explicit Lerp(const Param* p) : weight(from_param<C>(p[0])) {}
+  TERN_FN C operator()(C a, C b) const { return interpolated(a, b, weight); }
+};
+
 // Gradients that would take several passes as formulas. The first operand is the gradient of the result.
 TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);                                   // b: the result
 TERN_BINARY(SoftsignBackward, C, a / ((C(1) + std::abs(b)) * (C(1) + std::abs(b))));  // b: the input
@@ -482,5 +572,25 @@ struct LeakyReluBackward {  // b: the input; param: negative slope
   TERN_FN C operator()(C a, C b) const { return b > C(0) ? a : slope * a; }
 };
 #undef TERN_BINARY
+
+// ---- ternary: constructed from the value of TernaryArgs
+
+template <class C>
+struct Addcmul {
+  C value;
+  explicit Addcmul(const Param& p) : value(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b, C c) const { return wrap_add(a, wrap_mul(wrap_mul(value, b), c)); }
+};
+template <class C>
+struct Addcdiv {
+  C value;
+  explicit Addcdiv(const Param& p) : value(from_param<C>(p)) {}
+  TERN_FN C operator()(C a, C b, C c) const { return a + value * b / c; }
+};
+template <class C>
+struct LerpEach {
+  explicit LerpEach(const Param&) {}
+  TERN_FN C operator()(C a, C b, C c) const { return interpolated(a, b, c); }
+};
 
 }  // namespace tern::functors

@@ -16,6 +16,7 @@
 #include "tern/kernels/random.h"
 #include "tern/kernels/recurrent.h"
 #include "tern/kernels/reduce.h"
+#include "tern/kernels/resize.h"
 #include "tern/kernels/scan.h"
 #include "tern/kernels/softmax.h"
 #include "tern/kernels/sort.h"
@@ -31,6 +32,7 @@
   TERN_LINEAR_KERNELS(X)    \
   TERN_CONV_KERNELS(X)      \
   TERN_POOL_KERNELS(X)      \
+  TERN_RESIZE_KERNELS(X)    \
   TERN_NORM_KERNELS(X)      \
   TERN_RECURRENT_KERNELS(X) \
   TERN_REDUCE_KERNELS(X)    \

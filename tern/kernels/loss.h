@@ -1,5 +1,6 @@
-// Arguments of the loss kernels: cross entropy (fused log-softmax and negative log likelihood), and losses of
-// two tensors of one shape. Reductions, checks and gradients of the operators are in tern/ops/loss.cpp.
+// Arguments of the loss kernels: cross entropy (fused log-softmax and negative log likelihood), losses of two
+// tensors of one shape, connectionist temporal classification, and the margins of several labels. Checks and
+// gradients of the operators are in tern/ops/loss*.cpp.
 #pragma once
 
 #include <cstdint>
@@ -65,7 +66,7 @@ enum class PairLoss : uint8_t {
 };
 
 /// loss[i] = l(input[i], target[i]), or their sum times `scale`. Everything is contiguous and of `dtype`.
-/// Throws ValueError for inputs of Bce outside [0, 1].
+/// Throws ValueError for inputs and targets of Bce outside [0, 1].
 struct PairLossArgs {
   PairLoss op{};
   DType dtype{};
@@ -92,10 +93,76 @@ struct PairLossBackwardArgs {
   void* grad_input = nullptr;
 };
 
+/// What the two kernels of connectionist temporal classification have in common (Graves et al.,
+/// "Connectionist temporal classification", 2006). A target of n labels is written with blanks around each,
+/// as 2 n + 1 states; row s of the states may follow s, s - 1, and s - 2 where that is another label.
+struct CtcProblem {
+  DType dtype{};               ///< of log_probs, loss and gradients; float32 or float64
+  bool zero_infinity = false;  ///< gradients of samples whose loss is infinite are 0 instead of NaN
+  int64_t time = 0;
+  int64_t batch = 0;
+  int64_t classes = 0;
+  int64_t blank = 0;
+  int64_t longest = 0;               ///< most labels of a sample
+  int64_t labels = 0;                ///< elements of `targets`
+  const void* log_probs = nullptr;   ///< contiguous [time, batch, classes]
+  const int64_t* targets = nullptr;  ///< the labels of all samples
+  /// [3, batch]: steps of each sample's input, labels of its target, and where in `targets` they start.
+  const int64_t* lengths = nullptr;
+};
+
+/// loss[n] = -log of the sum of the probabilities of all paths through the states; infinite where there is
+/// none. Leaves the logarithms of the sums of the paths up to each step and state. Throws IndexError for
+/// labels outside the classes.
+struct CtcLossArgs {
+  CtcProblem problem;
+  void* loss = nullptr;  ///< [batch]
+  void* log_alpha =
+      nullptr;  ///< [batch, time, 2 * longest + 1]; what lies past a sample's end is not written
+};
+
+/// grad_log_probs = (exp(log_probs) - share of the paths) * grad_loss: the gradient by what log_softmax was
+/// made of, as PyTorch gives it; 0 past the end of a sample's input.
+struct CtcLossBackwardArgs {
+  CtcProblem problem;
+  const void* loss = nullptr;       ///< [batch]
+  const void* log_alpha = nullptr;  ///< as the forward kernel left it
+  const void* grad_loss = nullptr;  ///< [batch]
+  void* grad_log_probs = nullptr;   ///< like log_probs
+};
+
+/// loss[r] = sum over targets t and classes c that are none of max(0, 1 - (input[r, t] - input[r, c])),
+/// divided by the classes. Targets of a row end at the first -1. Throws IndexError for targets outside
+/// [-1, classes).
+struct MultilabelMarginArgs {
+  DType dtype{};  ///< of input, loss and gradients; floating
+  int64_t rows = 0;
+  int64_t classes = 0;
+  const void* input = nullptr;      ///< [rows, classes]
+  const int64_t* target = nullptr;  ///< [rows, classes]
+  uint8_t* is_target = nullptr;     ///< [rows, classes], written
+  void* loss = nullptr;             ///< [rows]
+};
+
+struct MultilabelMarginBackwardArgs {
+  DType dtype{};
+  int64_t rows = 0;
+  int64_t classes = 0;
+  const void* input = nullptr;
+  const int64_t* target = nullptr;
+  const uint8_t* is_target = nullptr;
+  const void* grad_loss = nullptr;  ///< [rows]
+  void* grad_input = nullptr;       ///< [rows, classes]
+};
+
 #define TERN_LOSS_KERNELS(X)                          \
   X(cross_entropy, CrossEntropyArgs)                  \
   X(cross_entropy_backward, CrossEntropyBackwardArgs) \
   X(pair_loss, PairLossArgs)                          \
-  X(pair_loss_backward, PairLossBackwardArgs)
+  X(pair_loss_backward, PairLossBackwardArgs)         \
+  X(ctc_loss, CtcLossArgs)                            \
+  X(ctc_loss_backward, CtcLossBackwardArgs)           \
+  X(multilabel_margin, MultilabelMarginArgs)          \
+  X(multilabel_margin_backward, MultilabelMarginBackwardArgs)
 
 }  // namespace tern

@@ -189,6 +189,34 @@ TERN_FN float tanh(float x) {
 #endif
 }
 
+/// e^x / 2 for x from 0 on, which overflows later than e^x.
+TERN_FN float half_exp(float x) {
+  ExpParts parts = exp_parts(x < 90.0f ? x : 90.0f);
+  return 2.0f * (parts.significand * power_of_two(parts.exponent - 2));
+}
+
+/// 2^x, exact at whole numbers; fitted.
+TERN_FN float exp2(float x) {
+#if defined(__CUDA_ARCH__)
+  return ::exp2f(x);
+#else
+  float clipped = x < -151.0f ? -151.0f : x;
+  clipped = clipped > 129.0f ? 129.0f : clipped;
+  float n = clipped + 12582912.0f;  // adding 1.5 * 2^23 rounds to an integer
+  int32_t k = static_cast<int32_t>(as_bits(n)) - 0x4b400000;
+  float r = clipped - (n - 12582912.0f);
+  float p = 1.53534027e-4f;
+  p = p * r + 1.33988750e-3f;
+  p = p * r + 9.61843692e-3f;
+  p = p * r + 5.55033237e-2f;
+  p = p * r + 2.40226477e-1f;
+  p = p * r + 6.93147182e-1f;
+  int32_t half = k >> 1;  // as in exp
+  float result = (p * r + 1.0f) * power_of_two(half) * power_of_two(k - half);
+  return x != x ? x : result;
+#endif
+}
+
 /// Error function: x times a polynomial in x^2 below 0.9, 1 - e^-p(|x|) above, where p is fitted to -log erfc
 /// and from 4 on the result is 1.
 TERN_FN float erf(float x) {
@@ -218,6 +246,46 @@ TERN_FN float erf(float x) {
   return ax >= 0.9f ? far : near;
 #endif
 }
+
+/// 1 - erf(x) without loss where that is little, within 6 ulp: e^(-x^2) times a polynomial in
+/// 1 / (1 + |x| / 2), fitted.
+TERN_FN float erfc(float x) {
+#if defined(__CUDA_ARCH__)
+  return ::erfcf(x);
+#else
+  float ax = magnitude(x);
+  float a = ax > 10.5f ? 10.5f : ax;  // from there on it is 0
+  float t = 1.0f / (1.0f + 0.5f * a);
+  float p = -5.86417615e-2f;
+  p = p * t + 2.82778472e-1f;
+  p = p * t - 4.84057963e-1f;
+  p = p * t + 2.75108457e-1f;
+  p = p * t - 2.50042155e-2f;
+  p = p * t + 2.02166304e-1f;
+  p = p * t + 2.43196756e-1f;
+  p = p * t + 2.82367319e-1f;
+  p = p * t + 2.82086641e-1f;
+  float z = a * a;
+  ExpParts parts = exp_parts(-z);
+  int32_t half = parts.exponent >> 1;  // as in exp
+  float tail = p * t * parts.significand * power_of_two(half) * power_of_two(parts.exponent - half);
+  tail -= tail * std::fma(a, a, -z);  // what the square was rounded by
+  return x < 0.0f ? 2.0f - tail : tail;
+#endif
+}
+
+/// log(1 + x) for x from 0 to 1, without loss near 0: the series of log((1 + s) / (1 - s)), economized.
+TERN_FN float log1p_of_share(float x) {
+  float s = x / (2.0f + x);
+  float z = s * s;
+  float p = 1.84e-1f;
+  p = p * z + 2.2222222e-1f;
+  p = p * z + 2.8571429e-1f;
+  p = p * z + 4.0e-1f;
+  p = p * z + 6.6666667e-1f;
+  return 2.0f * s + s * z * p;
+}
+TERN_FN double log1p_of_share(double x) { return log1p(x); }
 
 /// Distribution function and density of the standard normal distribution, within 3e-7; below 0 the function
 /// is within 6e-7 * (1 + x^2 / 4) of itself, relatively.

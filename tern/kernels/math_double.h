@@ -21,10 +21,8 @@ TERN_FN double expm1_series(double p, double r) {
   p = p * r + 0.5;
   return p * r * r + r;
 }
-/// e^(x - n log 2) - 1, where that is little: Cody-Waite reduction and the Taylor series to degree 13.
-TERN_FN double expm1_of_rest(double x, double n) {
-  double r = x - n * 6.93147180369123816490e-01;
-  r -= n * 1.90821492927058770002e-10;
+/// e^r - 1 for little r: the Taylor series to degree 13.
+TERN_FN double expm1_near(double r) {
   double p = 1.0 / 6227020800.0;
   p = p * r + 1.0 / 479001600.0;
   p = p * r + 1.0 / 39916800.0;
@@ -32,6 +30,19 @@ TERN_FN double expm1_of_rest(double x, double n) {
   p = p * r + 1.0 / 362880.0;
   p = p * r + 1.0 / 40320.0;
   return expm1_series(p, r);
+}
+/// e^(x - n log 2) - 1, where that is little, by Cody-Waite reduction.
+TERN_FN double expm1_of_rest(double x, double n) {
+  double r = x - n * 6.93147180369123816490e-01;
+  r -= n * 1.90821492927058770002e-10;
+  return expm1_near(r);
+}
+/// x * 2^k in two factors, so that results below the normal range come out right.
+TERN_FN double times_power(double x, int64_t k) {
+  int64_t half = (k + 2048) / 2 - 1024;
+  double low = std::bit_cast<double>(static_cast<uint64_t>(half + 1023) << 52);
+  double high = std::bit_cast<double>(static_cast<uint64_t>(k - half + 1023) << 52);
+  return x * low * high;
 }
 /// The five terms of lowest degree but one of log((1 + s) / (1 - s)) / s, z = s^2, after those of higher
 /// degree in `p`.
@@ -52,12 +63,30 @@ TERN_FN double exp(double x) {
   clipped = clipped > 710.0 ? 710.0 : clipped;
   double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
   int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
-  double p = expm1_of_rest(clipped, n - 6755399441055744.0) + 1.0;
-  // 2^k in two factors, so that results below the normal range come out right.
-  int64_t half = (k + 2048) / 2 - 1024;
-  double low = std::bit_cast<double>(static_cast<uint64_t>(half + 1023) << 52);
-  double high = std::bit_cast<double>(static_cast<uint64_t>(k - half + 1023) << 52);
-  double result = p * low * high;
+  double result = times_power(expm1_of_rest(clipped, n - 6755399441055744.0) + 1.0, k);
+  return x != x ? x : result;
+#endif
+}
+
+/// e^x / 2 for x from 0 on, which overflows later than e^x.
+TERN_FN double half_exp(double x) {
+  double clipped = x < 711.0 ? x : 711.0;
+  double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // as in exp
+  int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
+  return times_power(expm1_of_rest(clipped, n - 6755399441055744.0) + 1.0, k - 1);
+}
+
+/// 2^x within 1 ulp, exact at whole numbers.
+TERN_FN double exp2(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::exp2(x);
+#else
+  double clipped = x < -1080.0 ? -1080.0 : x;
+  clipped = clipped > 1025.0 ? 1025.0 : clipped;
+  double n = clipped + 6755399441055744.0;  // adding 1.5 * 2^52 rounds to an integer
+  int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
+  double r = (clipped - (n - 6755399441055744.0)) * 0.69314718055994530942;
+  double result = times_power(expm1_near(r) + 1.0, k);
   return x != x ? x : result;
 #endif
 }
@@ -235,6 +264,21 @@ TERN_FN double erf(double x) {
   double far = 1.0 - 2.0 * normal_far(1.41421356237309504880 * ax) * exp(-z);
   far = x < 0 ? -far : far;
   return ax >= 0.85 ? far : near;
+#endif
+}
+
+/// 1 - erf(x) without loss where that is little, within 8 ulp.
+TERN_FN double erfc(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::erfc(x);
+#else
+  double near = 1.0 - (x + x * erf_near(x * x));
+  double ax = x < 0 ? -x : x;
+  double a = ax < 27.3 ? ax : 27.3;  // from there on it is 0
+  double z = a * a;
+  double tail = 2.0 * normal_far(1.41421356237309504880 * a) * exp(-z);
+  tail -= tail * std::fma(a, a, -z);  // what the square was rounded by
+  return ax >= 0.85 ? (x < 0 ? 2.0 - tail : tail) : near;
 #endif
 }
 

@@ -50,6 +50,19 @@ enum class ResultKind : uint8_t {
   X(Tan, "tan", Float)                 \
   X(Tanh, "tanh", Float)               \
   X(Erf, "erf", Float)                 \
+  X(Erfc, "erfc", Float)               \
+  X(Exp2, "exp2", Float)               \
+  X(Asin, "asin", Float)               \
+  X(Acos, "acos", Float)               \
+  X(Atan, "atan", Float)               \
+  X(Sinh, "sinh", Float)               \
+  X(Cosh, "cosh", Float)               \
+  X(Asinh, "asinh", Float)             \
+  X(Acosh, "acosh", Float)             \
+  X(Atanh, "atanh", Float)             \
+  X(Sinc, "sinc", Float)               \
+  X(Logit, "logit", Float)             \
+  X(Frac, "frac", Float)               \
   X(Sigmoid, "sigmoid", Float)         \
   X(Silu, "silu", Float)               \
   X(Gelu, "gelu", Float)               \
@@ -67,7 +80,19 @@ enum class ResultKind : uint8_t {
   X(IsNan, "isnan", Bool)              \
   X(IsInf, "isinf", Bool)              \
   X(IsFinite, "isfinite", Bool)        \
+  X(Signbit, "signbit", Bool)          \
   X(LogicalNot, "logical_not", Bool)
+
+#define TERN_BINARY_FUNCTIONS(X)   \
+  X(Logaddexp, "logaddexp", Float) \
+  X(Xlogy, "xlogy", Float)         \
+  X(Hypot, "hypot", Float)         \
+  X(Copysign, "copysign", Float)   \
+  X(Fmax, "fmax", Same)            \
+  X(Fmin, "fmin", Same)            \
+  X(Heaviside, "heaviside", Same)  \
+  X(NanToNum, "nan_to_num", Float) \
+  X(Lerp, "lerp", Float)
 
 // Activations of two operands, and fused gradients of those of one.
 #define TERN_BINARY_ACTIVATIONS(X)                      \
@@ -115,11 +140,18 @@ enum class ResultKind : uint8_t {
   X(BitwiseAnd, "bitwise_and", Same) \
   X(BitwiseOr, "bitwise_or", Same)   \
   X(BitwiseXor, "bitwise_xor", Same) \
+  TERN_BINARY_FUNCTIONS(X)           \
   TERN_BINARY_ACTIVATIONS(X)
+
+#define TERN_TERNARY_OPS(X)    \
+  X(Addcmul, "addcmul", Same)  \
+  X(Addcdiv, "addcdiv", Float) \
+  X(LerpEach, "lerp", Float)
 
 #define TERN_DECLARE_ENUMERATOR(op, name, kind) op,
 enum class UnaryOp : uint8_t { TERN_UNARY_OPS(TERN_DECLARE_ENUMERATOR) };
 enum class BinaryOp : uint8_t { TERN_BINARY_OPS(TERN_DECLARE_ENUMERATOR) };
+enum class TernaryOp : uint8_t { TERN_TERNARY_OPS(TERN_DECLARE_ENUMERATOR) };
 #undef TERN_DECLARE_ENUMERATOR
 #define TERN_COUNT(op, name, kind) +1
 inline constexpr int kNumUnaryOps = 0 TERN_UNARY_OPS(TERN_COUNT);
@@ -129,8 +161,10 @@ inline constexpr int kNumBinaryOps = 0 TERN_BINARY_OPS(TERN_COUNT);
 /// PyTorch's name of an operator, for errors.
 const char* name(UnaryOp op) noexcept;
 const char* name(BinaryOp op) noexcept;
+const char* name(TernaryOp op) noexcept;
 ResultKind result_kind(UnaryOp op) noexcept;
 ResultKind result_kind(BinaryOp op) noexcept;
+ResultKind result_kind(TernaryOp op) noexcept;
 
 /// out[...] = value.
 struct FillArgs {
@@ -199,6 +233,19 @@ inline BinaryArgs relu_mask(DType dtype, void* masked, const void* grad, const v
   return mask;
 }
 
+/// out[...] = op(a[...], b[...], c[...]), all of `dtype`; `value` is the factor of Addcmul and Addcdiv.
+/// Geometry: out, a, b, c. out may be one of them itself.
+struct TernaryArgs {
+  TernaryOp op;
+  DType dtype;
+  void* out;
+  const void* a;
+  const void* b;
+  const void* c;
+  Param value;
+  Geometry<4> geometry;
+};
+
 /// out[...] = condition[...] ? a[...] : b[...]; `condition` is bool. Null `a` or `b`: the scalar of that
 /// name. Geometry: out, condition, a, b.
 struct WhereArgs {
@@ -217,6 +264,7 @@ struct WhereArgs {
   X(copy, CopyArgs)               \
   X(unary, UnaryArgs)             \
   X(binary, BinaryArgs)           \
+  X(ternary, TernaryArgs)         \
   X(where, WhereArgs)
 
 }  // namespace tern

@@ -12,7 +12,8 @@ namespace tern {
 /// dtype; all tensors are contiguous.
 struct SortArgs {
   bool descending;
-  bool only_last;  ///< write just element `count` - 1 of the order; when a row has NaN, its first NaN instead
+  bool only_last;  ///< write just element `count` - 1 of the order
+  bool nan_wins;   ///< with only_last: when a row has NaN, its first NaN instead
   DType dtype;
   void* values;      ///< [outer, count or 1, inner]
   int64_t* indices;  ///< the same shape: positions along `size`

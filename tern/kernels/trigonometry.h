@@ -124,16 +124,8 @@ TERN_FN double tan_near(double x) {
   return x == 0.0 ? x : value;
 }
 
-/// The angle of the point (x, y) in [-pi, pi], within 3 ulp; zeros and infinities as C's atan2.
-TERN_FN float atan2(float y, float x) {
-#if defined(__CUDA_ARCH__)
-  return ::atan2f(y, x);
-#else
-  float ax = magnitude(x), ay = magnitude(y);
-  float low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
-  float a = low / high;
-  a = low == high ? 1.0f : a;   // infinities
-  a = high == 0.0f ? 0.0f : a;  // the origin
+/// atan(a) for a from 0 to 1, fitted; in double with Cephes' coefficients of atan.c.
+TERN_FN float atan_near(float a) {
   float z = a * a;
   float p = 2.8499369509518147e-3f;
   p = p * z - 1.6068829223513603e-2f;
@@ -143,23 +135,9 @@ TERN_FN float atan2(float y, float x) {
   p = p * z - 1.4203649759292603e-1f;
   p = p * z + 1.999261975288391e-1f;
   p = p * z - 3.333307206630707e-1f;
-  float angle = a + a * z * p;
-  angle = ay > ax ? 1.57079632679489661923f - angle : angle;
-  angle = is_negative(x) ? 3.14159265358979323846f - angle : angle;
-  angle = ((x != x) | (y != y)) ? x + y : angle;
-  return as_float(as_bits(angle) | (as_bits(y) & 0x80000000u));
-#endif
+  return a + a * z * p;
 }
-/// The same in double, with Cephes' coefficients of atan.c.
-TERN_FN double atan2(double y, double x) {
-#if defined(__CUDA_ARCH__)
-  return ::atan2(y, x);
-#else
-  const double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y;
-  const double low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
-  double a = low / high;
-  a = low == high ? 1.0 : a;  // infinities
-  a = high == 0.0 ? 0.0 : a;  // the origin
+TERN_FN double atan_near(double a) {
   const bool far = a > 0.66;  // atan(a) = pi/4 + atan((a - 1) / (a + 1))
   const double r = far ? (a - 1.0) / (a + 1.0) : a, z = r * r;
   double p = -8.750608600031904122785e-1;
@@ -172,8 +150,51 @@ TERN_FN double atan2(double y, double x) {
   q = q * z + 4.328810604912902668951e2;
   q = q * z + 4.853903996359136964868e2;
   q = q * z + 1.945506571482613964425e2;
-  double angle = r + r * (z * p / q);
-  angle = far ? 0.78539816339744830962 + (angle + 3.061616997868382943065e-17) : angle;
+  const double angle = r + r * (z * p / q);
+  return far ? 0.78539816339744830962 + (angle + 3.061616997868382943065e-17) : angle;
+}
+/// Within 3 ulp.
+template <class T>
+TERN_FN T atan(T x) {
+#if defined(__CUDA_ARCH__)
+  return std::atan(x);
+#else
+  const T ax = std::abs(x);
+  const bool far = ax > T(1);
+  const T angle = atan_near((far ? T(1) : ax) / (far ? ax : T(1)));
+  constexpr T kRight = T(1.57079632679489661923),
+              kRest = sizeof(T) == 4 ? T(0) : T(6.123233995736765886130e-17);
+  return std::copysign(far ? kRight - (angle - kRest) : angle, x);
+#endif
+}
+
+/// The angle of the point (x, y) in [-pi, pi], within 3 ulp; zeros and infinities as C's atan2.
+TERN_FN float atan2(float y, float x) {
+#if defined(__CUDA_ARCH__)
+  return ::atan2f(y, x);
+#else
+  float ax = magnitude(x), ay = magnitude(y);
+  float low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
+  float a = low / high;
+  a = low == high ? 1.0f : a;   // infinities
+  a = high == 0.0f ? 0.0f : a;  // the origin
+  float angle = atan_near(a);
+  angle = ay > ax ? 1.57079632679489661923f - angle : angle;
+  angle = is_negative(x) ? 3.14159265358979323846f - angle : angle;
+  angle = ((x != x) | (y != y)) ? x + y : angle;
+  return as_float(as_bits(angle) | (as_bits(y) & 0x80000000u));
+#endif
+}
+TERN_FN double atan2(double y, double x) {
+#if defined(__CUDA_ARCH__)
+  return ::atan2(y, x);
+#else
+  const double ax = x < 0 ? -x : x, ay = y < 0 ? -y : y;
+  const double low = ax < ay ? ax : ay, high = ax < ay ? ay : ax;
+  double a = low / high;
+  a = low == high ? 1.0 : a;  // infinities
+  a = high == 0.0 ? 0.0 : a;  // the origin
+  double angle = atan_near(a);
   angle = ay > ax ? 1.57079632679489661923 - (angle - 6.123233995736765886130e-17) : angle;
   const uint64_t sign = std::bit_cast<uint64_t>(x) >> 63;
   angle = sign != 0 ? 3.14159265358979323846 - (angle - 1.2246467991473531772e-16) : angle;

@@ -28,7 +28,7 @@ struct Operand {
 ///   fill, copy, index, sort, nonzero, search, randperm, tril   0
 ///   pointwise, range, random numbers, dropout                  1 per element written
 ///   multinomial                                                1 per weight
-///   index_put that adds                                        1 per element of the source
+///   index_put that adds and the like                           1 per element of the source
 ///   matmul                                                     2 m n k per product of the batch
 ///   linear_backward                                            2 rows in out for each product that is wanted
 ///   conv2d; each of its two gradients                          2 N C_out OH OW (C_in / groups) KH KW
@@ -36,16 +36,17 @@ struct Operand {
 ///   adaptive pooling; gradient of adaptive mean pooling        1 per element of the large image
 ///   gradient of max pooling                                    1 per element of the small image
 ///   reductions; norm; var and std                              1; 2; 4 per element read
-///   cumsum, cumprod; gradients of products                     1; 4 per element
+///   cumsum, cumprod, cummax; logcumsumexp, gradients of products  1; 4 per element
 ///   softmax, log_softmax; logsumexp; their gradients           5; 4; 4 per element
 ///   cross_entropy; its gradient                                5; 4 per element of the input
 ///   nll_loss; its gradient                                     2; 1 per target
 ///   losses of two tensors; their gradients                     3; 3 per element
-///   batch_norm in training; in evaluation                      8; 4 per element
-///   layer and group norm; RMS norm                             8; 4 per element
-///   gradient of batch_norm                                     4 (sums) and 5 (input) per element
-///   gradients of the other norms                               4 (parameters) and 9 (input) per element
-///   sgd; adam; rmsprop; adagrad                                2; 13; 9; 7 per element
+///   ctc_loss; its gradient                                     10; 12 per step and state of the longest
+///   target multilabel_margin_loss; its gradient                       3; 3 per pair of classes, as if all
+///   were targets batch_norm in training; in evaluation                      8; 4 per element layer and group
+///   norm; RMS norm                             8; 4 per element gradient of batch_norm 4 (sums) and 5
+///   (input) per element gradients of the other norms                               4 (parameters) and 9
+///   (input) per element sgd; adam; rmsprop; adagrad                                2; 13; 9; 7 per element
 ///     with weight decay, momentum, amsgrad, centered           2, 3, 1, 5 more
 ///   clip_grad_norm_; clip_grad_value_                          2 for the norm, 1 for the factor; 1
 ///

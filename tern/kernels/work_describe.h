@@ -101,6 +101,7 @@ void describe(const FillArgs& args, Work& work);
 void describe(const CopyArgs& args, Work& work);
 void describe(const UnaryArgs& args, Work& work);
 void describe(const BinaryArgs& args, Work& work);
+void describe(const TernaryArgs& args, Work& work);
 void describe(const WhereArgs& args, Work& work);
 
 void describe(const SgdStepArgs& args, Work& work);
@@ -123,6 +124,10 @@ void describe(const CrossEntropyArgs& args, Work& work);
 void describe(const CrossEntropyBackwardArgs& args, Work& work);
 void describe(const PairLossArgs& args, Work& work);
 void describe(const PairLossBackwardArgs& args, Work& work);
+void describe(const CtcLossArgs& args, Work& work);
+void describe(const CtcLossBackwardArgs& args, Work& work);
+void describe(const MultilabelMarginArgs& args, Work& work);
+void describe(const MultilabelMarginBackwardArgs& args, Work& work);
 void describe(const BatchNormArgs& args, Work& work);
 void describe(const BatchNormBackwardArgs& args, Work& work);
 void describe(const RowNormArgs& args, Work& work);
@@ -143,6 +148,7 @@ void describe(const AvgPool2dBackwardArgs& args, Work& work);
 void describe(const AdaptiveAvgPool2dArgs& args, Work& work);
 void describe(const AdaptiveAvgPool2dBackwardArgs& args, Work& work);
 void describe(const AdaptiveMaxPool2dArgs& args, Work& work);
+void describe(const ResizeArgs& args, Work& work);
 
 void describe(const ReduceArgs& args, Work& work);
 void describe(const ReduceIndexArgs& args, Work& work);
@@ -150,6 +156,7 @@ void describe(const MomentsArgs& args, Work& work);
 void describe(const SoftmaxArgs& args, Work& work);
 void describe(const SoftmaxBackwardArgs& args, Work& work);
 void describe(const ScanArgs& args, Work& work);
+void describe(const ScanExtremeArgs& args, Work& work);
 void describe(const ProdBackwardArgs& args, Work& work);
 
 }  // namespace tern::kernels

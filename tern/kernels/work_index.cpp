@@ -46,13 +46,13 @@ void describe(const IndexPutArgs& args, Work& work) {
   const double walked = product(args.free) * product(args.addressed);
   if (walked == 0) return;
   const size_t item = itemsize(args.dtype);
-  const bool adds = args.mode == IndexPutMode::Add;
-  work.flops = adds ? walked : 0;
+  const bool joins = args.mode != IndexPutMode::Set;
+  work.flops = joins ? walked : 0;
   auto both = [&](int operand) { return Span().walk(args.free, operand).walk(args.addressed, operand); };
   Span out = both(0);
   address(out, args.dims);
   out.touched(times_named(args.free, 0, args.dims.count) * times_named(args.addressed, 0, args.dims.count));
-  add_operand(work, adds ? Access::ReadWrite : Access::Write, args.out, item, out);
+  add_operand(work, joins ? Access::ReadWrite : Access::Write, args.out, item, out);
   reads(work, args.source, item, both(1));
   for (int i = 0; i < args.dims.count; ++i) reads(work, args.dims.index[i], sizeof(int64_t), both(2 + i));
 }
@@ -79,7 +79,7 @@ void describe(const SearchSortedArgs& args, Work& work) {
 
 void describe(const SortArgs& args, Work& work) {
   if (args.only_last)
-    work.op = "median";
+    work.op = args.nan_wins ? "median" : "kthvalue";
   else if (args.count < args.size)
     work.op = "topk";
   if (args.size == 0 || args.count == 0) return;

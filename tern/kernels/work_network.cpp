@@ -72,6 +72,59 @@ void describe(const PairLossBackwardArgs& args, Work& work) {
   reads(work, args.grad_loss, item, args.reduction == Reduction::None ? args.numel : 1);
 }
 
+namespace {
+
+/// log_probs, targets and lengths; the work of `flops` a step and state.
+void describe_ctc(const CtcProblem& p, double flops, Work& work) {
+  const size_t item = itemsize(p.dtype);
+  work.flops = flops * static_cast<double>(p.batch * p.time * (2 * p.longest + 1));
+  reads(work, p.log_probs, item, p.time * p.batch * p.classes);
+  reads(work, p.targets, sizeof(int64_t), p.labels);
+  reads(work, p.lengths, sizeof(int64_t), 3 * p.batch);
+}
+
+}  // namespace
+
+void describe(const CtcLossArgs& args, Work& work) {
+  const CtcProblem& p = args.problem;
+  writes(work, args.loss, itemsize(p.dtype), p.batch);
+  writes(work, args.log_alpha, itemsize(p.dtype), p.batch * p.time * (2 * p.longest + 1));
+  describe_ctc(p, 10, work);
+}
+
+void describe(const CtcLossBackwardArgs& args, Work& work) {
+  const CtcProblem& p = args.problem;
+  const size_t item = itemsize(p.dtype);
+  writes(work, args.grad_log_probs, item, p.time * p.batch * p.classes);
+  describe_ctc(p, 12, work);
+  reads(work, args.loss, item, p.batch);
+  reads(work, args.log_alpha, item, p.batch * p.time * (2 * p.longest + 1));
+  reads(work, args.grad_loss, item, p.batch);
+}
+
+void describe(const MultilabelMarginArgs& args, Work& work) {
+  const size_t item = itemsize(args.dtype);
+  const int64_t numel = args.rows * args.classes;
+  work.op = "multilabel_margin_loss";
+  work.flops = 3 * static_cast<double>(numel) * static_cast<double>(args.classes);
+  writes(work, args.loss, item, args.rows);
+  writes(work, args.is_target, 1, numel);
+  reads(work, args.input, item, numel);
+  reads(work, args.target, sizeof(int64_t), numel);
+}
+
+void describe(const MultilabelMarginBackwardArgs& args, Work& work) {
+  const size_t item = itemsize(args.dtype);
+  const int64_t numel = args.rows * args.classes;
+  work.op = "multilabel_margin_loss_backward";
+  work.flops = 3 * static_cast<double>(numel) * static_cast<double>(args.classes);
+  writes(work, args.grad_input, item, numel);
+  reads(work, args.input, item, numel);
+  reads(work, args.target, sizeof(int64_t), numel);
+  reads(work, args.is_target, 1, numel);
+  reads(work, args.grad_loss, item, args.rows);
+}
+
 void describe(const BatchNormArgs& args, Work& work) {
   const size_t item = itemsize(args.dtype), param = compute_size(args.dtype);
   const int64_t numel = args.batch * args.channels * args.inner;

@@ -89,6 +89,16 @@ void describe(const BinaryArgs& args, Work& work) {
   reads(work, args.b, itemsize(args.dtype), Span().walk(args.geometry, 2));
 }
 
+void describe(const TernaryArgs& args, Work& work) {
+  const size_t item = itemsize(args.dtype);
+  work.op = name(args.op);
+  work.flops = count_of(args.geometry.numel);
+  writes(work, args.out, item, Span().walk(args.geometry, 0));
+  reads(work, args.a, item, Span().walk(args.geometry, 1));
+  reads(work, args.b, item, Span().walk(args.geometry, 2));
+  reads(work, args.c, item, Span().walk(args.geometry, 3));
+}
+
 void describe(const WhereArgs& args, Work& work) {
   const size_t item = itemsize(args.dtype);
   work.flops = count_of(args.geometry.numel);

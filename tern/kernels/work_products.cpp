@@ -1,4 +1,5 @@
 // What matrix products, convolutions and poolings do.
+#include "tern/kernels/resize_window.h"
 #include "tern/kernels/work_describe.h"
 
 namespace tern::kernels {
@@ -145,6 +146,22 @@ void describe(const AdaptiveMaxPool2dArgs& args, Work& work) {
   work.flops = static_cast<double>(input_numel(args.shape));
   describe_pool(args, work);
   writes(work, args.indices, sizeof(int64_t), output_numel(args.shape));
+}
+
+void describe(const ResizeArgs& args, Work& work) {
+  const size_t item = itemsize(args.dtype);
+  const int64_t images = args.outer * args.inner;
+  const int64_t in = images * args.h.in * args.w.in, out = images * args.h.out * args.w.out;
+  const double inputs_of_one = static_cast<double>(ResizeRule<float>(args.h).most()) *
+                               static_cast<double>(ResizeRule<float>(args.w).most());
+  const double used = std::min(static_cast<double>(in), inputs_of_one * static_cast<double>(out));
+  work.op = args.transposed ? "interpolate_backward" : "interpolate";
+  work.flops = inputs_of_one == 1 && !args.transposed ? 0 : 2 * inputs_of_one * static_cast<double>(out);
+  writes(work, args.output, item, args.transposed ? in : out);
+  if (args.transposed)
+    reads(work, args.input, item, out);
+  else
+    reads(work, args.input, item, Span(in).touched(used));
 }
 
 }  // namespace tern::kernels

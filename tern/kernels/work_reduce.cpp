@@ -84,10 +84,20 @@ void describe(const SoftmaxBackwardArgs& args, Work& work) {
 }
 
 void describe(const ScanArgs& args, Work& work) {
-  work.op = args.op == ScanOp::Sum ? "cumsum" : "cumprod";
+  constexpr std::string_view names[] = {"cumsum", "cumprod", "logcumsumexp"};
+  work.op = names[static_cast<int>(args.op)];
+  const int64_t numel = args.outer * args.size * args.inner;
+  work.flops = (args.op == ScanOp::LogSumExp ? 4 : 1) * static_cast<double>(numel);
+  writes(work, args.out, is_floating_point(args.dtype) ? itemsize(args.dtype) : sizeof(int64_t), numel);
+  reads(work, args.in, itemsize(args.dtype), numel);
+}
+
+void describe(const ScanExtremeArgs& args, Work& work) {
+  work.op = args.largest ? "cummax" : "cummin";
   const int64_t numel = args.outer * args.size * args.inner;
   work.flops = static_cast<double>(numel);
-  writes(work, args.out, is_floating_point(args.dtype) ? itemsize(args.dtype) : sizeof(int64_t), numel);
+  writes(work, args.values, itemsize(args.dtype), numel);
+  writes(work, args.indices, sizeof(int64_t), numel);
   reads(work, args.in, itemsize(args.dtype), numel);
 }
 

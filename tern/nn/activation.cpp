@@ -52,6 +52,12 @@ std::string Softplus::extra_repr() const {
   return fmt::format("beta={}, threshold={}", python_text(beta), python_text(threshold));
 }
 std::string Softmax::extra_repr() const { return fmt::format("dim={}", dim); }
+std::string Softmin::extra_repr() const { return fmt::format("dim={}", dim); }
+Tensor Softmax2d::forward(const Tensor& x) const {
+  TERN_CHECK(x.dim() == 3 || x.dim() == 4, ShapeError,
+             "Softmax2d: expected input to be 3D or 4D, got {}D instead", x.dim());
+  return softmax(x, -3);
+}
 std::string LogSoftmax::extra_repr() const { return fmt::format("dim={}", dim); }
 
 }  // namespace tern::nn

@@ -224,6 +224,21 @@ struct Softmax final : Module {
   std::string extra_repr() const override;
 };
 
+struct Softmin final : Module {
+  explicit Softmin(int64_t dim_) : dim(dim_) {}
+  int64_t dim;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return softmin(x, dim); }
+  std::string extra_repr() const override;
+};
+
+/// Softmax over the channels of [N, C, H, W] or [C, H, W].
+struct Softmax2d final : Module {
+  TERN_MODULE()
+  /// Throws ShapeError for other numbers of dimensions.
+  Tensor forward(const Tensor& x) const;
+};
+
 struct LogSoftmax final : Module {
   explicit LogSoftmax(int64_t dim_) : dim(dim_) {}
   int64_t dim;

@@ -21,240 +21,181 @@ void check_channels(const char* layer, int64_t in, int64_t out, int64_t groups) 
              layer, out, groups);
 }
 
-void check_options(const char* layer, Size2 kernel_size, Size2 stride, const ConvPadding& padding,
-                   Size2 dilation) {
-  check_window(layer, kernel_size, stride, padding.size, dilation);
-  TERN_CHECK(padding.mode != ConvPadding::kSame || stride == Size2(1), ValueError,
-             "{}: padding='same' is not supported for strided convolutions, got stride ({}, {})", layer,
-             stride.h, stride.w);
+template <class Size>
+std::string tuple(Size size) {
+  const auto sizes = sizes_of(size);
+  return python_tuple({sizes.data(), sizes.size()});
+}
+template <class Size>
+std::string unless(Size size, int64_t usual) {
+  return size == Size(usual) ? "" : tuple(size);
 }
 
-void check_output_padding(const char* layer, Size2 output_padding, Size2 stride, Size2 dilation) {
-  at_least(layer, "output_padding", output_padding, 0);
-  TERN_CHECK(
-      output_padding.h < std::max(stride.h, dilation.h) && output_padding.w < std::max(stride.w, dilation.w),
-      ValueError, "{}: output_padding must be smaller than either stride or dilation, got ({}, {})", layer,
-      output_padding.h, output_padding.w);
+/// Sequences have theirs in the width.
+template <int N>
+SizeOf<N> padding_size(const ConvPaddingOf<N>& padding) {
+  if constexpr (N == 1)
+    return padding.size.w;
+  else
+    return padding.size;
 }
 
-std::string tuple(Size2 size) { return python_tuple({size.h, size.w}); }
-
-/// The part of the text after the kernel size and the stride, as PyTorch's _ConvNd writes it.
-std::string tail(const std::string& padding, const std::string& dilation, const std::string& output_padding,
-                 int64_t groups, bool bias) {
-  std::string text;
-  if (!padding.empty()) text += ", padding=" + padding;
-  if (!dilation.empty()) text += ", dilation=" + dilation;
-  if (!output_padding.empty()) text += ", output_padding=" + output_padding;
-  if (groups != 1) text += fmt::format(", groups={}", groups);
-  if (!bias) text += ", bias=False";
-  return text;
+template <int N>
+void check_options(const char* layer, SizeOf<N> kernel_size, const ConvOptions<N>& o) {
+  check_window(layer, sizes_of(kernel_size), sizes_of(o.stride), sizes_of(padding_size<N>(o.padding)),
+               sizes_of(o.dilation));
+  TERN_CHECK(o.padding.mode != ConvPaddingOf<N>::kSame || o.stride == SizeOf<N>(1), ValueError,
+             "{}: padding='same' is not supported for strided convolutions, got stride {}", layer,
+             tuple(o.stride));
 }
 
-std::string unless(int64_t size, int64_t usual) { return size == usual ? "" : python_tuple({size}); }
-std::string unless(Size2 size, int64_t usual) { return size == Size2(usual) ? "" : tuple(size); }
+template <int N>
+void check_options(const char* layer, SizeOf<N> kernel_size, const ConvTransposeOptions<N>& o) {
+  const auto more = sizes_of(o.output_padding), stride = sizes_of(o.stride), dilation = sizes_of(o.dilation);
+  check_window(layer, sizes_of(kernel_size), stride, sizes_of(o.padding), dilation);
+  at_least(layer, "output_padding", more, 0);
+  for (size_t d = 0; d < more.size(); ++d)
+    TERN_CHECK(more[d] < std::max(stride[d], dilation[d]), ValueError,
+               "{}: output_padding must be smaller than either stride or dilation, got {}", layer,
+               tuple(o.output_padding));
+}
 
-/// The word, or `size` where it is none.
-std::string padding_text(const ConvPadding& padding, const std::string& size) {
-  return padding.word().empty() ? size : std::string(padding.word());
+template <int N>
+tern::ConvOptions<N> operator_options(const ConvOptions<N>& o) {
+  return {.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups};
+}
+template <int N>
+tern::ConvTransposeOptions<N> operator_options(const ConvTransposeOptions<N>& o) {
+  return {.stride = o.stride,
+          .padding = o.padding,
+          .output_padding = o.output_padding,
+          .groups = o.groups,
+          .dilation = o.dilation};
+}
+
+/// By N - 1.
+constexpr const char* kNames[2][3] = {{"Conv1d", "Conv2d", "Conv3d"},
+                                      {"ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"}};
+
+Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& b, const tern::Conv1dOptions& o) {
+  return conv1d(x, w, b, o);
+}
+Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& b, const tern::Conv2dOptions& o) {
+  return conv2d(x, w, b, o);
+}
+Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& b, const tern::Conv3dOptions& o) {
+  return conv3d(x, w, b, o);
+}
+Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& b, const tern::ConvTranspose1dOptions& o) {
+  return conv_transpose1d(x, w, b, o);
+}
+Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& b, const tern::ConvTranspose2dOptions& o) {
+  return conv_transpose2d(x, w, b, o);
+}
+Tensor convolve(const Tensor& x, const Tensor& w, const Tensor& b, const tern::ConvTranspose3dOptions& o) {
+  return conv_transpose3d(x, w, b, o);
 }
 
 }  // namespace
 
-// ---- Conv1d
-// ------------------------------------------------------------------------------------------------------------
-
-Conv1d::Conv1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& o)
-    : Conv1d(detail::Lazy(), out_channels, kernel_size, o) {
+template <int N, bool kTransposed>
+ConvLayer<N, kTransposed>::ConvLayer(int64_t in_channels, int64_t out_channels, SizeOf<N> kernel_size,
+                                     const Options& o)
+    : ConvLayer(detail::Lazy(), out_channels, kernel_size, o) {
   set_in_channels(in_channels);
 }
 
-Conv1d::Conv1d(detail::Lazy, int64_t out_channels, int64_t kernel_size, const Conv1dOptions& o)
-    : options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
-  check_channels("Conv1d", 0, out_channels, o.groups);
-  check_options("Conv1d", kernel_size, o.stride, o.padding, o.dilation);
-  weight = empty_parameter({out_channels, 0, kernel_size}, o);
+template <int N, bool kTransposed>
+ConvLayer<N, kTransposed>::ConvLayer(detail::Lazy, int64_t out_channels, SizeOf<N> kernel_size,
+                                     const Options& o)
+    : options_(operator_options<N>(o)) {
+  const char* layer = kNames[kTransposed][N - 1];
+  check_channels(layer, 0, out_channels, o.groups);
+  check_options<N>(layer, kernel_size, o);
+  weight = empty_parameter(weight_shape(0, out_channels, kernel_size), o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
   detail::defer({&weight, &bias});
 }
 
-void Conv1d::set_in_channels(int64_t in_channels) const {
-  const int64_t out_channels = weight.size(0), groups = options_.groups;
-  check_channels("Conv1d", in_channels, out_channels, groups);
-  init_lazy_weight_and_bias(weight, {out_channels, in_channels / groups, weight.size(2)}, bias,
-                            {out_channels});
+template <int N, bool kTransposed>
+Shape ConvLayer<N, kTransposed>::weight_shape(int64_t in_channels, int64_t out_channels,
+                                              SizeOf<N> kernel_size) const {
+  Shape shape = kTransposed ? Shape{in_channels, out_channels / options_.groups}
+                            : Shape{out_channels, in_channels / options_.groups};
+  for (const int64_t size : sizes_of(kernel_size)) shape.push_back(size);
+  return shape;
 }
 
-void Conv1d::see_input(const Tensor& x) const {
+template <int N, bool kTransposed>
+SizeOf<N> ConvLayer<N, kTransposed>::kernel_size() const {
+  std::array<int64_t, N> sizes;
+  std::copy_n(weight.shape().begin() + 2, N, sizes.begin());
+  return size_from(sizes);
+}
+
+template <int N, bool kTransposed>
+void ConvLayer<N, kTransposed>::set_in_channels(int64_t in_channels) const {
+  check_channels(kNames[kTransposed][N - 1], in_channels, out_channels(), options_.groups);
+  init_lazy_weight_and_bias(weight, weight_shape(in_channels, out_channels(), kernel_size()), bias,
+                            {out_channels()});
+}
+
+template <int N, bool kTransposed>
+void ConvLayer<N, kTransposed>::see_input(const Tensor& x) const {
   if (detail::any_lazy(weight, bias)) [[unlikely]]
-    set_in_channels(detail::size_of_first_input("LazyConv1d", x, -2, {.min_dim = 2, .max_dim = 3}));
+    set_in_channels(
+        detail::size_of_first_input(class_name(), x, -N - 1, {.min_dim = N + 1, .max_dim = N + 2}));
 }
 
-void Conv1d::reset_parameters() { init_weight_and_bias(weight, bias); }
+template <int N, bool kTransposed>
+void ConvLayer<N, kTransposed>::reset_parameters() {
+  init_weight_and_bias(weight, bias);
+}
 
-Tensor Conv1d::forward(const Tensor& x) const {
+template <int N, bool kTransposed>
+std::string ConvLayer<N, kTransposed>::class_name() const {
+  return std::string(is_lazy(weight) ? "Lazy" : "") + kNames[kTransposed][N - 1];
+}
+
+template <int N, bool kTransposed>
+Tensor ConvLayer<N, kTransposed>::forward(const Tensor& x) const {
   see_input(x);
-  return conv1d(x, weight, bias, options_);
+  return convolve(x, weight, bias, options_);
 }
 
-std::string Conv1d::extra_repr() const {
+template <int N, bool kTransposed>
+Tensor ConvLayer<N, kTransposed>::forward_relu(const Tensor& x) const requires(N == 2 && !kTransposed) {
+  see_input(x);
+  if constexpr (N == 2 && !kTransposed)  // Clang 14 instantiates it for the others, too
+    return conv2d_relu(x, weight, bias, options_);
+  return {};
+}
+
+template <int N, bool kTransposed>
+std::string ConvLayer<N, kTransposed>::extra_repr() const {
   const auto& o = options_;
-  const std::string padding =
-      padding_text(o.padding, o.padding.size.w ? python_tuple({o.padding.size.w}) : "");
-  return fmt::format(
-      "{}, {}, kernel_size={}, stride={}{}", weight.size(1) * o.groups, weight.size(0),
-      python_tuple({weight.size(2)}), python_tuple({o.stride}),
-      tail(padding, o.dilation == 1 ? "" : python_tuple({o.dilation}), "", o.groups, bias.defined()));
+  std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", in_channels(), out_channels(),
+                                 tuple(kernel_size()), tuple(o.stride));
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) text += fmt::format(", {}={}", name, value);
+  };
+  if constexpr (kTransposed)
+    add("padding", unless(o.padding, 0));
+  else
+    add("padding",
+        o.padding.word().empty() ? unless(padding_size<N>(o.padding), 0) : std::string(o.padding.word()));
+  add("dilation", unless(o.dilation, 1));
+  if constexpr (kTransposed) add("output_padding", unless(o.output_padding, 0));
+  if (o.groups != 1) add("groups", std::to_string(o.groups));
+  if (!bias.defined()) add("bias", "False");
+  return text;
 }
 
-// ---- Conv2d
-// ------------------------------------------------------------------------------------------------------------
-
-Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
-    : Conv2d(detail::Lazy(), out_channels, kernel_size, o) {
-  set_in_channels(in_channels);
-}
-
-Conv2d::Conv2d(detail::Lazy, int64_t out_channels, Size2 kernel_size, const Conv2dOptions& o)
-    : options_{.stride = o.stride, .padding = o.padding, .dilation = o.dilation, .groups = o.groups} {
-  check_channels("Conv2d", 0, out_channels, o.groups);
-  check_options("Conv2d", kernel_size, o.stride, o.padding, o.dilation);
-  weight = empty_parameter({out_channels, 0, kernel_size.h, kernel_size.w}, o);
-  if (o.bias) bias = empty_parameter({out_channels}, o);
-  detail::defer({&weight, &bias});
-}
-
-void Conv2d::set_in_channels(int64_t in_channels) const {
-  const int64_t out_channels = weight.size(0), groups = options_.groups;
-  check_channels("Conv2d", in_channels, out_channels, groups);
-  init_lazy_weight_and_bias(weight, {out_channels, in_channels / groups, weight.size(2), weight.size(3)},
-                            bias, {out_channels});
-}
-
-void Conv2d::see_input(const Tensor& x) const {
-  if (detail::any_lazy(weight, bias)) [[unlikely]]
-    set_in_channels(detail::size_of_first_input("LazyConv2d", x, -3, {.min_dim = 3, .max_dim = 4}));
-}
-
-void Conv2d::reset_parameters() { init_weight_and_bias(weight, bias); }
-
-Tensor Conv2d::forward(const Tensor& x) const {
-  see_input(x);
-  return conv2d(x, weight, bias, options_);
-}
-
-Tensor Conv2d::forward_relu(const Tensor& x) const {
-  see_input(x);
-  return conv2d_relu(x, weight, bias, options_);
-}
-
-std::string Conv2d::extra_repr() const {
-  const auto& o = options_;
-  const std::string padding = padding_text(o.padding, unless(o.padding.size, 0));
-  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(1) * o.groups, weight.size(0),
-                     python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
-                     tail(padding, unless(o.dilation, 1), "", o.groups, bias.defined()));
-}
-
-// ---- ConvTranspose1d
-// ---------------------------------------------------------------------------------------------------
-
-ConvTranspose1d::ConvTranspose1d(int64_t in_channels, int64_t out_channels, int64_t kernel_size,
-                                 const ConvTranspose1dOptions& o)
-    : ConvTranspose1d(detail::Lazy(), out_channels, kernel_size, o) {
-  set_in_channels(in_channels);
-}
-
-ConvTranspose1d::ConvTranspose1d(detail::Lazy, int64_t out_channels, int64_t kernel_size,
-                                 const ConvTranspose1dOptions& o)
-    : options_{.stride = o.stride,
-               .padding = o.padding,
-               .output_padding = o.output_padding,
-               .groups = o.groups,
-               .dilation = o.dilation} {
-  check_channels("ConvTranspose1d", 0, out_channels, o.groups);
-  check_options("ConvTranspose1d", kernel_size, o.stride, o.padding, o.dilation);
-  check_output_padding("ConvTranspose1d", o.output_padding, o.stride, o.dilation);
-  weight = empty_parameter({0, out_channels / o.groups, kernel_size}, o);
-  if (o.bias) bias = empty_parameter({out_channels}, o);
-  detail::defer({&weight, &bias});
-}
-
-void ConvTranspose1d::set_in_channels(int64_t in_channels) const {
-  const int64_t part = weight.size(1), groups = options_.groups;
-  check_channels("ConvTranspose1d", in_channels, part * groups, groups);
-  init_lazy_weight_and_bias(weight, {in_channels, part, weight.size(2)}, bias, {part * groups});
-}
-
-void ConvTranspose1d::see_input(const Tensor& x) const {
-  if (detail::any_lazy(weight, bias)) [[unlikely]]
-    set_in_channels(detail::size_of_first_input("LazyConvTranspose1d", x, -2, {.min_dim = 2, .max_dim = 3}));
-}
-
-void ConvTranspose1d::reset_parameters() { init_weight_and_bias(weight, bias); }
-
-Tensor ConvTranspose1d::forward(const Tensor& x) const {
-  see_input(x);
-  return conv_transpose1d(x, weight, bias, options_);
-}
-
-std::string ConvTranspose1d::extra_repr() const {
-  const auto& o = options_;
-  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(0), weight.size(1) * o.groups,
-                     python_tuple({weight.size(2)}), python_tuple({o.stride}),
-                     tail(unless(o.padding, 0), unless(o.dilation, 1), unless(o.output_padding, 0), o.groups,
-                          bias.defined()));
-}
-
-// ---- ConvTranspose2d
-// ---------------------------------------------------------------------------------------------------
-
-ConvTranspose2d::ConvTranspose2d(int64_t in_channels, int64_t out_channels, Size2 kernel_size,
-                                 const ConvTranspose2dOptions& o)
-    : ConvTranspose2d(detail::Lazy(), out_channels, kernel_size, o) {
-  set_in_channels(in_channels);
-}
-
-ConvTranspose2d::ConvTranspose2d(detail::Lazy, int64_t out_channels, Size2 kernel_size,
-                                 const ConvTranspose2dOptions& o)
-    : options_{.stride = o.stride,
-               .padding = o.padding,
-               .output_padding = o.output_padding,
-               .groups = o.groups,
-               .dilation = o.dilation} {
-  check_channels("ConvTranspose2d", 0, out_channels, o.groups);
-  check_options("ConvTranspose2d", kernel_size, o.stride, o.padding, o.dilation);
-  check_output_padding("ConvTranspose2d", o.output_padding, o.stride, o.dilation);
-  weight = empty_parameter({0, out_channels / o.groups, kernel_size.h, kernel_size.w}, o);
-  if (o.bias) bias = empty_parameter({out_channels}, o);
-  detail::defer({&weight, &bias});
-}
-
-void ConvTranspose2d::set_in_channels(int64_t in_channels) const {
-  const int64_t part = weight.size(1), groups = options_.groups;
-  check_channels("ConvTranspose2d", in_channels, part * groups, groups);
-  init_lazy_weight_and_bias(weight, {in_channels, part, weight.size(2), weight.size(3)}, bias,
-                            {part * groups});
-}
-
-void ConvTranspose2d::see_input(const Tensor& x) const {
-  if (detail::any_lazy(weight, bias)) [[unlikely]]
-    set_in_channels(detail::size_of_first_input("LazyConvTranspose2d", x, -3, {.min_dim = 3, .max_dim = 4}));
-}
-
-void ConvTranspose2d::reset_parameters() { init_weight_and_bias(weight, bias); }
-
-Tensor ConvTranspose2d::forward(const Tensor& x) const {
-  see_input(x);
-  return conv_transpose2d(x, weight, bias, options_);
-}
-
-std::string ConvTranspose2d::extra_repr() const {
-  const auto& o = options_;
-  return fmt::format("{}, {}, kernel_size={}, stride={}{}", weight.size(0), weight.size(1) * o.groups,
-                     python_tuple({weight.size(2), weight.size(3)}), tuple(o.stride),
-                     tail(unless(o.padding, 0), unless(o.dilation, 1), unless(o.output_padding, 0), o.groups,
-                          bias.defined()));
-}
+template class ConvLayer<1, false>;
+template class ConvLayer<2, false>;
+template class ConvLayer<3, false>;
+template class ConvLayer<1, true>;
+template class ConvLayer<2, true>;
+template class ConvLayer<3, true>;
 
 }  // namespace tern::nn

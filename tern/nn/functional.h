@@ -7,8 +7,11 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/distance.h"
 #include "tern/ops/embedding.h"
+#include "tern/ops/fold.h"
+#include "tern/ops/interpolate.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
+#include "tern/ops/loss_margin.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pad.h"
 #include "tern/ops/pixel.h"
@@ -22,6 +25,7 @@ using tern::celu;
 using tern::elu;
 using tern::gelu;
 using tern::glu;
+using tern::gumbel_softmax;
 using tern::hardshrink;
 using tern::hardsigmoid;
 using tern::hardswish;
@@ -37,6 +41,7 @@ using tern::selu;
 using tern::sigmoid;
 using tern::silu;
 using tern::softmax;
+using tern::softmin;
 using tern::softplus;
 using tern::softshrink;
 using tern::softsign;
@@ -44,12 +49,19 @@ using tern::tanh;
 using tern::tanhshrink;
 using tern::threshold;
 
+using tern::bilinear;
+using tern::channel_shuffle;
 using tern::conv1d;
 using tern::conv2d;
 using tern::conv2d_relu;
+using tern::conv3d;
 using tern::conv_transpose1d;
 using tern::conv_transpose2d;
+using tern::conv_transpose3d;
 using tern::embedding;
+using tern::embedding_bag;
+using tern::fold;
+using tern::interpolate;
 using tern::linear;
 using tern::linear_gelu_linear;
 using tern::linear_relu;
@@ -58,36 +70,59 @@ using tern::pad;
 using tern::pixel_shuffle;
 using tern::pixel_unshuffle;
 using tern::scaled_dot_product_attention;
+using tern::unfold;
 
 using tern::adaptive_avg_pool1d;
 using tern::adaptive_avg_pool2d;
+using tern::adaptive_avg_pool3d;
 using tern::adaptive_max_pool1d;
 using tern::adaptive_max_pool2d;
+using tern::adaptive_max_pool3d;
 using tern::avg_pool1d;
 using tern::avg_pool2d;
+using tern::avg_pool3d;
+using tern::lp_pool1d;
+using tern::lp_pool2d;
 using tern::max_pool1d;
 using tern::max_pool2d;
+using tern::max_pool3d;
 
+using tern::alpha_dropout;
 using tern::batch_norm;
 using tern::dropout;
 using tern::dropout1d;
 using tern::dropout2d;
+using tern::dropout3d;
+using tern::feature_alpha_dropout;
 using tern::group_norm;
 using tern::instance_norm;
 using tern::layer_norm;
+using tern::local_response_norm;
 using tern::normalize;
 using tern::rms_norm;
 
 using tern::binary_cross_entropy;
 using tern::binary_cross_entropy_with_logits;
+using tern::cosine_embedding_loss;
 using tern::cosine_similarity;
 using tern::cross_entropy;
+using tern::ctc_loss;
+using tern::gaussian_nll_loss;
+using tern::hinge_embedding_loss;
 using tern::huber_loss;
 using tern::kl_div;
 using tern::l1_loss;
+using tern::margin_ranking_loss;
 using tern::mse_loss;
+using tern::multi_margin_loss;
+using tern::multilabel_margin_loss;
+using tern::multilabel_soft_margin_loss;
 using tern::nll_loss;
 using tern::pairwise_distance;
+using tern::poisson_nll_loss;
 using tern::smooth_l1_loss;
+using tern::soft_margin_loss;
+using tern::triplet_margin_loss;
+using tern::triplet_margin_with_distance_loss;
 
 }  // namespace tern::nn

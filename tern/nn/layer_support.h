@@ -2,14 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
 
 #include "tern/base/check.h"
 #include "tern/nn/init.h"
 #include "tern/nn/lazy.h"
 #include "tern/nn/parameter.h"
+#include "tern/nn/text.h"
 #include "tern/ops/creation.h"
-#include "tern/ops/size2.h"
+#include "tern/ops/size3.h"
 
 namespace tern::nn {
 
@@ -19,19 +22,25 @@ inline int64_t at_least(const char* layer, const char* argument, int64_t value, 
   return value;
 }
 
-inline void at_least(const char* layer, const char* argument, Size2 value, int64_t least) {
-  TERN_CHECK(value.h >= least && value.w >= least, ValueError, "{}: {} must be at least {}, got ({}, {})",
-             layer, argument, least, value.h, value.w);
+/// The same for each of several sizes.
+template <size_t N>
+void at_least(const char* layer, const char* argument, const std::array<int64_t, N>& values, int64_t least) {
+  TERN_CHECK(std::all_of(values.begin(), values.end(), [=](int64_t value) { return value >= least; }),
+             ValueError, "{}: {} must be at least {}, got {}", layer, argument, least,
+             N == 1 ? std::to_string(values[0]) : python_tuple({values.data(), N}));
 }
 
 /// The options of a convolution or a pooling.
-inline void check_window(const char* layer, Size2 kernel_size, Size2 stride, Size2 padding, Size2 dilation) {
+template <size_t N>
+void check_window(const char* layer, const std::array<int64_t, N>& kernel_size,
+                  const std::array<int64_t, N>& stride, const std::array<int64_t, N>& padding,
+                  const std::array<int64_t, N>& dilation) {
   at_least(layer, "kernel_size", kernel_size, 1);
   at_least(layer, "stride", stride, 1);
   at_least(layer, "padding", padding, 0);
   at_least(layer, "dilation", dilation, 1);
-  for (const Size2 size : {kernel_size, stride, padding, dilation})
-    TERN_CHECK(std::max(size.h, size.w) < int64_t{1} << 31, ValueError,
+  for (const auto& sizes : {kernel_size, stride, padding, dilation})
+    TERN_CHECK(*std::max_element(sizes.begin(), sizes.end()) < int64_t{1} << 31, ValueError,
                "{}: kernel_size, stride, padding and dilation must be below 2^31", layer);
 }
 

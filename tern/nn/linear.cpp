@@ -49,4 +49,29 @@ std::string Linear::extra_repr() const {
                      python_text(bias.defined()));
 }
 
+// ---- two inputs
+
+Bilinear::Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,
+                   const LinearOptions& options) {
+  at_least("Bilinear", "in1_features", in1_features, 1);
+  at_least("Bilinear", "in2_features", in2_features, 0);
+  at_least("Bilinear", "out_features", out_features, 0);
+  weight = empty_parameter({out_features, in1_features, in2_features}, options);
+  if (options.bias) bias = empty_parameter({out_features}, options);
+  reset_parameters();
+}
+
+void Bilinear::reset_parameters() {
+  const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
+  init::uniform_(weight, -bound, bound);
+  if (bias.defined()) init::uniform_(bias, -bound, bound);
+}
+
+Tensor Bilinear::forward(const Tensor& x1, const Tensor& x2) const { return bilinear(x1, x2, weight, bias); }
+
+std::string Bilinear::extra_repr() const {
+  return fmt::format("in1_features={}, in2_features={}, out_features={}, bias={}", weight.size(1),
+                     weight.size(2), weight.size(0), python_text(bias.defined()));
+}
+
 }  // namespace tern::nn

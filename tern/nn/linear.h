@@ -41,6 +41,23 @@ class Linear : public Module {
   void see_input(const Tensor& x) const;
 };
 
+/// y_o = x1 W_o x2^T + b_o: [..., in1_features] and [..., in2_features] to [..., out_features]. Both start
+/// uniform within 1 / sqrt(in1_features).
+class Bilinear final : public Module {
+ public:
+  /// Throws ValueError for an in1_features below 1.
+  Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features,
+           const LinearOptions& options = {});
+
+  Parameter weight;  ///< [out_features, in1_features, in2_features]
+  Parameter bias;    ///< [out_features], or absent
+  TERN_MODULE(weight, bias)
+
+  Tensor forward(const Tensor& x1, const Tensor& x2) const;
+  void reset_parameters();
+  std::string extra_repr() const override;
+};
+
 /// A Linear whose in_features is the last size of its first input.
 struct LazyLinear final : Linear {
   explicit LazyLinear(int64_t out_features, const LinearOptions& options = {})

@@ -1,4 +1,5 @@
-// Losses as modules. The functions themselves are in ops/loss.h.
+// Losses as modules; rankings, embeddings and margins are in nn/loss_margin.h. The functions themselves are
+// in ops/loss.h.
 #pragma once
 
 #include "tern/nn/module.h"
@@ -14,6 +15,8 @@ class CrossEntropyLoss final : public Module {
   Buffer weight;  ///< [C], or absent
   TERN_MODULE(weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
+  /// As given, without the weight.
+  const CrossEntropyOptions& options() const { return options_; }
 
  private:
   CrossEntropyOptions options_;
@@ -26,6 +29,8 @@ class NLLLoss final : public Module {
   Buffer weight;  ///< [C], or absent
   TERN_MODULE(weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
+  /// As given, without the weight.
+  const NllLossOptions& options() const { return options_; }
 
  private:
   NllLossOptions options_;
@@ -53,40 +58,32 @@ struct L1Loss final : Module {
 
 /// Squared below `beta`, absolute above (Girshick, "Fast R-CNN", 2015).
 struct SmoothL1Loss final : Module {
-  explicit SmoothL1Loss(Reduction reduction_ = Reduction::Mean, double beta_ = 1)
-      : reduction(reduction_), beta(beta_) {}
-  Reduction reduction;
-  double beta;
+  explicit SmoothL1Loss(const SmoothL1LossOptions& options_ = {}) : options(options_) {}
+  SmoothL1LossOptions options;
   TERN_MODULE()
   Tensor forward(const Tensor& input, const Tensor& target) const {
-    return smooth_l1_loss(input, target, reduction, beta);
+    return smooth_l1_loss(input, target, options);
   }
 };
 
 /// Squared below `delta`, delta times the absolute value above (Huber, 1964).
 struct HuberLoss final : Module {
-  explicit HuberLoss(Reduction reduction_ = Reduction::Mean, double delta_ = 1)
-      : reduction(reduction_), delta(delta_) {}
-  Reduction reduction;
-  double delta;
+  explicit HuberLoss(const HuberLossOptions& options_ = {}) : options(options_) {}
+  HuberLossOptions options;
   TERN_MODULE()
   Tensor forward(const Tensor& input, const Tensor& target) const {
-    return huber_loss(input, target, reduction, delta);
+    return huber_loss(input, target, options);
   }
-};
-
-struct BCELossOptions {
-  Tensor weight = {};
-  Reduction reduction = Reduction::Mean;
 };
 
 /// Binary cross entropy of probabilities.
 class BCELoss final : public Module {
  public:
-  explicit BCELoss(const BCELossOptions& options = {});
+  explicit BCELoss(const BceOptions& options = {});
   Buffer weight;  ///< or absent
   TERN_MODULE(weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
+  Reduction reduction() const { return reduction_; }
 
  private:
   Reduction reduction_;
@@ -100,6 +97,7 @@ class BCEWithLogitsLoss final : public Module {
   Buffer pos_weight;  ///< or absent
   TERN_MODULE(weight, pos_weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
+  Reduction reduction() const { return reduction_; }
 
  private:
   Reduction reduction_;
@@ -111,6 +109,44 @@ struct KLDivLoss final : Module {
   KlDivOptions options;
   TERN_MODULE()
   Tensor forward(const Tensor& input, const Tensor& target) const { return kl_div(input, target, options); }
+};
+
+/// Negative log likelihood of counts; see tern::poisson_nll_loss.
+struct PoissonNLLLoss final : Module {
+  explicit PoissonNLLLoss(const PoissonNllLossOptions& options_ = {}) : options(options_) {}
+  PoissonNllLossOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& log_input, const Tensor& target) const {
+    return poisson_nll_loss(log_input, target, options);
+  }
+};
+
+/// Negative log likelihood of a normal distribution; see tern::gaussian_nll_loss.
+struct GaussianNLLLoss final : Module {
+  explicit GaussianNLLLoss(const GaussianNllLossOptions& options_ = {}) : options(options_) {}
+  GaussianNllLossOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& input, const Tensor& target, const Tensor& var) const {
+    return gaussian_nll_loss(input, target, var, options);
+  }
+  Tensor forward(const Tensor& input, const Tensor& target, double var) const {
+    return gaussian_nll_loss(input, target, var, options);
+  }
+};
+
+/// Connectionist temporal classification; see tern::ctc_loss.
+struct CTCLoss final : Module {
+  explicit CTCLoss(const CtcLossOptions& options_ = {}) : options(options_) {}
+  CtcLossOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& log_probs, const Tensor& targets, IntArrayRef input_lengths,
+                 IntArrayRef target_lengths) const {
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+  }
+  Tensor forward(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                 const Tensor& target_lengths) const {
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options);
+  }
 };
 
 }  // namespace tern::nn

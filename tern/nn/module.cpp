@@ -100,6 +100,12 @@ std::string_view Fields::next_name(std::string_view& names) {
 Fields Module::fields() const {
   Fields fields;
   const_cast<Module*>(this)->collect_fields(fields);
+  if (hooks_) [[unlikely]]
+    for (detail::Parametrization& p : hooks_->parametrizations) {
+      std::erase_if(fields.parameters, [&](const auto& field) { return field.first == p.name; });
+      for (auto& [name, parameter] : p.parameters) fields.add(name, parameter);
+      for (auto& [name, buffer] : p.buffers) fields.add(name, buffer);
+    }
   return fields;
 }
 

@@ -158,6 +158,7 @@ class Module {
     return false;
   }
 
+  /// Those of collect_fields; a field that is computed from others (nn/utils.h) gives its place to them.
   Fields fields() const;
 
   // Lists in order: own fields first, then those of the modules below, as in PyTorch. A tensor that stands in
@@ -234,8 +235,32 @@ class Module {
     return register_forward_hook(detail::leaving_things(Looks(std::move(hook))));
   }
 
+  /// Calls `hook(module, grad_input, grad_output)` in each backward through a later call of the module, with
+  /// the gradients of its first tensor argument and of its result (of several, the first); what it returns,
+  /// when defined, takes the place of grad_input. Where that argument requires no gradient, grad_input is
+  /// undefined and can not be replaced (AutogradError). The module must still be there, in its place, when
+  /// backward runs.
+  HookHandle register_full_backward_hook(BackwardHook hook);
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Module&, const Tensor&, const Tensor&>> HookHandle
+  register_full_backward_hook(F hook) {
+    using Looks = std::function<void(const Module&, const Tensor&, const Tensor&)>;
+    return register_full_backward_hook(detail::leaving_things(Looks(std::move(hook))));
+  }
+  /// The same before the gradients inside the module are computed: `hook(module, grad_output)` may replace
+  /// grad_output.
+  HookHandle register_full_backward_pre_hook(BackwardPreHook hook);
+  template <class F>
+  requires std::is_void_v<std::invoke_result_t<F&, const Module&, const Tensor&>> HookHandle
+  register_full_backward_pre_hook(F hook) {
+    using Looks = std::function<void(const Module&, const Tensor&)>;
+    return register_full_backward_pre_hook(detail::leaving_things(Looks(std::move(hook))));
+  }
+
   /// For nn/module_call.h.
   const std::shared_ptr<detail::ModuleHooks>& hooks() const noexcept { return hooks_; }
+  /// For nn/utils.h.
+  detail::ModuleHooks& make_hooks();
 
  protected:
   Module() = default;
@@ -245,8 +270,6 @@ class Module {
   Module& operator=(Module&&) = default;
 
  private:
-  detail::ModuleHooks& make_hooks();
-
   std::shared_ptr<detail::ModuleHooks> hooks_;
   bool training_ = true;
 };

@@ -1,11 +1,13 @@
 // Hooks of modules, and the path of a module in the text of errors.
 #include "tern/nn/module_call.h"
 
+#include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/nn/any_module.h"
 #include "tern/nn/module.h"
 #include "tern/nn/module_walk.h"
 #include "tern/nn/text.h"
+#include "tern/ops/shape.h"
 
 namespace tern::nn {
 
@@ -36,6 +38,61 @@ int64_t add_hook(ModuleHooks& hooks, std::vector<std::pair<int64_t, Hook>>& list
 }
 
 }  // namespace
+
+void ModuleHooks::compute_parameters(Module& module) const {
+  if (parametrizations.empty()) return;
+  Fields own;
+  module.collect_fields(own);
+  for (const Parametrization& p : parametrizations)
+    for (const auto& [name, field] : own.parameters)
+      if (name == p.name) static_cast<Tensor&>(*field) = p.compute(p, module.is_training());
+}
+
+std::shared_ptr<BackwardCall> ModuleHooks::start_backward_call(const Module& module) const {
+  if ((backward_before.empty() && backward_after.empty()) || !is_grad_enabled()) return nullptr;
+  return std::make_shared<BackwardCall>(BackwardCall{module, backward_before, backward_after, false, {}});
+}
+
+Tensor watch_input(const std::shared_ptr<BackwardCall>& call, const Tensor& input) {
+  if (call->after.empty() || !input.requires_grad()) return input;
+  call->input_watched = true;
+  const Tensor watched = view_as(input, input);
+  watched.register_hook([call](const Tensor& given) {
+    TERN_CHECK(call->grad_output.defined(), AutogradError,
+               "Module backward hook for grad_input is called before the grad_output one: in {} a gradient "
+               "reaches the input that did not pass through the output",
+               call->module.class_name());
+    Tensor grad_input = given;
+    for (const auto& [number, hook] : call->after)
+      if (Tensor replaced = hook(call->module, grad_input, call->grad_output); replaced.defined())
+        grad_input = replaced;
+    call->grad_output = Tensor();
+    return grad_input;
+  });
+  return watched;
+}
+
+Tensor watch_output(const std::shared_ptr<BackwardCall>& call, const Tensor& output) {
+  if (!output.requires_grad()) return output;
+  const Tensor watched = view_as(output, output);
+  watched.register_hook([call](const Tensor& given) {
+    Tensor grad_output = given;
+    for (const auto& [number, hook] : call->before)
+      if (Tensor replaced = hook(call->module, grad_output); replaced.defined()) grad_output = replaced;
+    if (call->input_watched) {
+      call->grad_output = grad_output;
+      return grad_output;
+    }
+    for (const auto& [number, hook] : call->after)
+      TERN_CHECK(
+          !hook(call->module, Tensor(), grad_output).defined(), AutogradError,
+          "register_full_backward_hook: the input of {} requires no gradient, so a hook can not replace "
+          "it: return an undefined tensor from the hook",
+          call->module.class_name());
+    return grad_output;
+  });
+  return watched;
+}
 
 Tensor ModuleHooks::run_before(const Module& module, Tensor input) const {
   const auto hooks = before;  // a hook may take itself away
@@ -132,6 +189,8 @@ void HookHandle::remove() {
     auto is_this = [this](const auto& entry) { return entry.first == number_; };
     std::erase_if(hooks->before, is_this);
     std::erase_if(hooks->after, is_this);
+    std::erase_if(hooks->backward_before, is_this);
+    std::erase_if(hooks->backward_after, is_this);
   }
 }
 
@@ -159,6 +218,20 @@ HookHandle Module::register_forward_hook(ForwardHook hook) {
   TERN_CHECK(static_cast<bool>(hook), ValueError, "register_forward_hook: the hook is an empty function");
   detail::ModuleHooks& hooks = make_hooks();
   return {hooks_, detail::add_hook(hooks, hooks.after, std::move(hook))};
+}
+
+HookHandle Module::register_full_backward_pre_hook(BackwardPreHook hook) {
+  TERN_CHECK(static_cast<bool>(hook), ValueError,
+             "register_full_backward_pre_hook: the hook is an empty function");
+  detail::ModuleHooks& hooks = make_hooks();
+  return {hooks_, detail::add_hook(hooks, hooks.backward_before, std::move(hook))};
+}
+
+HookHandle Module::register_full_backward_hook(BackwardHook hook) {
+  TERN_CHECK(static_cast<bool>(hook), ValueError,
+             "register_full_backward_hook: the hook is an empty function");
+  detail::ModuleHooks& hooks = make_hooks();
+  return {hooks_, detail::add_hook(hooks, hooks.backward_after, std::move(hook))};
 }
 
 }  // namespace tern::nn

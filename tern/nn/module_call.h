@@ -1,10 +1,12 @@
-// What `module(x)` does around forward(x): hooks, and the module's path in the text of errors.
+// What `module(x)` does around forward(x): hooks, tensors that are computed from others (nn/utils.h), and the
+// module's path in the text of errors.
 // The call operator itself is written by TERN_MODULE (nn/module.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "tern/base/error.h"
 #include "tern/core/tensor.h"
 #include "tern/device/scope.h"
+#include "tern/nn/parameter.h"
 
 namespace tern::nn {
 
@@ -22,6 +25,9 @@ class Module;
 /// instead.
 using ForwardPreHook = std::function<Tensor(const Module& module, const Tensor& input)>;
 using ForwardHook = std::function<Tensor(const Module& module, const Tensor& input, const Tensor& output)>;
+using BackwardPreHook = std::function<Tensor(const Module& module, const Tensor& grad_output)>;
+using BackwardHook =
+    std::function<Tensor(const Module& module, const Tensor& grad_input, const Tensor& grad_output)>;
 
 namespace detail {
 
@@ -35,15 +41,46 @@ std::function<Tensor(Args...)> leaving_things(std::function<void(Args...)> hook)
   };
 }
 
+/// A parameter that is computed before each forward from others, which take its place in the module's lists
+/// and state dict.
+struct Parametrization {
+  std::string name;  ///< of the field that is computed, "weight"
+  const char* kind;  ///< who computes it, "weight_norm"
+  std::vector<std::pair<std::string, Parameter>> parameters;
+  std::vector<std::pair<std::string, Buffer>> buffers;
+  std::function<Tensor(const Parametrization& self, bool training)> compute;
+};
+
+/// What the backward hooks of one call know.
+struct BackwardCall {
+  const Module& module;
+  std::vector<std::pair<int64_t, BackwardPreHook>> before;
+  std::vector<std::pair<int64_t, BackwardHook>> after;
+  bool input_watched = false;
+  Tensor grad_output;
+};
+
 struct ModuleHooks {
   int64_t next = 0;
   std::vector<std::pair<int64_t, ForwardPreHook>> before;
   std::vector<std::pair<int64_t, ForwardHook>> after;
+  std::vector<std::pair<int64_t, BackwardPreHook>> backward_before;
+  std::vector<std::pair<int64_t, BackwardHook>> backward_after;
+  std::vector<Parametrization> parametrizations;
 
+  /// Computes the fields of the module that have a parametrization.
+  void compute_parameters(Module& module) const;
+  /// Null where there is no backward hook, or nothing is recorded.
+  std::shared_ptr<BackwardCall> start_backward_call(const Module& module) const;
   Tensor run_before(const Module& module, Tensor input) const;
   /// `replaceable`: whether a hook may give another output; if it does all the same, ValueError.
   Tensor run_after(const Module& module, const Tensor& input, Tensor output, bool replaceable) const;
 };
+
+/// A view of the input whose gradient calls the backward hooks.
+Tensor watch_input(const std::shared_ptr<BackwardCall>& call, const Tensor& input);
+/// A view of the output whose gradient they get.
+Tensor watch_output(const std::shared_ptr<BackwardCall>& call, const Tensor& output);
 
 }  // namespace detail
 
@@ -85,42 +122,42 @@ Tensor* first_tensor(First& first, Rest&... rest) {
 template <class T>
 using HeldArgument = std::conditional_t<is_tensor<T>, Tensor, T&&>;
 
+/// The first tensor of what a forward returns; null where there is none.
 template <class T>
-Tensor first_output(const T& output) {
+Tensor* first_output(T& output) {
   if constexpr (is_tensor<T>)
-    return output;
+    return &output;
   else if constexpr (requires { std::tuple_size<T>::value; })
-    return std::apply(
-        [](const auto&... parts) {
-          Tensor* first = first_tensor(const_cast<std::remove_cvref_t<decltype(parts)>&>(parts)...);
-          return first ? *first : Tensor();
-        },
-        output);
+    return std::apply([](auto&... parts) { return first_tensor(parts...); }, output);
   else if constexpr (std::is_same_v<T, std::vector<Tensor>>)
-    return output.empty() ? Tensor() : output.front();
+    return output.empty() ? nullptr : &output.front();
   else
-    return Tensor();
+    return nullptr;
 }
 
 template <class Self, class... Args>
 [[gnu::noinline]] auto call_with_hooks(Self& self, Args&&... args) {
   std::shared_ptr<ModuleHooks> hooks = self.hooks();
+  hooks->compute_parameters(const_cast<std::remove_const_t<Self>&>(self));
+  const std::shared_ptr<BackwardCall> backward = hooks->start_backward_call(self);
   std::tuple<HeldArgument<Args>...> held(std::forward<Args>(args)...);
   Tensor input;
   std::apply(
       [&](auto&... arguments) {
-        if (Tensor* first = first_tensor(arguments...))
-          input = *first = hooks->run_before(self, *first);
-        else
+        if (Tensor* first = first_tensor(arguments...)) {
+          input = hooks->run_before(self, *first);
+          *first = backward ? watch_input(backward, input) : input;
+        } else {
           input = hooks->run_before(self, Tensor());
+        }
       },
       held);
   auto output = std::apply(
       [&](auto&... arguments) { return self.forward(static_cast<HeldArgument<Args>&&>(arguments)...); },
       held);
-  using Output = decltype(output);
-  Tensor seen = hooks->run_after(self, input, first_output(output), is_tensor<Output>);
-  if constexpr (is_tensor<Output>) output = seen;
+  Tensor* first = first_output(output);
+  const Tensor seen = hooks->run_after(self, input, first ? *first : Tensor(), is_tensor<decltype(output)>);
+  if (first) *first = backward ? watch_output(backward, seen) : seen;
   return output;
 }
 

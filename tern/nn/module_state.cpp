@@ -157,6 +157,15 @@ std::string sentences(const IncompatibleKeys& keys, const LoadStateDictOptions& 
 /// The way out that fits the error.
 std::string remedy(const Module& module, const StateDict& dict, const IncompatibleKeys& keys,
                    const LoadStateDictOptions& options) {
+  const auto is_part_of_norm = [](const std::string& name) {
+    return name.ends_with("_g") || name.ends_with("_orig") ||
+           name.find("parametrizations.") != std::string::npos;
+  };
+  if (!keys.missing_keys.empty() &&
+      std::any_of(keys.unexpected_keys.begin(), keys.unexpected_keys.end(), is_part_of_norm))
+    return "\n\tThe dict has weights in parts, of a weight norm or a spectral norm: load "
+           "nn::utils::fold_norms(dict), or call nn::utils::weight_norm or spectral_norm of the layers "
+           "before.";
   if (options.prefix != "auto" && !keys.missing_keys.empty()) {
     const NameFix fix = find_name_fix(dict, state_names(module));
     if (!fix.empty())

@@ -94,7 +94,7 @@ Tensor BatchNorm::forward(const Tensor& x) const {
   const auto [min_dim, max_dim] = dims_;
   if (x.dim() < min_dim || x.dim() > max_dim) [[unlikely]] {
     std::string wanted = fmt::format("{}D", max_dim);
-    if (max_dim > 4)
+    if (max_dim == std::numeric_limits<int64_t>::max())
       wanted = fmt::format("at least {}D", min_dim);
     else if (min_dim != max_dim)
       wanted = fmt::format("{}D or ", min_dim) + wanted;
@@ -188,6 +188,21 @@ Tensor GroupNorm::forward(const Tensor& x) const { return group_norm(x, num_grou
 std::string GroupNorm::extra_repr() const {
   return fmt::format("{}, {}, eps={}, affine={}, bias={}", num_groups_, num_channels_, python_text(eps_),
                      python_text(weight.defined()), python_text(bias.defined()));
+}
+
+// ---- local response norm
+// --------------------------------------------------------------------------------------------------------
+
+LocalResponseNorm::LocalResponseNorm(int64_t size_, const LocalResponseNormOptions& options_)
+    : size(at_least("LocalResponseNorm", "size", size_, 1)), options(options_) {}
+
+Tensor LocalResponseNorm::forward(const Tensor& x) const {
+  return local_response_norm(x, size, options.alpha, options.beta, options.k);
+}
+
+std::string LocalResponseNorm::extra_repr() const {
+  return fmt::format("{}, alpha={}, beta={}, k={}", size, python_text(options.alpha),
+                     python_text(options.beta), python_text(options.k));
 }
 
 // ---- RMS norm

@@ -39,6 +39,7 @@ class ChannelNorm : public Module {
   int64_t num_features() const;
   double eps() const noexcept { return eps_; }
   std::optional<double> momentum() const noexcept { return momentum_; }
+  void set_momentum(std::optional<double> momentum) noexcept { momentum_ = momentum; }
 
  protected:
   /// With its parameters and buffers, which have no numbers yet.
@@ -52,8 +53,8 @@ class ChannelNorm : public Module {
   std::optional<double> momentum_;
 };
 
-/// What BatchNorm1d and BatchNorm2d share: normalisation of each channel over the batch in training, with
-/// running statistics otherwise (Ioffe and Szegedy, "Batch normalization", 2015).
+/// What BatchNorm1d, BatchNorm2d and BatchNorm3d share: normalisation of each channel over the batch in
+/// training, with running statistics otherwise (Ioffe and Szegedy, "Batch normalization", 2015).
 class BatchNorm : public ChannelNorm {
  public:
   TERN_MODULE_CALL
@@ -85,35 +86,32 @@ class BatchNorm : public ChannelNorm {
   const TrainingNorm* training_norm_ = nullptr;
 };
 
-/// Batch normalisation of [N, C] or [N, C, L].
-struct BatchNorm1d : BatchNorm {
-  explicit BatchNorm1d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm("BatchNorm1d", num_features, {2, 3}, options) {}
+/// Batch normalisation of [N, C] and [N, C, L], of [N, C, H, W], or of [N, C, D, H, W].
+template <int N>
+struct BatchNormNd : BatchNorm {
+  explicit BatchNormNd(int64_t num_features, const BatchNormOptions& options = {})
+      : BatchNorm(kName, num_features, kDims, options) {}
 
  protected:
-  BatchNorm1d(detail::Lazy, const BatchNormOptions& options)
-      : BatchNorm("BatchNorm1d", std::nullopt, {2, 3}, options) {}
-};
+  BatchNormNd(detail::Lazy, const BatchNormOptions& options)
+      : BatchNorm(kName, std::nullopt, kDims, options) {}
 
-/// A BatchNorm1d whose num_features are the channels of its first input.
-struct LazyBatchNorm1d final : BatchNorm1d {
-  explicit LazyBatchNorm1d(const BatchNormOptions& options = {}) : BatchNorm1d(detail::Lazy(), options) {}
+ private:
+  static constexpr const char* kName = N == 1 ? "BatchNorm1d" : N == 2 ? "BatchNorm2d" : "BatchNorm3d";
+  static constexpr detail::DimRange kDims = {N == 1 ? 2 : N + 2, N + 2};
 };
+using BatchNorm1d = BatchNormNd<1>;
+using BatchNorm2d = BatchNormNd<2>;
+using BatchNorm3d = BatchNormNd<3>;
 
-/// Batch normalisation of [N, C, H, W].
-struct BatchNorm2d : BatchNorm {
-  explicit BatchNorm2d(int64_t num_features, const BatchNormOptions& options = {})
-      : BatchNorm("BatchNorm2d", num_features, {4, 4}, options) {}
-
- protected:
-  BatchNorm2d(detail::Lazy, const BatchNormOptions& options)
-      : BatchNorm("BatchNorm2d", std::nullopt, {4, 4}, options) {}
+/// One whose num_features are the channels of its first input.
+template <int N>
+struct LazyBatchNormNd final : BatchNormNd<N> {
+  explicit LazyBatchNormNd(const BatchNormOptions& options = {}) : BatchNormNd<N>(detail::Lazy(), options) {}
 };
-
-/// A BatchNorm2d whose num_features are the channels of its first input.
-struct LazyBatchNorm2d final : BatchNorm2d {
-  explicit LazyBatchNorm2d(const BatchNormOptions& options = {}) : BatchNorm2d(detail::Lazy(), options) {}
-};
+using LazyBatchNorm1d = LazyBatchNormNd<1>;
+using LazyBatchNorm2d = LazyBatchNormNd<2>;
+using LazyBatchNorm3d = LazyBatchNormNd<3>;
 
 struct InstanceNormOptions {
   double eps = 1e-5;
@@ -126,12 +124,13 @@ struct InstanceNormOptions {
   std::optional<DType> dtype = std::nullopt;
 };
 
-/// What InstanceNorm1d and InstanceNorm2d share: normalisation of each channel of each element of the batch,
-/// outside of training with running statistics where they are tracked (Ulyanov et al., "Instance
-/// normalization", 2016).
+/// What InstanceNorm1d, InstanceNorm2d and InstanceNorm3d share: normalisation of each channel of each
+/// element of the batch, outside of training with running statistics where they are tracked (Ulyanov et al.,
+/// "Instance normalization", 2016).
 class InstanceNorm : public ChannelNorm {
  public:
   TERN_MODULE_CALL
+  std::string class_name() const override { return layer(); }
 
   /// Throws ShapeError unless the number of dimensions is one that the layer takes, and unless the channels
   /// are num_features where there are parameters or statistics for them. num_batches_tracked stays 0, as in
@@ -146,17 +145,18 @@ class InstanceNorm : public ChannelNorm {
   int64_t dims_;
 };
 
-/// Instance normalisation of [N, C, L] or [C, L].
-struct InstanceNorm1d final : InstanceNorm {
-  explicit InstanceNorm1d(int64_t num_features, const InstanceNormOptions& options = {})
-      : InstanceNorm("InstanceNorm1d", num_features, 2, options) {}
+/// Instance normalisation of [N, C, L], [N, C, H, W], or [N, C, D, H, W], or without N.
+template <int N>
+struct InstanceNormNd final : InstanceNorm {
+  explicit InstanceNormNd(int64_t num_features, const InstanceNormOptions& options = {})
+      : InstanceNorm(N == 1   ? "InstanceNorm1d"
+                     : N == 2 ? "InstanceNorm2d"
+                              : "InstanceNorm3d",
+                     num_features, N + 1, options) {}
 };
-
-/// Instance normalisation of [N, C, H, W] or [C, H, W].
-struct InstanceNorm2d final : InstanceNorm {
-  explicit InstanceNorm2d(int64_t num_features, const InstanceNormOptions& options = {})
-      : InstanceNorm("InstanceNorm2d", num_features, 3, options) {}
-};
+using InstanceNorm1d = InstanceNormNd<1>;
+using InstanceNorm2d = InstanceNormNd<2>;
+using InstanceNorm3d = InstanceNormNd<3>;
 
 struct LayerNormOptions {
   double eps = 1e-5;
@@ -214,6 +214,23 @@ class GroupNorm final : public Module {
   int64_t num_groups_;
   int64_t num_channels_;
   double eps_;
+};
+
+struct LocalResponseNormOptions {
+  double alpha = 1e-4;
+  double beta = 0.75;
+  double k = 1;
+};
+
+/// Division of each channel by what neighbouring channels have; see tern::local_response_norm.
+struct LocalResponseNorm final : Module {
+  /// Throws ValueError for a size below 1.
+  explicit LocalResponseNorm(int64_t size_, const LocalResponseNormOptions& options_ = {});
+  int64_t size;
+  LocalResponseNormOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const;
+  std::string extra_repr() const override;
 };
 
 struct RMSNormOptions {

@@ -3,116 +3,191 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tern/nn/layer_support.h"
 #include "tern/nn/text.h"
 
 namespace tern::nn {
 namespace {
 
-/// A number when both are equal, else a tuple; -1 is None.
-std::string text(Size2 size) {
-  auto one = [](int64_t value) { return value == -1 ? std::string("None") : std::to_string(value); };
-  return size.h == size.w ? one(size.h) : "(" + one(size.h) + ", " + one(size.w) + ")";
+template <class Size>
+std::string as_tuple(Size size) {
+  const auto sizes = sizes_of(size);
+  return python_tuple({sizes.data(), sizes.size()});
+}
+
+/// A number when all are equal, else a tuple; -1 is None.
+template <class Size>
+std::string text(Size size) {
+  const auto sizes = sizes_of(size);
+  const auto one = [](int64_t value) { return value == -1 ? std::string("None") : std::to_string(value); };
+  if (std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; })) return one(sizes[0]);
+  std::string all;
+  for (const int64_t s : sizes) all += (all.empty() ? "" : ", ") + one(s);
+  return "(" + all + ")";
 }
 
 /// A pooling's options; a window may have no more padding than its half.
-void check_pool(const char* layer, Size2 kernel_size, Size2 stride, Size2 padding, Size2 dilation = 1) {
-  check_window(layer, kernel_size, stride, padding, dilation);
-  TERN_CHECK(padding.h <= (dilation.h * (kernel_size.h - 1) + 1) / 2 &&
-                 padding.w <= (dilation.w * (kernel_size.w - 1) + 1) / 2,
-             ValueError,
-             "{}: pad should be at most half of effective kernel size, but got pad=({}, {}), "
-             "kernel_size=({}, {}) and dilation=({}, {})",
-             layer, padding.h, padding.w, kernel_size.h, kernel_size.w, dilation.h, dilation.w);
+template <class Size>
+void check_pool(const char* layer, Size kernel_size, Size stride, Size padding, Size dilation) {
+  const auto kernel = sizes_of(kernel_size), pads = sizes_of(padding), steps = sizes_of(dilation);
+  check_window(layer, kernel, sizes_of(stride), pads, steps);
+  for (size_t d = 0; d < kernel.size(); ++d)
+    TERN_CHECK(pads[d] <= (steps[d] * (kernel[d] - 1) + 1) / 2, ValueError,
+               "{}: pad should be at most half of effective kernel size, but got pad={}, "
+               "kernel_size={} and dilation={}",
+               layer, as_tuple(padding), as_tuple(kernel_size), as_tuple(dilation));
 }
 
-/// The size of an adaptive pooling's result: -1 keeps the image's.
-Size2 checked_output_size(const char* layer, Size2 output_size) {
-  at_least(layer, "output_size", output_size, -1);
-  return output_size;
-}
+// By N - 1.
+constexpr const char* kMaxNames[] = {"MaxPool1d", "MaxPool2d", "MaxPool3d"};
+constexpr const char* kLpNames[] = {"LPPool1d", "LPPool2d"};
+constexpr const char* kAvgNames[] = {"AvgPool1d", "AvgPool2d", "AvgPool3d"};
+constexpr const char* kAdaptiveNames[2][3] = {
+    {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"},
+    {"AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d"}};
 
 }  // namespace
 
-MaxPool2d::MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& o)
+// ---- maxima
+
+template <int N>
+MaxPool<N>::MaxPool(SizeOf<N> kernel_size, const MaxPoolOptions<N>& o)
     : options_{.kernel_size = kernel_size,
                .stride = o.stride,
                .padding = o.padding,
                .dilation = o.dilation,
                .ceil_mode = o.ceil_mode} {
-  check_pool("MaxPool2d", kernel_size, o.stride.value_or(kernel_size), o.padding, o.dilation);
+  check_pool(kMaxNames[N - 1], kernel_size, o.stride.value_or(kernel_size), o.padding, o.dilation);
 }
 
-std::string MaxPool2d::extra_repr() const {
+template <int N>
+Tensor MaxPool<N>::forward(const Tensor& x) const {
+  if constexpr (N == 1) return max_pool1d(x, options_);
+  if constexpr (N == 2) return max_pool2d(x, options_);
+  if constexpr (N == 3) return max_pool3d(x, options_);
+}
+
+template <int N>
+std::string MaxPool<N>::class_name() const {
+  return kMaxNames[N - 1];
+}
+
+template <int N>
+std::string MaxPool<N>::extra_repr() const {
   const auto& o = options_;
   return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}", text(o.kernel_size),
                      text(o.stride.value_or(o.kernel_size)), text(o.padding), text(o.dilation),
                      python_text(o.ceil_mode));
 }
 
-AvgPool2d::AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& o)
-    : options_{.kernel_size = kernel_size,
-               .stride = o.stride,
-               .padding = o.padding,
-               .ceil_mode = o.ceil_mode,
-               .count_include_pad = o.count_include_pad,
-               .divisor_override = o.divisor_override} {
-  check_pool("AvgPool2d", kernel_size, o.stride.value_or(kernel_size), o.padding);
-  TERN_CHECK(o.divisor_override != 0, ValueError, "AvgPool2d: divisor_override must not be 0");
-}
+// ---- means
 
-std::string AvgPool2d::extra_repr() const {
-  const auto& o = options_;
-  return fmt::format("kernel_size={}, stride={}, padding={}", text(o.kernel_size),
-                     text(o.stride.value_or(o.kernel_size)), text(o.padding));
-}
-
-MaxPool1d::MaxPool1d(int64_t kernel_size, const MaxPool1dOptions& o)
-    : options_{.kernel_size = kernel_size,
-               .stride = o.stride,
-               .padding = o.padding,
-               .dilation = o.dilation,
-               .ceil_mode = o.ceil_mode} {
-  check_pool("MaxPool1d", kernel_size, o.stride.value_or(kernel_size), o.padding, o.dilation);
-}
-
-std::string MaxPool1d::extra_repr() const {
-  const auto& o = options_;
-  return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}", o.kernel_size,
-                     o.stride.value_or(o.kernel_size), o.padding, o.dilation, python_text(o.ceil_mode));
-}
-
-AvgPool1d::AvgPool1d(int64_t kernel_size, const AvgPool1dOptions& o)
+template <int N>
+AvgPool<N>::AvgPool(SizeOf<N> kernel_size, const AvgPoolOptions<N>& o)
     : options_{.kernel_size = kernel_size,
                .stride = o.stride,
                .padding = o.padding,
                .ceil_mode = o.ceil_mode,
                .count_include_pad = o.count_include_pad} {
-  check_pool("AvgPool1d", kernel_size, o.stride.value_or(kernel_size), o.padding);
+  check_pool(kAvgNames[N - 1], kernel_size, o.stride.value_or(kernel_size), o.padding, SizeOf<N>(1));
+  if constexpr (N > 1) {
+    TERN_CHECK(o.divisor_override != 0, ValueError, "{}: divisor_override must not be 0", kAvgNames[N - 1]);
+    options_.divisor_override = o.divisor_override;
+  }
 }
 
-std::string AvgPool1d::extra_repr() const {
+template <int N>
+Tensor AvgPool<N>::forward(const Tensor& x) const {
+  if constexpr (N == 1) return avg_pool1d(x, options_);
+  if constexpr (N == 2) return avg_pool2d(x, options_);
+  if constexpr (N == 3) return avg_pool3d(x, options_);
+}
+
+template <int N>
+std::string AvgPool<N>::class_name() const {
+  return kAvgNames[N - 1];
+}
+
+template <int N>
+std::string AvgPool<N>::extra_repr() const {
   const auto& o = options_;
-  return fmt::format("kernel_size={}, stride={}, padding={}", python_tuple({o.kernel_size}),
-                     python_tuple({o.stride.value_or(o.kernel_size)}), python_tuple({o.padding}));
+  const auto write = [](SizeOf<N> size) { return N == 1 ? as_tuple(size) : text(size); };
+  return fmt::format("kernel_size={}, stride={}, padding={}", write(o.kernel_size),
+                     write(o.stride.value_or(o.kernel_size)), write(o.padding));
 }
 
-AdaptiveAvgPool2d::AdaptiveAvgPool2d(Size2 output_size)
-    : output_size_(checked_output_size("AdaptiveAvgPool2d", output_size)) {}
+// ---- roots of sums of powers
 
-AdaptiveMaxPool2d::AdaptiveMaxPool2d(Size2 output_size)
-    : output_size_(checked_output_size("AdaptiveMaxPool2d", output_size)) {}
+template <int N>
+LPPool<N>::LPPool(double norm_type, SizeOf<N> kernel_size, const LPPoolOptions<N>& o)
+    : norm_type_(norm_type), kernel_size_(kernel_size), options_(o) {
+  check_window(kLpNames[N - 1], sizes_of(kernel_size), sizes_of(o.stride.value_or(kernel_size)),
+               sizes_of(SizeOf<N>(0)), sizes_of(SizeOf<N>(1)));
+  TERN_CHECK(norm_type != 0, ValueError, "{}: norm_type must not be 0", kLpNames[N - 1]);
+}
 
-std::string AdaptiveAvgPool2d::extra_repr() const { return "output_size=" + text(output_size_); }
-std::string AdaptiveMaxPool2d::extra_repr() const { return "output_size=" + text(output_size_); }
+template <int N>
+Tensor LPPool<N>::forward(const Tensor& x) const {
+  if constexpr (N == 1) return lp_pool1d(x, norm_type_, kernel_size_, options_.stride, options_.ceil_mode);
+  if constexpr (N == 2) return lp_pool2d(x, norm_type_, kernel_size_, options_.stride, options_.ceil_mode);
+}
 
-AdaptiveAvgPool1d::AdaptiveAvgPool1d(int64_t output_size)
-    : output_size_(at_least("AdaptiveAvgPool1d", "output_size", output_size, -1)) {}
+template <int N>
+std::string LPPool<N>::class_name() const {
+  return kLpNames[N - 1];
+}
 
-AdaptiveMaxPool1d::AdaptiveMaxPool1d(int64_t output_size)
-    : output_size_(at_least("AdaptiveMaxPool1d", "output_size", output_size, -1)) {}
+template <int N>
+std::string LPPool<N>::extra_repr() const {
+  return fmt::format(
+      "norm_type={}, kernel_size={}, stride={}, ceil_mode={}",
+      norm_type_ == std::floor(norm_type_) ? fmt::format("{:.0f}", norm_type_) : python_text(norm_type_),
+      text(kernel_size_), options_.stride ? text(*options_.stride) : "None", python_text(options_.ceil_mode));
+}
 
-std::string AdaptiveAvgPool1d::extra_repr() const { return "output_size=" + text(output_size_); }
-std::string AdaptiveMaxPool1d::extra_repr() const { return "output_size=" + text(output_size_); }
+// ---- windows that divide the input
+
+template <int N, bool kMaximum>
+AdaptivePool<N, kMaximum>::AdaptivePool(SizeOf<N> output_size) : output_size_(output_size) {
+  at_least(kAdaptiveNames[kMaximum][N - 1], "output_size", sizes_of(output_size), -1);
+}
+
+template <int N, bool kMaximum>
+Tensor AdaptivePool<N, kMaximum>::forward(const Tensor& x) const {
+  if constexpr (N == 1)
+    return kMaximum ? adaptive_max_pool1d(x, output_size_) : adaptive_avg_pool1d(x, output_size_);
+  if constexpr (N == 2)
+    return kMaximum ? adaptive_max_pool2d(x, output_size_) : adaptive_avg_pool2d(x, output_size_);
+  if constexpr (N == 3)
+    return kMaximum ? adaptive_max_pool3d(x, output_size_) : adaptive_avg_pool3d(x, output_size_);
+}
+
+template <int N, bool kMaximum>
+std::string AdaptivePool<N, kMaximum>::class_name() const {
+  return kAdaptiveNames[kMaximum][N - 1];
+}
+
+template <int N, bool kMaximum>
+std::string AdaptivePool<N, kMaximum>::extra_repr() const {
+  return "output_size=" + text(output_size_);
+}
+
+template class MaxPool<1>;
+template class MaxPool<2>;
+template class MaxPool<3>;
+template class AvgPool<1>;
+template class AvgPool<2>;
+template class AvgPool<3>;
+template class LPPool<1>;
+template class LPPool<2>;
+template class AdaptivePool<1, false>;
+template class AdaptivePool<2, false>;
+template class AdaptivePool<3, false>;
+template class AdaptivePool<1, true>;
+template class AdaptivePool<2, true>;
+template class AdaptivePool<3, true>;
 
 }  // namespace tern::nn

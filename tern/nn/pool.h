@@ -8,137 +8,140 @@
 
 namespace tern::nn {
 
-struct MaxPool2dOptions {
-  std::optional<Size2> stride = std::nullopt;  ///< kernel_size when left out
-  Size2 padding = 0;
-  Size2 dilation = 1;
+template <int N>
+struct MaxPoolOptions {
+  std::optional<SizeOf<N>> stride = std::nullopt;  ///< kernel_size when left out
+  SizeOf<N> padding = 0;
+  SizeOf<N> dilation = 1;
   bool ceil_mode = false;
 };
+using MaxPool1dOptions = MaxPoolOptions<1>;
+using MaxPool2dOptions = MaxPoolOptions<2>;
+using MaxPool3dOptions = MaxPoolOptions<3>;
 
-/// The maximum of each window of [N, C, H, W] or [C, H, W].
-class MaxPool2d final : public Module {
+/// The maximum of each window of [N, C, sizes...] or [C, sizes...].
+template <int N>
+class MaxPool final : public Module {
  public:
-  explicit MaxPool2d(Size2 kernel_size, const MaxPool2dOptions& options = {});
+  static constexpr int kDims = N;
+  explicit MaxPool(SizeOf<N> kernel_size, const MaxPoolOptions<N>& options = {});
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return max_pool2d(x, options_); }
+  Tensor forward(const Tensor& x) const;
+  std::string class_name() const override;
   std::string extra_repr() const override;
-  const tern::MaxPool2dOptions& options() const noexcept { return options_; }
+  const tern::MaxPoolOptions<N>& options() const noexcept { return options_; }
 
  private:
-  tern::MaxPool2dOptions options_;
+  tern::MaxPoolOptions<N> options_;
 };
+using MaxPool1d = MaxPool<1>;
+using MaxPool2d = MaxPool<2>;
+using MaxPool3d = MaxPool<3>;
 
-struct AvgPool2dOptions {
-  std::optional<Size2> stride = std::nullopt;  ///< kernel_size when left out
-  Size2 padding = 0;
+template <int N>
+struct AvgPoolOptions {
+  std::optional<SizeOf<N>> stride = std::nullopt;  ///< kernel_size when left out
+  SizeOf<N> padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
   std::optional<int64_t> divisor_override = std::nullopt;
 };
-
-/// The mean of each window of [N, C, H, W] or [C, H, W].
-class AvgPool2d final : public Module {
- public:
-  explicit AvgPool2d(Size2 kernel_size, const AvgPool2dOptions& options = {});
-  TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return avg_pool2d(x, options_); }
-  std::string extra_repr() const override;
-  const tern::AvgPool2dOptions& options() const noexcept { return options_; }
-
- private:
-  tern::AvgPool2dOptions options_;
-};
-
-struct MaxPool1dOptions {
-  std::optional<int64_t> stride = std::nullopt;  ///< kernel_size when left out
-  int64_t padding = 0;
-  int64_t dilation = 1;
-  bool ceil_mode = false;
-};
-
-/// The maximum of each window of [N, C, L] or [C, L].
-class MaxPool1d final : public Module {
- public:
-  explicit MaxPool1d(int64_t kernel_size, const MaxPool1dOptions& options = {});
-  TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return max_pool1d(x, options_); }
-  std::string extra_repr() const override;
-  const tern::MaxPool1dOptions& options() const noexcept { return options_; }
-
- private:
-  tern::MaxPool1dOptions options_;
-};
-
-struct AvgPool1dOptions {
+template <>
+struct AvgPoolOptions<1> {
   std::optional<int64_t> stride = std::nullopt;  ///< kernel_size when left out
   int64_t padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
 };
+using AvgPool1dOptions = AvgPoolOptions<1>;
+using AvgPool2dOptions = AvgPoolOptions<2>;
+using AvgPool3dOptions = AvgPoolOptions<3>;
 
-/// The mean of each window of [N, C, L] or [C, L].
-class AvgPool1d final : public Module {
+/// The mean of each window of [N, C, sizes...] or [C, sizes...].
+template <int N>
+class AvgPool final : public Module {
  public:
-  explicit AvgPool1d(int64_t kernel_size, const AvgPool1dOptions& options = {});
+  static constexpr int kDims = N;
+  explicit AvgPool(SizeOf<N> kernel_size, const AvgPoolOptions<N>& options = {});
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return avg_pool1d(x, options_); }
+  Tensor forward(const Tensor& x) const;
+  std::string class_name() const override;
   std::string extra_repr() const override;
-  const tern::AvgPool1dOptions& options() const noexcept { return options_; }
+  const tern::AvgPoolOptions<N>& options() const noexcept { return options_; }
 
  private:
-  tern::AvgPool1dOptions options_;
+  tern::AvgPoolOptions<N> options_;
+};
+using AvgPool1d = AvgPool<1>;
+using AvgPool2d = AvgPool<2>;
+using AvgPool3d = AvgPool<3>;
+
+template <int N>
+struct LPPoolOptions {
+  std::optional<SizeOf<N>> stride = std::nullopt;  ///< kernel_size when left out
+  bool ceil_mode = false;
 };
 
-/// The mean over windows that divide an image into output_size parts; -1 keeps the image's size.
-class AdaptiveAvgPool2d final : public Module {
+/// The root of order norm_type of the sum of x^norm_type over each window, of sequences or images.
+template <int N>
+class LPPool final : public Module {
  public:
-  explicit AdaptiveAvgPool2d(Size2 output_size);
+  static constexpr int kDims = N;
+  /// Throws ValueError for an order of 0.
+  LPPool(double norm_type, SizeOf<N> kernel_size, const LPPoolOptions<N>& options = {});
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return adaptive_avg_pool2d(x, output_size_); }
+  Tensor forward(const Tensor& x) const;
+  std::string class_name() const override;
   std::string extra_repr() const override;
-  Size2 output_size() const noexcept { return output_size_; }
+  double norm_type() const noexcept { return norm_type_; }
+  SizeOf<N> kernel_size() const noexcept { return kernel_size_; }
+  const LPPoolOptions<N>& options() const noexcept { return options_; }
 
  private:
-  Size2 output_size_;
+  double norm_type_;
+  SizeOf<N> kernel_size_;
+  LPPoolOptions<N> options_;
 };
+using LPPool1d = LPPool<1>;
+using LPPool2d = LPPool<2>;
 
-/// The maximum over such windows.
-class AdaptiveMaxPool2d final : public Module {
+/// The mean or the maximum over windows that divide the input into output_size parts; -1 keeps the input's
+/// size.
+template <int N, bool kMaximum>
+class AdaptivePool final : public Module {
  public:
-  explicit AdaptiveMaxPool2d(Size2 output_size);
+  static constexpr int kDims = N;
+  static constexpr bool kIsMaximum = kMaximum;
+  explicit AdaptivePool(SizeOf<N> output_size);
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return adaptive_max_pool2d(x, output_size_); }
+  Tensor forward(const Tensor& x) const;
+  std::string class_name() const override;
   std::string extra_repr() const override;
-  Size2 output_size() const noexcept { return output_size_; }
+  SizeOf<N> output_size() const noexcept { return output_size_; }
 
  private:
-  Size2 output_size_;
+  SizeOf<N> output_size_;
 };
+using AdaptiveAvgPool1d = AdaptivePool<1, false>;
+using AdaptiveAvgPool2d = AdaptivePool<2, false>;
+using AdaptiveAvgPool3d = AdaptivePool<3, false>;
+using AdaptiveMaxPool1d = AdaptivePool<1, true>;
+using AdaptiveMaxPool2d = AdaptivePool<2, true>;
+using AdaptiveMaxPool3d = AdaptivePool<3, true>;
 
-/// The mean over windows that divide a sequence into output_size parts; -1 keeps the sequence's size.
-class AdaptiveAvgPool1d final : public Module {
- public:
-  explicit AdaptiveAvgPool1d(int64_t output_size);
-  TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return adaptive_avg_pool1d(x, output_size_); }
-  std::string extra_repr() const override;
-  int64_t output_size() const noexcept { return output_size_; }
-
- private:
-  int64_t output_size_;
-};
-
-/// The maximum over such windows.
-class AdaptiveMaxPool1d final : public Module {
- public:
-  explicit AdaptiveMaxPool1d(int64_t output_size);
-  TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return adaptive_max_pool1d(x, output_size_); }
-  std::string extra_repr() const override;
-  int64_t output_size() const noexcept { return output_size_; }
-
- private:
-  int64_t output_size_;
-};
+extern template class MaxPool<1>;
+extern template class MaxPool<2>;
+extern template class MaxPool<3>;
+extern template class AvgPool<1>;
+extern template class AvgPool<2>;
+extern template class AvgPool<3>;
+extern template class LPPool<1>;
+extern template class LPPool<2>;
+extern template class AdaptivePool<1, false>;
+extern template class AdaptivePool<2, false>;
+extern template class AdaptivePool<3, false>;
+extern template class AdaptivePool<1, true>;
+extern template class AdaptivePool<2, true>;
+extern template class AdaptivePool<3, true>;
 
 }  // namespace tern::nn

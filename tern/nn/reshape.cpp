@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "tern/nn/layer_support.h"
 #include "tern/nn/text.h"
 #include "tern/ops/shape.h"
 
@@ -21,6 +22,40 @@ std::string Unflatten::extra_repr() const {
 std::string PixelShuffle::extra_repr() const { return fmt::format("upscale_factor={}", upscale_factor); }
 std::string PixelUnshuffle::extra_repr() const {
   return fmt::format("downscale_factor={}", downscale_factor);
+}
+
+ChannelShuffle::ChannelShuffle(int64_t groups_) : groups(at_least("ChannelShuffle", "groups", groups_, 1)) {}
+std::string ChannelShuffle::extra_repr() const { return fmt::format("groups={}", groups); }
+
+namespace {
+
+void check_blocks(const char* layer, Size2 kernel_size, const FoldOptions& o) {
+  check_window(layer, sizes_of(kernel_size), sizes_of(o.stride), sizes_of(o.padding), sizes_of(o.dilation));
+}
+/// A number when both are equal, else a tuple.
+std::string number_or_pair(Size2 size) {
+  return size.h == size.w ? std::to_string(size.h) : python_tuple({size.h, size.w});
+}
+std::string blocks_repr(Size2 kernel_size, const FoldOptions& o) {
+  return fmt::format("kernel_size={}, dilation={}, padding={}, stride={}", number_or_pair(kernel_size),
+                     number_or_pair(o.dilation), number_or_pair(o.padding), number_or_pair(o.stride));
+}
+
+}  // namespace
+
+Unfold::Unfold(Size2 kernel_size_, const FoldOptions& options_)
+    : kernel_size(kernel_size_), options(options_) {
+  check_blocks("Unfold", kernel_size, options);
+}
+std::string Unfold::extra_repr() const { return blocks_repr(kernel_size, options); }
+
+Fold::Fold(Size2 output_size_, Size2 kernel_size_, const FoldOptions& options_)
+    : output_size(output_size_), kernel_size(kernel_size_), options(options_) {
+  at_least("Fold", "output_size", sizes_of(output_size), 1);
+  check_blocks("Fold", kernel_size, options);
+}
+std::string Fold::extra_repr() const {
+  return fmt::format("output_size={}, {}", number_or_pair(output_size), blocks_repr(kernel_size, options));
 }
 
 }  // namespace tern::nn

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "tern/nn/module.h"
+#include "tern/ops/fold.h"
 #include "tern/ops/pixel.h"
 
 namespace tern::nn {
@@ -51,6 +52,36 @@ struct PixelUnshuffle final : Module {
   int64_t downscale_factor;
   TERN_MODULE()
   Tensor forward(const Tensor& x) const { return pixel_unshuffle(x, downscale_factor); }
+  std::string extra_repr() const override;
+};
+
+/// Spreads the channels of each group over all; see tern::channel_shuffle.
+struct ChannelShuffle final : Module {
+  explicit ChannelShuffle(int64_t groups_);
+  int64_t groups;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return channel_shuffle(x, groups); }
+  std::string extra_repr() const override;
+};
+
+/// Sliding blocks of images as columns; see tern::unfold.
+struct Unfold final : Module {
+  explicit Unfold(Size2 kernel_size_, const FoldOptions& options_ = {});
+  Size2 kernel_size;
+  FoldOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return unfold(x, kernel_size, options); }
+  std::string extra_repr() const override;
+};
+
+/// The sum of sliding blocks as images of output_size; see tern::fold.
+struct Fold final : Module {
+  Fold(Size2 output_size_, Size2 kernel_size_, const FoldOptions& options_ = {});
+  Size2 output_size;
+  Size2 kernel_size;
+  FoldOptions options;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return fold(x, output_size, kernel_size, options); }
   std::string extra_repr() const override;
 };
 

@@ -1,5 +1,5 @@
-// Recurrent layers and cells. The operators are in ops/recurrent.h. Projections (proj_size) and packed
-// sequences are not supported.
+// Recurrent layers and cells. The operators are in ops/recurrent.h; sequences of several lengths in one batch
+// are packed by nn/packed_sequence.h.
 #pragma once
 
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tern/nn/module.h"
+#include "tern/nn/packed_sequence.h"
 #include "tern/ops/recurrent.h"
 
 namespace tern::nn {
@@ -18,6 +19,8 @@ struct RecurrentOptions {
   bool batch_first = false;  ///< [N, T, C] in place of [T, N, C]; states stay as they are
   double dropout = 0;        ///< between layers, in training; does nothing with one layer
   bool bidirectional = false;
+  /// Of an LSTM: the size of its hidden states, which are projections of the cells' then; 0: none.
+  int64_t proj_size = 0;
   std::optional<Device> device = std::nullopt;
   std::optional<DType> dtype = std::nullopt;
 };
@@ -34,13 +37,14 @@ struct RNNOptions {
 };
 
 /// The parameters of one layer in one direction; in a state dict weight_ih_l0, ..., weight_ih_l0_reverse,
-/// .... Rows are those of the gates one after the other: i, f, g, o of LSTM; r, z, n of GRU.
+/// .... Rows are those of the gates one after the other: i, f, g, o of LSTM; r, z, n of GRU. H stands for
+/// hidden_size, S for the size of hidden states: proj_size where it is not 0, else hidden_size.
 struct RecurrentParameters {
-  Parameter
-      weight_ih;  ///< [gates * hidden_size, input_size or, after the first layer, directions * hidden_size]
-  Parameter weight_hh;  ///< [gates * hidden_size, hidden_size]
-  Parameter bias_ih;    ///< [gates * hidden_size], or absent
-  Parameter bias_hh;    ///< [gates * hidden_size], or absent
+  Parameter weight_ih;  ///< [gates * H, input_size or, after the first layer, directions * S]
+  Parameter weight_hh;  ///< [gates * H, S]
+  Parameter bias_ih;    ///< [gates * H], or absent
+  Parameter bias_hh;    ///< [gates * H], or absent
+  Parameter weight_hr;  ///< [S, H] with projections, else absent
 };
 
 /// What LSTM, GRU and RNN share.
@@ -55,6 +59,8 @@ class RecurrentBase : public Module {
 
   int64_t input_size() const noexcept { return input_size_; }
   int64_t hidden_size() const noexcept { return hidden_size_; }
+  /// Of h: proj_size where it is not 0, else hidden_size.
+  int64_t state_size() const noexcept { return options_.proj_size > 0 ? options_.proj_size : hidden_size_; }
   const RecurrentOptions& options() const noexcept { return options_; }
   int64_t num_directions() const noexcept { return options_.bidirectional ? 2 : 1; }
   std::string extra_repr() const override;
@@ -66,11 +72,15 @@ class RecurrentBase : public Module {
   tern::detail::RecurrentKind kind() const noexcept { return kind_; }
   /// The output and the last states of all layers and directions; `c` is undefined but for LSTM.
   std::pair<Tensor, LSTMState> run(const Tensor& x, const LSTMState& state) const;
+  std::pair<PackedSequence, LSTMState> run(const PackedSequence& x, const LSTMState& state) const;
 
  private:
   void check(const Tensor& x, const LSTMState& state) const;
-  Tensor run_layer(int64_t layer, const Tensor& x, const LSTMState& state, std::vector<Tensor>& h,
-                   std::vector<Tensor>& c) const;
+  void check_input(const Tensor& x) const;
+  void check_sizes(const LSTMState& state, std::optional<int64_t> batch) const;
+  /// Of x [T, N, C], or of the packed rows of `batch_sizes`.
+  std::pair<Tensor, LSTMState> run_layers(Tensor x, const std::vector<int64_t>* batch_sizes,
+                                          const LSTMState& state) const;
 
   tern::detail::RecurrentKind kind_;
   int64_t input_size_, hidden_size_;
@@ -80,7 +90,8 @@ class RecurrentBase : public Module {
 /// Layers of long short-term memory; the cell is that of lstm_cell.
 class LSTM final : public RecurrentBase {
  public:
-  /// Throws ValueError for sizes and numbers of layers below 1, or a dropout outside [0, 1].
+  /// Throws ValueError for sizes and numbers of layers below 1, a dropout outside [0, 1], or a proj_size that
+  /// is not below hidden_size.
   LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
 
   /// x [T, N, input_size], or [N, T, input_size] with batch_first, or [T, input_size], gives the last layer's
@@ -91,8 +102,16 @@ class LSTM final : public RecurrentBase {
   std::pair<Tensor, LSTMState> forward(const Tensor& x, const LSTMState& state = {}) const {
     return run(x, state);
   }
+  /// The same of packed sequences: each step is computed for the sequences that have it, and the last states
+  /// are those after each one's own last step, all in the order that the sequences had before packing.
+  std::pair<PackedSequence, LSTMState> forward(const PackedSequence& x, const LSTMState& state = {}) const {
+    return run(x, state);
+  }
   TERN_MODULE_CALL
   std::pair<Tensor, LSTMState> operator()(const Tensor& x, const LSTMState& state) const {
+    return detail::call(*this, x, state);
+  }
+  std::pair<PackedSequence, LSTMState> operator()(const PackedSequence& x, const LSTMState& state) const {
     return detail::call(*this, x, state);
   }
 };
@@ -100,11 +119,12 @@ class LSTM final : public RecurrentBase {
 /// Layers of gated recurrent units; the cell is that of gru_cell.
 class GRU final : public RecurrentBase {
  public:
-  /// As LSTM's.
+  /// As LSTM's; ValueError for a proj_size.
   GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
 
   /// As LSTM's, with h alone for a state.
   std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h = {}) const;
+  std::pair<PackedSequence, Tensor> forward(const PackedSequence& x, const Tensor& h = {}) const;
   TERN_MODULE_CALL
 };
 
@@ -116,6 +136,7 @@ class RNN final : public RecurrentBase {
 
   /// As LSTM's, with h alone for a state.
   std::pair<Tensor, Tensor> forward(const Tensor& x, const Tensor& h = {}) const;
+  std::pair<PackedSequence, Tensor> forward(const PackedSequence& x, const Tensor& h = {}) const;
   TERN_MODULE_CALL
   /// "tanh" or "relu".
   const char* nonlinearity() const;

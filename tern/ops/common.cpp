@@ -48,6 +48,16 @@ DType result_type(const Tensor& a, const Tensor& b) {
 
 DType result_type(const Tensor& a, const Scalar& b) { return promote_with_scalar(a.dtype(), b); }
 
+DType result_type(const Tensor& a, const Tensor& b, const Tensor& c) {
+  std::optional<DType> full, numbers;
+  for (const Tensor* x : {&a, &b, &c}) {
+    std::optional<DType>& common = x->dim() == 0 ? numbers : full;
+    common = common ? promote_types(*common, x->dtype()) : x->dtype();
+  }
+  if (!full || !numbers) return full ? *full : *numbers;
+  return category(*numbers) <= category(*full) ? *full : promote_types(*full, *numbers);
+}
+
 Tensor reduce_to(const Tensor& grad, const Shape& shape, DType dtype) {
   Tensor g = grad;
   if (g.shape() != shape) {

@@ -39,6 +39,7 @@ void check_factors(const char* op, const Tensor& a, const Tensor& b);
 /// The dtype of `a op b` by PyTorch's rules: a 0-d tensor counts only when its category is higher.
 DType result_type(const Tensor& a, const Tensor& b);
 DType result_type(const Tensor& a, const Scalar& b);
+DType result_type(const Tensor& a, const Tensor& b, const Tensor& c);
 
 /// The sum of `grad` over the dimensions in which `shape` was broadcast, as `dtype`.
 Tensor reduce_to(const Tensor& grad, const Shape& shape, DType dtype);

@@ -1,6 +1,8 @@
 // Comparisons, predicates, logical and bitwise operators.
 #include "tern/ops/compare.h"
 
+#include <limits>
+
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
@@ -28,11 +30,17 @@ Tensor logical_xor(const Tensor& a, const Tensor& b) { return binary(BinaryOp::L
 Tensor bitwise_and(const Tensor& a, const Tensor& b) { return binary(BinaryOp::BitwiseAnd, a, b); }
 Tensor bitwise_or(const Tensor& a, const Tensor& b) { return binary(BinaryOp::BitwiseOr, a, b); }
 Tensor bitwise_xor(const Tensor& a, const Tensor& b) { return binary(BinaryOp::BitwiseXor, a, b); }
+Tensor bitwise_and(const Tensor& a, const Scalar& b) { return binary(BinaryOp::BitwiseAnd, a, b); }
+Tensor bitwise_or(const Tensor& a, const Scalar& b) { return binary(BinaryOp::BitwiseOr, a, b); }
+Tensor bitwise_xor(const Tensor& a, const Scalar& b) { return binary(BinaryOp::BitwiseXor, a, b); }
 Tensor logical_not(const Tensor& x) { return unary(UnaryOp::LogicalNot, x); }
 Tensor bitwise_not(const Tensor& x) { return unary(UnaryOp::BitwiseNot, x); }
 Tensor isnan(const Tensor& x) { return unary(UnaryOp::IsNan, x); }
 Tensor isinf(const Tensor& x) { return unary(UnaryOp::IsInf, x); }
 Tensor isfinite(const Tensor& x) { return unary(UnaryOp::IsFinite, x); }
+Tensor isposinf(const Tensor& x) { return eq(x, std::numeric_limits<double>::infinity()); }
+Tensor isneginf(const Tensor& x) { return eq(x, -std::numeric_limits<double>::infinity()); }
+Tensor signbit(const Tensor& x) { return unary(UnaryOp::Signbit, x); }
 
 Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool equal_nan) {
   TERN_CHECK(rtol >= 0 && atol >= 0, ValueError, "isclose: rtol and atol must not be negative, got {} and {}",

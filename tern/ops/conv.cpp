@@ -1,13 +1,13 @@
-// Convolutions with their gradients. Three products of two tensors are each
-// other's gradients, so that derivatives of any order need nothing else: the
-// convolution (x, weight), its input gradient (g, weight), its weight gradient
-// (x, g).
+// Convolutions with their gradients; those of volumes are in conv3d.cpp. Three products of two tensors are
+// each other's gradients, so that derivatives of any order need nothing else: the convolution (x, weight),
+// its input gradient (g, weight), its weight gradient (x, g).
 #include "tern/ops/conv.h"
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
+#include "tern/ops/conv_checks.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
@@ -15,6 +15,8 @@
 
 namespace tern {
 namespace {
+
+using namespace detail;
 
 Shape input_shape(const Conv2dShape& s) { return {s.batch, s.in_channels, s.in_h, s.in_w}; }
 Shape output_shape(const Conv2dShape& s) { return {s.batch, s.out_channels, s.out_h, s.out_w}; }
@@ -144,85 +146,21 @@ Tensor weight_gradient(const Conv2dShape& s, const Tensor& x_given, const Tensor
   return y;
 }
 
-// ---- checks
-// ----------------------------------------------------------------------------------------------------------
+// ---- layouts
+// ---------------------------------------------------------------------------------------------------------
 
-void check_tensors(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  check_same_device(op, {{"input", x}, {"weight", weight}, {"bias", bias}});
-  TERN_CHECK(x.dtype() == weight.dtype(), DTypeError,
-             "{}: Input type ({}) and weight type ({}) should be the same: "
-             "convert one with to(dtype)",
-             op, name(x.dtype()), name(weight.dtype()));
-  TERN_CHECK(!bias.defined() || bias.dtype() == x.dtype(), DTypeError,
-             "{}: Input type ({}) and bias type ({}) should be the same: convert one with to(dtype)", op,
-             name(x.dtype()), bias.defined() ? name(bias.dtype()) : "");
-  TERN_CHECK(is_floating_point(x.dtype()), DTypeError,
-             "{}: not implemented for {}: convert the operands with to(float32)", op, name(x.dtype()));
-  TERN_CHECK(weight.dim() == 4, ShapeError, "{}: weight must be a 4-D tensor, got {}", op,
-             to_string(weight.shape()));
-  TERN_CHECK(x.dim() == 3 || x.dim() == 4, ShapeError,
-             "{}: Expected 3D (unbatched) or 4D (batched) input to {}, but got "
-             "input of size: {}",
-             op, op, to_string(x.shape()));
-}
-
-void check_sequence(const char* op, const Tensor& x, const Tensor& weight) {
-  TERN_CHECK(x.dim() == 2 || x.dim() == 3, ShapeError,
-             "{}: Expected 2D (unbatched) or 3D (batched) input to {}, but got input of size: {}", op, op,
-             to_string(x.shape()));
-  TERN_CHECK(weight.dim() == 3, ShapeError, "{}: weight must be a 3-D tensor, got {}", op,
-             to_string(weight.shape()));
-}
-
-void check_options(const char* op, Size2 stride, Size2 padding, Size2 dilation, int64_t groups) {
-  TERN_CHECK(groups > 0, ValueError, "{}: non-positive groups is not supported: got {}", op, groups);
-  TERN_CHECK(stride.h > 0 && stride.w > 0, ValueError,
-             "{}: non-positive stride is not supported: got ({}, {})", op, stride.h, stride.w);
-  TERN_CHECK(padding.h >= 0 && padding.w >= 0, ValueError,
-             "{}: negative padding is not supported: got ({}, {})", op, padding.h, padding.w);
-  TERN_CHECK(dilation.h > 0 && dilation.w > 0, ValueError,
-             "{}: dilation should be greater than zero, but got ({}, {})", op, dilation.h, dilation.w);
-  constexpr int64_t kLimit = int64_t{1} << 31;
-  TERN_CHECK(stride.h < kLimit && stride.w < kLimit && padding.h < kLimit && padding.w < kLimit &&
-                 dilation.h < kLimit && dilation.w < kLimit,
-             ValueError, "{}: stride, padding and dilation must be below 2^31", op);
-}
-
-void check_bias(const char* op, const Tensor& weight, const Tensor& bias, int64_t channels) {
-  TERN_CHECK(!bias.defined() || (bias.dim() == 1 && bias.size(0) == channels), ShapeError,
-             "{}: Given weight of size {}, expected bias to be 1-dimensional "
-             "with {} elements, but got bias of size {} instead",
-             op, to_string(weight.shape()), channels, to_string(bias.shape()));
-}
-
-/// The zeros that "same" needs at the top and left; at the other sides there
-/// may be one more.
-Size2 same_padding(const char* op, const Tensor& weight, const Conv2dOptions& o) {
-  TERN_CHECK(o.stride == Size2(1), ValueError,
-             "{}: padding='same' is not supported for strided convolutions: got stride ({}, {}): give the "
-             "padding as "
-             "numbers",
-             op, o.stride.h, o.stride.w);
-  return {o.dilation.h * (weight.size(2) - 1), o.dilation.w * (weight.size(3) - 1)};
-}
+using Sizes2 = std::array<int64_t, 2>;
 
 Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                     const Conv2dOptions& o, bool relu = false) {
-  check_tensors(op, x, weight, bias);
-  check_options(op, o.stride, o.padding.size, o.dilation, o.groups);
+  check_conv_tensors(op, 2, x, weight, bias);
+  check_conv_options(op, sizes_of(o.stride), sizes_of(o.padding.size), sizes_of(o.dilation), o.groups);
   if (x.dim() == 3) return squeeze(conv2d_named(op, unsqueeze(x, 0), weight, bias, o, relu), 0);
-  TERN_CHECK(weight.size(0) % o.groups == 0 && weight.size(0) >= o.groups, ShapeError,
-             "{}: Given groups={}, expected weight to be divisible by {} at "
-             "dimension 0, but got weight of size {} instead",
-             op, o.groups, o.groups, to_string(weight.shape()));
-  TERN_CHECK(x.size(1) == weight.size(1) * o.groups, ShapeError,
-             "{}: Given groups={}, weight of size {}, expected input{} to have "
-             "{} channels, but got {} channels instead",
-             op, o.groups, to_string(weight.shape()), to_string(x.shape()), weight.size(1) * o.groups,
-             x.size(1));
-  check_bias(op, weight, bias, weight.size(0));
+  check_conv_channels(op, x, weight, bias, o.groups);
   const bool same = o.padding.mode == ConvPadding::kSame;
-  const Size2 total = same ? same_padding(op, weight, o) : Size2(0);
+  if (same) check_same_padding(op, sizes_of(o.stride));
+  const Size2 total =
+      same ? Size2(o.dilation.h * (weight.size(2) - 1), o.dilation.w * (weight.size(3) - 1)) : Size2(0);
   // Where "same" needs an odd number of zeros, both sides get the larger half,
   // and the first row or column is cut off.
   const Size2 padding = same ? Size2((total.h + 1) / 2, (total.w + 1) / 2) : o.padding.size;
@@ -246,12 +184,9 @@ Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const
              to_string(weight.shape()));
   s.out_h = Conv2dShape::output_size(s.in_h, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h);
   s.out_w = Conv2dShape::output_size(s.in_w, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w);
-  TERN_CHECK(s.in_h > 0 && s.in_w > 0 && s.out_h > 0 && s.out_w > 0, ShapeError,
-             "{}: Calculated padded input size per channel: ({} x {}). Kernel "
-             "size: ({} x {}). Kernel size can't be greater than actual "
-             "input size",
-             op, s.in_h + 2 * s.padding_h, s.in_w + 2 * s.padding_w, s.dilation_h * (s.kernel_h - 1) + 1,
-             s.dilation_w * (s.kernel_w - 1) + 1);
+  check_conv_sizes(op, Sizes2{s.in_h + 2 * s.padding_h, s.in_w + 2 * s.padding_w},
+                   Sizes2{s.dilation_h * (s.kernel_h - 1) + 1, s.dilation_w * (s.kernel_w - 1) + 1},
+                   Sizes2{s.in_h, s.in_w}, Sizes2{s.out_h, s.out_w});
   Tensor y = convolution(s, x, weight, bias, relu);
   if (total.h % 2 != 0) y = narrow(y, 2, 1, s.in_h);
   if (total.w % 2 != 0) y = narrow(y, 3, 1, s.in_w);
@@ -260,14 +195,20 @@ Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const
 
 }  // namespace
 
-ConvPadding::ConvPadding(std::string_view word) : size(0), mode(word == "same" ? kSame : kValid) {
+template <class Size>
+BasicConvPadding<Size>::BasicConvPadding(std::string_view word)
+    : size(0), mode(word == "same" ? kSame : kValid) {
   TERN_CHECK(word == "same" || word == "valid", ValueError,
              "Invalid padding string '{}', should be one of 'valid', 'same'", word);
 }
 
-std::string_view ConvPadding::word() const noexcept {
+template <class Size>
+std::string_view BasicConvPadding<Size>::word() const noexcept {
   return mode == kSame ? "same" : mode == kValid ? "valid" : "";
 }
+
+template struct BasicConvPadding<Size2>;
+template struct BasicConvPadding<Size3>;
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& options) {
   if (autocasts(x)) [[unlikely]]
@@ -284,7 +225,7 @@ Tensor conv2d_relu(const Tensor& x, const Tensor& weight, const Tensor& bias, co
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(conv1d, x, weight, bias, o);
-  check_sequence("conv1d", x, weight);
+  check_conv_tensors("conv1d", 1, x, weight, bias);
   ConvPadding padding = o.padding;
   padding.size.h = 0;
   return squeeze(conv2d_named("conv1d", unsqueeze(x, -2), unsqueeze(weight, -2), bias,
@@ -296,25 +237,11 @@ namespace {
 
 Tensor conv_transpose2d_named(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const ConvTranspose2dOptions& o) {
-  check_tensors(op, x, weight, bias);
-  check_options(op, o.stride, o.padding, o.dilation, o.groups);
+  check_conv_tensors(op, 2, x, weight, bias);
+  check_conv_options(op, sizes_of(o.stride), sizes_of(o.padding), sizes_of(o.dilation), o.groups);
   if (x.dim() == 3) return squeeze(conv_transpose2d_named(op, unsqueeze(x, 0), weight, bias, o), 0);
-  TERN_CHECK(weight.size(0) % o.groups == 0, ShapeError,
-             "{}: Given groups={}, expected weight to be divisible by {} at "
-             "dimension 0, but got weight of size {} instead",
-             op, o.groups, o.groups, to_string(weight.shape()));
-  TERN_CHECK(x.size(1) == weight.size(0), ShapeError,
-             "{}: Given transposed=1, weight of size {}, expected input{} to "
-             "have {} channels, but got {} channels instead",
-             op, to_string(weight.shape()), to_string(x.shape()), weight.size(0), x.size(1));
-  check_bias(op, weight, bias, weight.size(1) * o.groups);
-  TERN_CHECK(o.output_padding.h >= 0 && o.output_padding.w >= 0 &&
-                 o.output_padding.h < std::max(o.stride.h, o.dilation.h) &&
-                 o.output_padding.w < std::max(o.stride.w, o.dilation.w),
-             ValueError,
-             "{}: output padding must be smaller than either stride or "
-             "dilation, but got output_padding ({}, {})",
-             op, o.output_padding.h, o.output_padding.w);
+  check_conv_transpose_channels(op, x, weight, bias, o.groups);
+  check_output_padding(op, sizes_of(o.output_padding), sizes_of(o.stride), sizes_of(o.dilation));
   Conv2dShape s;
   s.batch = x.size(0);
   s.in_channels = weight.size(1) * o.groups;
@@ -334,11 +261,8 @@ Tensor conv_transpose2d_named(const char* op, const Tensor& x, const Tensor& wei
       (s.out_h - 1) * s.stride_h - 2 * s.padding_h + s.dilation_h * (s.kernel_h - 1) + o.output_padding.h + 1;
   s.in_w =
       (s.out_w - 1) * s.stride_w - 2 * s.padding_w + s.dilation_w * (s.kernel_w - 1) + o.output_padding.w + 1;
-  TERN_CHECK(s.out_h > 0 && s.out_w > 0 && s.kernel_h > 0 && s.kernel_w > 0 && s.in_h > 0 && s.in_w > 0,
-             ShapeError,
-             "{}: Given input size per channel: ({} x {}). Calculated output "
-             "size per channel: ({} x {}). Output size is too small",
-             op, s.out_h, s.out_w, s.in_h, s.in_w);
+  check_conv_transpose_sizes(op, Sizes2{s.out_h, s.out_w}, Sizes2{s.kernel_h, s.kernel_w},
+                             Sizes2{s.in_h, s.in_w});
   const int64_t more_h = o.output_padding.h / o.stride.h, more_w = o.output_padding.w / o.stride.w;
   if (more_h != 0 || more_w != 0) {  // a whole stride of output padding is what one more row of zeros gives
     const auto with_zeros = [](const Tensor& part, int64_t dim, int64_t more) {
@@ -368,7 +292,7 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(conv_transpose1d, x, weight, bias, o);
   const char* op = "conv_transpose1d";
-  check_sequence(op, x, weight);
+  check_conv_tensors(op, 1, x, weight, bias);
   return squeeze(conv_transpose2d_named(op, unsqueeze(x, -2), unsqueeze(weight, -2), bias,
                                         {.stride = {1, o.stride},
                                          .padding = {0, o.padding},

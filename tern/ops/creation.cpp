@@ -35,6 +35,13 @@ TensorOptions like(const Tensor& x, const TensorOptions& options) {
           .requires_grad = options.requires_grad};
 }
 
+double largest_of(DType dtype) {
+  return dtype == DType::Float16    ? 65504.0
+         : dtype == DType::BFloat16 ? 0x1.fep127
+         : dtype == DType::Float32  ? static_cast<double>(std::numeric_limits<float>::max())
+                                    : std::numeric_limits<double>::max();
+}
+
 bool fits(double value, DType dtype) {
   if (is_bool(dtype)) return true;
   return visit_dtype(dtype, [&]<class T>() {
@@ -44,11 +51,7 @@ bool fits(double value, DType dtype) {
       return cut >= static_cast<double>(std::numeric_limits<T>::min()) &&
              cut < std::ldexp(1.0, std::numeric_limits<T>::digits);
     } else {
-      double largest = dtype == DType::Float16    ? 65504.0
-                       : dtype == DType::BFloat16 ? 0x1.fep127
-                       : dtype == DType::Float32  ? static_cast<double>(std::numeric_limits<float>::max())
-                                                  : std::numeric_limits<double>::max();
-      return !std::isfinite(value) || std::abs(value) <= largest;
+      return !std::isfinite(value) || std::abs(value) <= largest_of(dtype);
     }
   });
 }

@@ -15,6 +15,9 @@ Tensor finish(Tensor x, const TensorOptions& options);
 /// The options with x's dtype and device where they say nothing.
 TensorOptions like(const Tensor& x, const TensorOptions& options);
 
+/// The largest finite number of a floating dtype.
+double largest_of(DType dtype);
+
 /// Whether the dtype holds the number without overflow (floats are cut to integers; infinities and NaN fit
 /// floats alone).
 bool fits(double value, DType dtype);

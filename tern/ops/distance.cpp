@@ -1,9 +1,17 @@
 // Normalized vectors, cosine similarity and distances, made of other operators, whose gradients are theirs.
 #include "tern/ops/distance.h"
 
+#include <array>
+#include <cmath>
+
+#include "tern/autograd/arithmetic.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -54,6 +62,140 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim, double e
 
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double eps, bool keepdim) {
   return norm(add(sub(a, b), eps), p, -1, keepdim);
+}
+
+namespace {
+
+/// sqrt(|a|^2 + |b|^2 - 2 a b) of rows [..., n, m] and [..., k, m], by one matrix product; no history.
+Tensor distances_by_product(const Tensor& a, const Tensor& b) {
+  const auto joined = [](const Tensor& first, const Tensor& second, const Tensor& third) {
+    return cat({first, second, third}, -1);
+  };
+  const auto ones = [](const Tensor& norms) { return full_like(norms, 1); };
+  const Tensor of_a = sum(square(a), -1, /*keepdim=*/true), of_b = sum(square(b), -1, /*keepdim=*/true);
+  Tensor squares = matmul(joined(mul(a, -2), of_a, ones(of_a)), mT(joined(b, ones(of_b), of_b)));
+  squares.clamp_(0).sqrt_();
+  return squares;
+}
+
+/// Calls f(first, count) for as many rows of `a` at a time as have differences from b's that a cache holds.
+template <class F>
+void for_cached_rows(const Tensor& a, const Tensor& b, const F& f) {
+  constexpr int64_t kDifferencesAtOnce = 1 << 16;
+  const int64_t n = a.size(-2), of_row = a.numel() / std::max<int64_t>(1, n) * b.size(-2);
+  if (of_row == 0) return;
+  const int64_t rows = a.device().is_cpu() ? std::max<int64_t>(1, kDifferencesAtOnce / of_row) : n;
+  for (int64_t first = 0; first < n; first += rows) f(first, std::min(rows, n - first));
+}
+
+/// The norms of the differences; no history.
+Tensor distances_by_difference(const Tensor& a, const Tensor& b, double p, const Shape& shape) {
+  Tensor y = empty_of(shape, a);
+  const Tensor others = unsqueeze(b, -3);
+  for_cached_rows(a, b, [&](int64_t first, int64_t count) {
+    narrow(y, -2, first, count).copy_(norm(sub(unsqueeze(narrow(a, -2, first, count), -2), others), p, -1));
+  });
+  return y;
+}
+
+/// The sum over the rows of b of g times the slope of the norm of a - b.
+Tensor slopes_by_difference(const Tensor& g, const Tensor& a, const Tensor& b, double p, const Tensor& y) {
+  const Tensor difference = sub(unsqueeze(a, -2), unsqueeze(b, -3)), shares = unsqueeze(g, -1);
+  if (p == 1) return sum(mul(sign(difference), shares), -2);
+  const Tensor size = abs(difference), norms = unsqueeze(y, -1);
+  if (std::isinf(p)) return sum(mul(mul(sign(difference), cast(eq(size, norms), a.dtype())), shares), -2);
+  const Tensor nothing = logical_or(eq(norms, 0), eq(size, 0));
+  const Tensor slope =
+      mul(sign(difference), pow(div(where(nothing, 1, size), where(nothing, 1, norms)), p - 1));
+  return sum(where(nothing, 0, mul(slope, shares)), -2);
+}
+
+/// The gradient of distances y for a.
+Tensor distance_gradient(const Tensor& g, const Tensor& a, const Tensor& b, double p, const Tensor& y) {
+  if (p == 0) return mul(a, 0);
+  if (p == 2) {
+    const Tensor ratio = where(eq(y, 0), 0, div(g, y));
+    return sub(mul(a, sum(ratio, -1, /*keepdim=*/true)), matmul(ratio, b));
+  }
+  if (tracks_grad(g, a, b, y)) return slopes_by_difference(g, a, b, p, y);
+  const Tensor grad = filled(a.shape(), a.dtype(), a.device(), 0);
+  for_cached_rows(a, b, [&](int64_t first, int64_t count) {
+    const auto rows_of = [&](const Tensor& x) { return narrow(x, -2, first, count); };
+    rows_of(grad).copy_(slopes_by_difference(rows_of(g), rows_of(a), b, p, rows_of(y)));
+  });
+  return grad;
+}
+
+}  // namespace
+
+Tensor cdist(const Tensor& given_a, const Tensor& given_b, double p, std::string_view compute_mode) {
+  const char* op = "cdist";
+  if (autocasts(given_a)) [[unlikely]]
+    return autocast_float32(cdist, given_a, given_b, p, compute_mode);
+  check_same_device(op, {{"a", given_a}, {"b", given_b}});
+  TERN_CHECK(is_floating_point(given_a.dtype()) && given_a.dtype() == given_b.dtype(), DTypeError,
+             "{}: only supports tensors of one floating-point dtype, got {} and {}: convert them with "
+             "to(float32)",
+             op, name(given_a.dtype()), name(given_b.dtype()));
+  TERN_CHECK(given_a.dim() >= 2 && given_b.dim() >= 2 && given_a.size(-1) == given_b.size(-1), ShapeError,
+             "{}: needs two tensors [..., n, m] and [..., k, m], got {} and {}", op,
+             to_string(given_a.shape()), to_string(given_b.shape()));
+  TERN_CHECK(p >= 0, ValueError, "{}: only supports non-negative p values, got {}", op, p);
+  const bool always = compute_mode == "use_mm_for_euclid_dist",
+             if_many = compute_mode == "use_mm_for_euclid_dist_if_necessary";
+  TERN_CHECK(always || if_many || compute_mode == "donot_use_mm_for_euclid_dist", ValueError,
+             "{}: {} is not a valid value for compute_mode", op, compute_mode);
+  const auto leading = [](const Tensor& x) {
+    Shape shape = x.shape();
+    shape.resize(shape.size() - 2);
+    return shape;
+  };
+  const Shape batch = broadcast_shapes(leading(given_a), leading(given_b), op);
+  const auto stretch = [&](const Tensor& x) {
+    Shape shape = batch;
+    shape.push_back(x.size(-2));
+    shape.push_back(x.size(-1));
+    return expand(x, shape);
+  };
+  const Tensor a = stretch(given_a), b = stretch(given_b);
+  Shape shape = batch;
+  shape.push_back(a.size(-2));
+  shape.push_back(b.size(-2));
+  constexpr int64_t kFewRows = 25;
+  Tensor y;
+  {
+    const NoGradGuard no_grad;
+    if (a.size(-1) == 0)
+      y = filled(shape, a.dtype(), a.device(), 0);
+    else if (p == 2 && (always || (if_many && (a.size(-2) > kFewRows || b.size(-2) > kFewRows))))
+      y = distances_by_product(a, b);
+    else
+      y = distances_by_difference(a, b, p, shape);
+  }
+  if (tracks_grad(a, b))
+    record(op, y, {a, b},
+           [a_ = save(a), b_ = save(b), y_ = save_output(y), p](GradContext& c, const Tensor& g) {
+             std::array<Tensor, 2> grads;
+             if (c.needs(0)) grads[0] = distance_gradient(g, c[a_], c[b_], p, c[y_]);
+             if (c.needs(1)) grads[1] = distance_gradient(mT(g), c[b_], c[a_], p, mT(c[y_]));
+             return grads;
+           });
+  return y;
+}
+
+Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {
+  const char* op = "renorm";
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(renorm, x, p, dim, maxnorm);
+  TERN_CHECK(p > 0, ValueError, "{}: non-positive norm not supported, got p = {}", op, p);
+  TERN_CHECK(maxnorm >= 0, ValueError, "{}: expected maxnorm to be >= 0 but got {}", op, maxnorm);
+  TERN_CHECK(x.dim() > 1, ShapeError, "{}: input needs at least 2 dimensions, got {}", op, x.dim());
+  const int64_t d = wrap_dim(dim, x.dim(), op);
+  Shape others;
+  for (int64_t i = 0; i < x.dim(); ++i)
+    if (i != d) others.push_back(i);
+  const Tensor norms = norm(x, p, others, /*keepdim=*/true);
+  return mul(x, where(gt(norms, maxnorm), mul(reciprocal(add(norms, 1e-7)), maxnorm), 1));
 }
 
 }  // namespace tern

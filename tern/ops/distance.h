@@ -1,6 +1,8 @@
 // Vectors of length 1, and how far vectors are from each other. Norms themselves are in ops/reduce.h.
 #pragma once
 
+#include <string_view>
+
 #include "tern/core/tensor.h"
 
 namespace tern {
@@ -14,5 +16,14 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int64_t dim = 1, doub
 /// The norm of order p of a - b + eps along the last dimension; a and b broadcast.
 Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double eps = 1e-6,
                          bool keepdim = false);
+/// [..., n, k]: the distance of order p from each of a's rows [..., n, m] to each of b's [..., k, m]; leading
+/// dimensions broadcast. p = 2 goes by a matrix product where n or k is more than 25, which is fast, and
+/// inexact for vectors that are close; compute_mode "use_mm_for_euclid_dist" and
+/// "donot_use_mm_for_euclid_dist" decide otherwise. The gradient at distance 0 is 0. Throws DTypeError unless
+/// both are of one floating-point dtype, ShapeError, ValueError for p < 0.
+Tensor cdist(const Tensor& a, const Tensor& b, double p = 2,
+             std::string_view compute_mode = "use_mm_for_euclid_dist_if_necessary");
+/// x with each slice of `dim` whose norm of order p is above maxnorm scaled down to it.
+Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm);
 
 }  // namespace tern

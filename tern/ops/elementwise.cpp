@@ -28,9 +28,12 @@ BinaryOp bool_form(BinaryOp op) {
   switch (op) {
     case BinaryOp::Add:
     case BinaryOp::Maximum:
+    case BinaryOp::Fmax:
+    case BinaryOp::Heaviside:
       return BinaryOp::LogicalOr;
     case BinaryOp::Mul:
     case BinaryOp::Minimum:
+    case BinaryOp::Fmin:
       return BinaryOp::LogicalAnd;
     case BinaryOp::Sub:
       TERN_THROW(DTypeError,
@@ -142,7 +145,7 @@ bool takes_wide_number(BinaryOp op, const Tensor& a, const Tensor& b) {
 /// The number as the kernel takes it: to what compares or divides 16-bit floats one of them, as in PyTorch.
 Param number_for(BinaryOp op, DType common, const Scalar& x, bool is_base = false) {
   const bool rounds = result_kind(op) == ResultKind::Bool || op == BinaryOp::Remainder ||
-                      op == BinaryOp::Fmod || (op == BinaryOp::Pow && is_base);
+                      op == BinaryOp::Fmod || op == BinaryOp::Xlogy || (op == BinaryOp::Pow && is_base);
   if (rounds && common == DType::Float16)
     return param_of(static_cast<double>(static_cast<float>(Half(static_cast<float>(x.to_double())))));
   if (rounds && common == DType::BFloat16)
@@ -155,24 +158,16 @@ bool is_host_number(const Tensor& x, const Tensor& other) {
   return x.dim() == 0 && x.device().is_cpu() && !other.device().is_cpu();
 }
 
-void check_result_fits(const char* op, DType result, DType self) {
-  bool fits = is_floating_point(self) || (!is_floating_point(result) && (!is_bool(self) || is_bool(result)));
-  TERN_CHECK(
-      fits, DTypeError,
-      "{}_: result type {} can't be cast to the desired output type {}: use the form that is not in place",
-      op, name(result), name(self));
-}
-
 void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, DType common, Param scalar,
-                 Param param) {
+                 Param param, Param second = {}) {
   Tensor x = a.defined() ? cast(a, common) : a;
   Tensor y = b.defined() ? cast(b, common) : b;
   DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
   if (result == out.dtype()) {
-    launch_binary(op, out, x, y, scalar, param);
+    launch_binary(op, out, x, y, scalar, param, second);
   } else {
     Tensor temporary = empty_contiguous(out.shape(), out.numel(), result, out.device());
-    launch_binary(op, temporary, x, y, scalar, param);
+    launch_binary(op, temporary, x, y, scalar, param, second);
     copy_elements(out, temporary);
   }
 }
@@ -226,13 +221,13 @@ void binary_out(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b
   launch_binary(op, out, a, b, {}, first);
 }
 
-Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param param) {
+Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param first, Param second) {
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(a, b), name(op));
   op = checked_op(op, kind, common);
   Tensor x = cast(a, common);
   Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
-  launch_binary(op, y, x, Tensor(), number_for(op, common, b), param);
+  launch_binary(op, y, x, Tensor(), number_for(op, common, b), first, second);
   return y;
 }
 
@@ -250,6 +245,7 @@ void unary_in_place(UnaryOp op, const Tensor& self, Param first, Param second) {
   DType dtype = compute_dtype(result_kind(op), self.dtype(), name(op));
   check_unary(op, dtype);
   check_result_fits(name(op), dtype, self.dtype());
+  if (op == UnaryOp::BitwiseNot && dtype == DType::Bool) op = UnaryOp::LogicalNot;
   launch_unary(op, self, self, first, second);
 }
 
@@ -267,20 +263,121 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param
   op = checked_op(op, kind, common);
   check_result_fits(name(op), common, self.dtype());
   Shape shape = broadcast_shapes(self.shape(), source.shape(), name(op));
-  TERN_CHECK(
-      shape == self.shape(), ShapeError,
-      "{}_: output with shape {} doesn't match the broadcast shape {}: use the form that is not in place",
-      name(op), to_string(self.shape()), to_string(shape));
+  check_broadcasts_to(name(op), self, shape);
   if (overlaps_differently(self, source)) source = compact_copy(source);
   binary_into(op, self, self, source, common, {}, param);
 }
 
-void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param param) {
+void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param first, Param second) {
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(self, other), name(op));
   op = checked_op(op, kind, common);
   check_result_fits(name(op), common, self.dtype());
-  binary_into(op, self, self, Tensor(), common, number_for(op, common, other), param);
+  binary_into(op, self, self, Tensor(), common, number_for(op, common, other), first, second);
+}
+
+namespace {
+
+struct Operands {
+  DType dtype;
+  Tensor a, b, c;
+};
+
+/// The operands as one dtype on that device, where all but numbers on the CPU have to be.
+Operands ternary_operands(TernaryOp op, const Tensor& a, const Tensor& b, const Tensor& c, Device device) {
+  const DType dtype = compute_dtype(result_kind(op), result_type(a, b, c), name(op));
+  TERN_CHECK(is_computable(dtype) && dtype != DType::Bool, DTypeError,
+             "{}: dtype {} is not supported: convert the tensors with to(dtype)", name(op), name(dtype));
+  const auto operand = [&](const Tensor& x) {
+    const bool is_number = x.dim() == 0 && x.device().is_cpu();
+    if (x.device() != device && !is_number)
+      throw_device_mismatch(name(op),
+                            {{"the first operand", a}, {"the second operand", b}, {"the third operand", c}});
+    return cast(to(x.detach(), device), dtype);
+  };
+  return {dtype, operand(a), operand(b), operand(c)};
+}
+
+Shape ternary_shape(TernaryOp op, const Tensor& a, const Tensor& b, const Tensor& c) {
+  return broadcast_shapes(broadcast_shapes(a.shape(), b.shape(), name(op)), c.shape(), name(op));
+}
+
+void launch_ternary(TernaryOp op, const Tensor& out, const Operands& operands, Param value) {
+  TernaryArgs args;
+  args.op = op;
+  args.dtype = operands.dtype;
+  args.out = out.data_ptr();
+  args.a = operands.a.data_ptr();
+  args.b = operands.b.data_ptr();
+  args.c = operands.c.data_ptr();
+  args.value = value;
+  const Shape& shape = out.shape();
+  const Tensor* each[3] = {&operands.a, &operands.b, &operands.c};
+  Strides strides[3];
+  for (int i = 0; i < 3; ++i) {
+    strides[i].resize(shape.size(), 0);
+    broadcast_strides(each[i]->shape(), each[i]->strides(), shape, strides[i].data());
+  }
+  collapse<4>(args.geometry, shape,
+              {out.strides().data(), strides[0].data(), strides[1].data(), strides[2].data()});
+  launch(current_stream(out.device()), kernels::ternary, args);
+}
+
+}  // namespace
+
+Tensor ternary(TernaryOp op, const Tensor& a, const Tensor& b, const Tensor& c, Param value) {
+  Device device = a.device();
+  for (const Tensor* x : {&b, &c})
+    if (device.is_cpu()) device = x->device();
+  const Operands operands = ternary_operands(op, a, b, c, device);
+  const bool alike = a.shape() == b.shape() && a.shape() == c.shape();
+  Tensor y;
+  if (alike && a.strides() == b.strides() && a.strides() == c.strides()) {
+    y = empty_in_order_of(operands.a, operands.dtype);
+  } else {
+    Shape shape = ternary_shape(op, a, b, c);
+    const int64_t numel = checked_numel(shape);
+    y = empty_contiguous(std::move(shape), numel, operands.dtype, operands.a.device());
+  }
+  if (y.numel() != 0) launch_ternary(op, y, operands, value);
+  return y;
+}
+
+void ternary_in_place(TernaryOp op, const Tensor& self, const Tensor& b, const Tensor& c, Param value) {
+  Operands operands = ternary_operands(op, self, b, c, self.device());
+  check_result_fits(name(op), operands.dtype, self.dtype());
+  check_broadcasts_to(name(op), self, ternary_shape(op, self, b, c));
+  if (self.numel() == 0) return;
+  for (Tensor* x : {&operands.b, &operands.c})
+    if (overlaps_differently(self, *x)) *x = compact_copy(*x);
+  if (operands.dtype == self.dtype()) {
+    launch_ternary(op, self, operands, value);
+  } else {
+    Tensor result = empty_contiguous(self.shape(), self.numel(), operands.dtype, self.device());
+    launch_ternary(op, result, operands, value);
+    copy_elements(self, result);
+  }
+}
+
+void check_result_fits(std::string_view op, DType result, DType self) {
+  bool fits = is_floating_point(self) || (!is_floating_point(result) && (!is_bool(self) || is_bool(result)));
+  TERN_CHECK(
+      fits, DTypeError,
+      "{}_: result type {} can't be cast to the desired output type {}: use the form that is not in place",
+      op, name(result), name(self));
+}
+
+void check_broadcasts_to(std::string_view op, const Tensor& self, const Shape& shape) {
+  TERN_CHECK(
+      shape == self.shape(), ShapeError,
+      "{}_: output with shape {} doesn't match the broadcast shape {}: use the form that is not in place", op,
+      to_string(self.shape()), to_string(shape));
+}
+
+void check_takes_floats(const char* op, DType dtype) {
+  TERN_CHECK(is_floating_point(dtype), DTypeError,
+             "{}: not implemented for {}: it takes floats; convert the tensors with to(dtype)", op,
+             name(dtype));
 }
 
 void check_subtraction(const char* op, DType a, DType b) {

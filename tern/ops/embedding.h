@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "tern/core/tensor.h"
 
@@ -13,5 +14,24 @@ namespace tern {
 /// the result does not depend on threads. Throws IndexError for an index out of
 /// range (negative ones too).
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = {});
+
+enum class BagMode : uint8_t { Sum, Mean, Max };
+/// "sum", "mean" or "max". Throws ValueError for another word.
+BagMode parse_bag_mode(std::string_view word);
+/// "sum", "mean" or "max".
+const char* bag_mode_word(BagMode mode);
+
+struct EmbeddingBagOptions {
+  BagMode mode = BagMode::Mean;
+  Tensor per_sample_weights = {};    ///< factors of the rows, in the shape of the input; for sums
+  bool include_last_offset = false;  ///< the last offset is the end of the last bag
+  std::optional<int64_t> padding_idx = std::nullopt;  ///< these rows are left out; no mean counts them
+};
+/// The sum, mean or maximum of rows of `weight` [num, dim] for each bag of numbers, [bags, dim]; an empty bag
+/// gives zeros. Of an input [bags, length] each row is a bag; of an input [length] bag i begins at offsets[i]
+/// (int64 or int32), which do not fall. On the CPU the offsets are checked. Throws ShapeError, DTypeError,
+/// ValueError, IndexError as embedding.
+Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets = {},
+                     const EmbeddingBagOptions& options = {});
 
 }  // namespace tern

@@ -1,5 +1,5 @@
 // Indexed reads and writes with their gradients. Masks and sorted sequences are
-// in index_mask.cpp, the launches in index_plan.cpp.
+// in index_mask.cpp, joins in index_reduce.cpp, the launches in index_plan.cpp.
 #include "tern/ops/index.h"
 
 #include "tern/autograd/arithmetic.h"
@@ -144,20 +144,6 @@ Access select_access(const char* op, const Tensor& x, int64_t dim, const Tensor&
   return {Access::kSelect, wrap_dim(dim, x.dim(), op), wrap, {as_index(op, x, index)}};
 }
 
-/// The part of a scatter's source that has the index's sizes.
-Tensor scatter_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& src) {
-  check_same_device(op, {{"x", x}, {"src", src}});
-  if (index.numel() == 0) return reshape(narrow(reshape(src, {-1}), 0, 0, 0), index.shape());
-  bool fits = std::max<int64_t>(src.dim(), 1) == std::max<int64_t>(index.dim(), 1);
-  for (int64_t d = 0; fits && d < index.dim() && d < src.dim(); ++d) fits = index.size(d) <= src.size(d);
-  TERN_CHECK(fits, ShapeError, "{}: Expected index {} to be no larger size than src {}", op,
-             to_string(index.shape()), to_string(src.shape()));
-  Tensor part = src;
-  for (int64_t d = 0; d < index.dim() && d < src.dim(); ++d)
-    if (index.size(d) != src.size(d)) part = narrow(part, d, 0, index.size(d));
-  return part;
-}
-
 void check_select_source(const char* op, const Tensor& x, int64_t dim, const Tensor& index,
                          const Tensor& source) {
   check_same_device(op, {{"x", x}, {"index", index}, {"source", source}});
@@ -216,6 +202,27 @@ Tensor scaled(const Tensor& source, const Scalar& alpha) {
 }
 
 }  // namespace
+
+Tensor scatter_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& src) {
+  check_same_device(op, {{"x", x}, {"src", src}});
+  if (index.numel() == 0) return reshape(narrow(reshape(src, {-1}), 0, 0, 0), index.shape());
+  bool fits = std::max<int64_t>(src.dim(), 1) == std::max<int64_t>(index.dim(), 1);
+  for (int64_t d = 0; fits && d < index.dim() && d < src.dim(); ++d) fits = index.size(d) <= src.size(d);
+  TERN_CHECK(fits, ShapeError, "{}: Expected index {} to be no larger size than src {}", op,
+             to_string(index.shape()), to_string(src.shape()));
+  Tensor part = src;
+  for (int64_t d = 0; d < index.dim() && d < src.dim(); ++d)
+    if (index.size(d) != src.size(d)) part = narrow(part, d, 0, index.size(d));
+  return part;
+}
+
+Tensor join_along(const char* op, const Tensor& x, int64_t dim, const Tensor& index, IndexPutMode mode,
+                  const Tensor& part) {
+  const Access access = gather_access(op, x, dim, index);
+  Tensor y = compact_copy(x);
+  put_elements(plan_of(op, y, access), y, mode, part);
+  return y;
+}
 
 Tensor put_into_zeros(const Shape& shape, int64_t dim, const Tensor& index, const Tensor& src) {
   return sum_into_zeros(shape, {Access::kGather, dim, /*wrap=*/false, {index}, /*distinct=*/true}, src);

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "tern/core/tensor.h"
@@ -28,12 +29,24 @@ Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tens
 Tensor& scatter_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
 Tensor& scatter_(Tensor& self, int64_t dim, const Tensor& index, const Scalar& value);
 Tensor& scatter_add_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src);
+/// The same joining src to x by `reduce`: "sum", "prod", "mean", "amax" or "amin"; NaN wins. Without
+/// `include_self` the elements of x that are written do not count. Integer means are rounded down. The
+/// gradient of extremes is shared by those that are equal; that of products has no derivative for src where
+/// several of an element's are 0. Throws ValueError for another word.
+Tensor scatter_reduce(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
+                      std::string_view reduce, bool include_self = true);
+Tensor& scatter_reduce_(Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                        std::string_view reduce, bool include_self = true);
 /// gather with broadcasting of the dimensions other than `dim`; negative
 /// indices count from the end. Without `dim`, of the flattened tensor.
 Tensor take_along_dim(const Tensor& x, const Tensor& indices, std::optional<int64_t> dim = {});
 /// Elements of the flattened tensor, in the shape of `index`; negative indices
 /// count from the end.
 Tensor take(const Tensor& x, const Tensor& index);
+/// A copy of x with `source` in the places of its flattened elements that `index` names, or added to them; as
+/// many elements as `index`, of x's dtype.
+Tensor put(const Tensor& x, const Tensor& index, const Tensor& source, bool accumulate = false);
+Tensor& put_(Tensor& self, const Tensor& index, const Tensor& source, bool accumulate = false);
 
 // ---- along one dimension, a vector of indices
 // ------------------------------------------------------------------------

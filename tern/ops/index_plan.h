@@ -54,6 +54,13 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
 /// element twice: the gradient of a choice along `dim`. The only one here that has a gradient.
 Tensor put_into_zeros(const Shape& shape, int64_t dim, const Tensor& index, const Tensor& src);
 
+/// The part of a scatter's source that has the index's sizes; its history goes on. Throws ShapeError.
+Tensor scatter_source(const char* op, const Tensor& x, const Tensor& index, const Tensor& src);
+/// A copy of x with such a part joined to the elements that scatter would write; no history. Checks as
+/// scatter does.
+Tensor join_along(const char* op, const Tensor& x, int64_t dim, const Tensor& index, IndexPutMode mode,
+                  const Tensor& part);
+
 /// A tensor, or a view of it with more dimensions of size 1, and the integer tensors that address it.
 struct Indexed {
   Tensor x;

@@ -6,6 +6,7 @@
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/matmul.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
@@ -231,6 +232,36 @@ Tensor linear_gelu_linear(const Tensor& x, const Tensor& weight1, const Tensor& 
            return std::array<Tensor, 5>{of_first[0], of_first[1], of_first[2], of_second[1], of_second[2]};
          });
   return y;
+}
+
+Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias) {
+  if (autocasts(x1)) [[unlikely]]
+    return autocast_widest(bilinear, x1, x2, weight, bias);
+  const char* op = "bilinear";
+  check_same_device(op, {{"input1", x1}, {"input2", x2}, {"weight", weight}, {"bias", bias}});
+  TERN_CHECK(x1.dim() >= 1 && x2.dim() == x1.dim(), ShapeError,
+             "{}: input dimensions do not match: got {} and {}", op, x1.dim(), x2.dim());
+  for (int64_t d = 0; d < x1.dim() - 1; ++d)
+    TERN_CHECK(x1.size(d) == x2.size(d), ShapeError,
+               "{}: input batch dimensions do not match at dim {}: got {} and {}", op, d, x1.size(d),
+               x2.size(d));
+  TERN_CHECK(weight.dim() == 3, ShapeError,
+             "{}: weight must be [outputs, size of input1, size of input2], got {}", op,
+             to_string(weight.shape()));
+  const int64_t outputs = weight.size(0), left = weight.size(1), right = weight.size(2);
+  TERN_CHECK(x1.size(-1) == left && x2.size(-1) == right, ShapeError,
+             "{}: the last sizes of the inputs must be those of the weight {}, got {} and {}", op,
+             to_string(weight.shape()), x1.size(-1), x2.size(-1));
+  TERN_CHECK(!bias.defined() || bias.shape() == Shape({outputs}), ShapeError,
+             "{}: bias size does not match weight size: got {} but expected [{}]", op,
+             to_string(bias.shape()), outputs);
+  Shape shape = x1.shape();
+  shape[shape.size() - 1] = outputs;
+  const int64_t rows = checked_numel(shape) == 0 ? 0 : checked_numel(shape) / outputs;
+  const Tensor by_input = reshape(permute(weight, {1, 0, 2}), {left, outputs * right});
+  const Tensor parts = reshape(matmul(reshape(x1, {rows, left}), by_input), {rows, outputs, right});
+  const Tensor y = reshape(matmul(parts, reshape(x2, {rows, right, 1})), shape);
+  return bias.defined() ? add(y, bias) : y;
 }
 
 }  // namespace tern

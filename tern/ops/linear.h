@@ -12,6 +12,9 @@ namespace tern {
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 /// relu(linear(...)) as one launch, and its gradients as one.
 Tensor linear_relu(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
+/// x1 W_o x2^T + b_o for each output o: x1 [..., I], x2 [..., J], weight [O, I, J], bias [O] or undefined;
+/// [..., O]. Throws ShapeError, DTypeError.
+Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const Tensor& bias = {});
 /// linear(gelu(linear(x, weight1, bias1), "tanh"), weight2, bias2), as one launch for each layer, and as many
 /// for the gradients. weight1 [hidden, in], weight2 [out, hidden]; biases may be undefined. Errors as
 /// linear's.

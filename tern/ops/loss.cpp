@@ -4,12 +4,11 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/autocast_rules.h"
-#include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/index.h"
+#include "tern/ops/loss_common.h"
 #include "tern/ops/pointwise.h"
-#include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
 
@@ -127,8 +126,7 @@ Frame make_frame(const char* op, const Tensor& input, const Tensor& target, int6
              "{}: expected target dtype to be int64 or uint8, but got {}: "
              "convert it with to(int64)",
              op, name(target.dtype()));
-  TERN_CHECK(reduction != Reduction::BatchMean, ValueError,
-             "{}: batchmean is not a valid value for reduction: give none, mean or sum", op);
+  check_reduction(op, reduction);
   Shape expected = input.shape();
   expected.erase(static_cast<size_t>(class_dim));
   if (target.shape() != expected) [[unlikely]] {
@@ -161,8 +159,7 @@ Tensor with_probabilities(const Tensor& input, const Tensor& target, const Cross
              name(target.dtype()));
   TERN_CHECK(o.ignore_index < 0, ValueError,
              "cross_entropy: ignore_index is not supported for floating point target");
-  TERN_CHECK(o.reduction != Reduction::BatchMean, ValueError,
-             "cross_entropy: batchmean is not a valid value for reduction: give none, mean or sum");
+  check_reduction("cross_entropy", o.reduction);
   const int64_t classes = input.size(class_dim);
   Tensor share = target;
   if (o.label_smoothing != 0)

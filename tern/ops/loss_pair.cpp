@@ -11,8 +11,8 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/index.h"
 #include "tern/ops/loss.h"
+#include "tern/ops/loss_common.h"
 #include "tern/ops/pointwise.h"
-#include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -119,8 +119,7 @@ void check_pair(const char* op, const Tensor& x, const Tensor& y, Reduction redu
   check_same_device(op, {{"input", x}, {"target", y}});
   TERN_CHECK(is_floating_point(x.dtype()) || is_floating_point(y.dtype()), DTypeError,
              "{}: not implemented for {}: convert with to(float32)", op, name(x.dtype()));
-  TERN_CHECK(reduction != Reduction::BatchMean, ValueError,
-             "{}: batchmean is not a valid value for reduction: give none, mean or sum", op);
+  check_reduction(op, reduction);
 }
 
 /// Both broadcast and promoted. PyTorch does the first three in this order, so that in them a 0-d tensor
@@ -153,10 +152,6 @@ void check_weight(const char* op, const char* name, const Tensor& weight, const 
   TERN_CHECK(shape == input.shape(), ShapeError,
              "{}: output with shape {} doesn't match the broadcast shape {}: {} has shape {}", op,
              to_string(input.shape()), to_string(shape), name, to_string(weight.shape()));
-}
-
-Tensor reduced(const Tensor& loss, Reduction reduction) {
-  return reduction == Reduction::None ? loss : reduction == Reduction::Mean ? mean(loss) : sum(loss);
 }
 
 /// As PyTorch does, since it is seldom meant: [n, 1] and [n] become [n, n].
@@ -193,25 +188,24 @@ Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   return named_pair("l1_loss", PairLoss::L1, 0, input, target, reduction);
 }
 
-Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, const SmoothL1LossOptions& o) {
   if (autocasts(input)) [[unlikely]]
-    return autocast_float32(smooth_l1_loss, input, target, reduction, beta);
-  TERN_CHECK(beta >= 0, ValueError, "smooth_l1_loss: does not support negative values for beta: got {}",
-             beta);
-  return named_pair("smooth_l1_loss", beta == 0 ? PairLoss::L1 : PairLoss::SmoothL1, beta, input, target,
-                    reduction);
+    return autocast_float32(smooth_l1_loss, input, target, o);
+  TERN_CHECK(o.beta >= 0, ValueError, "smooth_l1_loss: does not support negative values for beta: got {}",
+             o.beta);
+  return named_pair("smooth_l1_loss", o.beta == 0 ? PairLoss::L1 : PairLoss::SmoothL1, o.beta, input, target,
+                    o.reduction);
 }
 
-Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+Tensor huber_loss(const Tensor& input, const Tensor& target, const HuberLossOptions& o) {
   if (autocasts(input)) [[unlikely]]
-    return autocast_float32(huber_loss, input, target, reduction, delta);
-  TERN_CHECK(delta > 0, ValueError, "huber_loss: does not support non-positive values for delta: got {}",
-             delta);
-  return named_pair("huber_loss", PairLoss::Huber, delta, input, target, reduction);
+    return autocast_float32(huber_loss, input, target, o);
+  TERN_CHECK(o.delta > 0, ValueError, "huber_loss: does not support non-positive values for delta: got {}",
+             o.delta);
+  return named_pair("huber_loss", PairLoss::Huber, o.delta, input, target, o.reduction);
 }
 
-Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight,
-                            Reduction reduction) {
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const BceOptions& o) {
   TERN_CHECK(!autocasts_on_gpu(input), ValueError,
              "binary_cross_entropy: nn::binary_cross_entropy and nn::BCELoss are unsafe to autocast: combine "
              "the sigmoid "
@@ -219,13 +213,17 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
              "which are safe "
              "to autocast");
   if (autocasts(input)) [[unlikely]]
-    return autocast_float32(binary_cross_entropy, input, target, weight, reduction);
-  check_same_shape("binary_cross_entropy", input, target);
-  check_weight("binary_cross_entropy", "weight", weight, input);
-  if (!weight.defined())
-    return named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, reduction);
-  const Tensor terms = named_pair("binary_cross_entropy", PairLoss::Bce, 0, input, target, Reduction::None);
-  return reduced(mul(terms, weight), reduction);
+    return autocast_float32(
+        [&](const Tensor& x, const Tensor& y, const Tensor& weight) {
+          return binary_cross_entropy(x, y, {weight, o.reduction});
+        },
+        input, target, o.weight);
+  const char* op = "binary_cross_entropy";
+  check_same_shape(op, input, target);
+  check_weight(op, "weight", o.weight, input);
+  if (!o.weight.defined()) return named_pair(op, PairLoss::Bce, 0, input, target, o.reduction);
+  const Tensor terms = named_pair(op, PairLoss::Bce, 0, input, target, Reduction::None);
+  return reduced(mul(terms, o.weight), o.reduction);
 }
 
 Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target,

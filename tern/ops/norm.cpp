@@ -5,7 +5,9 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/pad.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/pool.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
@@ -446,6 +448,20 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean, const Tensor& 
     return normalize_rows(op, {x.size(0) * channels, inner, channels, inner, /*rms=*/false, eps}, x, weight,
                           bias);
   return reshape(instance_norm_keeping(x, running_mean, running_var, weight, bias, momentum, eps), x.shape());
+}
+
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  const char* op = "local_response_norm";
+  check_input(op, x, {});
+  TERN_CHECK(x.dim() >= 3, ShapeError, "{}: Expected 3D or higher dimensionality input (got {} dimensions)",
+             op, x.dim());
+  TERN_CHECK(size >= 1, ValueError, "{}: size must be at least 1, got {}", op, size);
+  if (x.numel() == 0) return x;
+  // Channels as the height of images, for sums of neighbours.
+  const Tensor squares = reshape(square(x), {x.size(0), x.size(1), -1});
+  const Tensor means = avg_pool2d(pad(squares, {0, 0, size / 2, (size - 1) / 2}),
+                                  {.kernel_size = {size, 1}, .stride = Size2(1)});
+  return div(x, pow(add(mul(reshape(means, x.shape()), alpha), k), beta));
 }
 
 }  // namespace tern

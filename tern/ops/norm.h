@@ -41,6 +41,12 @@ Tensor instance_norm(const Tensor& x, const Tensor& running_mean = {}, const Ten
                      const Tensor& weight = {}, const Tensor& bias = {}, bool use_input_stats = true,
                      double momentum = 0.1, double eps = 1e-5);
 
+/// x / (k + alpha * m)^beta of x [N, C, ...], where m is the mean of the squares over `size` neighbouring
+/// channels, zeros beyond the ends (Krizhevsky et al., "ImageNet classification with deep convolutional
+/// neural networks", 2012). Throws ShapeError for fewer than 3 dimensions, ValueError for a size below 1.
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75,
+                           double k = 1);
+
 /// x / sqrt(mean(x^2) + eps) * weight over the last dimensions (Zhang and
 /// Sennrich, 2019); eps is float32's epsilon when left out, for
 /// float64 its own.

@@ -1,8 +1,10 @@
-// Pixel shuffle and unshuffle: one copy between two strided views, and each is the other's gradient.
+// Pixel shuffle and unshuffle: one copy between two strided views, and each is the other's gradient. Shuffled
+// channels are a transposed view.
 #include "tern/ops/pixel.h"
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -89,6 +91,20 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor) {
         "{}: expects {} to be divisible by downscale_factor, but input.size({})={} is not divisible by {}",
         op, what, dim, x.size(dim), downscale_factor);
   return shuffled(op, x, downscale_factor, /*to_pixels=*/false);
+}
+
+Tensor channel_shuffle(const Tensor& x, int64_t groups) {
+  TERN_CHECK(x.dim() > 2, ShapeError,
+             "channel_shuffle: expects input with > 2 dims, but got input with sizes {}",
+             to_string(x.shape()));
+  TERN_CHECK(groups > 0, ValueError,
+             "channel_shuffle: Number of groups to divide channels in must be positive. Value of groups: {}",
+             groups);
+  TERN_CHECK(
+      x.size(1) % groups == 0, ShapeError,
+      "channel_shuffle: Number of channels must be divisible by groups. Got {} channels and {} groups.",
+      x.size(1), groups);
+  return flatten(transpose(unflatten(x, 1, {groups, x.size(1) / groups}), 1, 2).contiguous(), 1, 2);
 }
 
 }  // namespace tern

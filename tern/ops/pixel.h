@@ -1,4 +1,5 @@
-// Channels to pixels and back (Shi et al., "Real-time single image and video super-resolution", 2016).
+// Channels to pixels and back (Shi et al., "Real-time single image and video super-resolution", 2016), and in
+// another order.
 #pragma once
 
 #include "tern/core/tensor.h"
@@ -11,5 +12,10 @@ namespace tern {
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor);
 /// The inverse: [..., C, H * r, W * r] to [..., C * r * r, H, W].
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
+
+/// x [N, C, sizes...] with channel g * (C / groups) + i at i * groups + g: those of each group are spread
+/// over all (Zhang et al., "ShuffleNet", 2018). Throws ShapeError unless groups divides the channels,
+/// ValueError unless groups > 0.
+Tensor channel_shuffle(const Tensor& x, int64_t groups);
 
 }  // namespace tern

@@ -119,12 +119,13 @@ Tensor div(const Tensor& a, const Scalar& b) {
   return y;
 }
 
-namespace {
-BinaryOp rounded_division(std::string_view mode) {
+BinaryOp detail::rounded_division(std::string_view mode) {
   TERN_CHECK(mode == "floor" || mode == "trunc", ValueError,
              "div: expected rounding_mode to be 'trunc' or 'floor', got '{}'", mode);
   return mode == "floor" ? BinaryOp::DivFloor : BinaryOp::DivTrunc;
 }
+
+namespace {
 template <class B>
 Tensor step_binary(BinaryOp op, const Tensor& a, const B& b) {
   Tensor y = binary(op, a, b);
@@ -160,10 +161,10 @@ Tensor modulus(BinaryOp op, BinaryOp rounding, const Tensor& a, const B& b) {
 }  // namespace
 
 Tensor div(const Tensor& a, const Tensor& b, std::string_view rounding_mode) {
-  return step_binary(rounded_division(rounding_mode), a, b);
+  return step_binary(detail::rounded_division(rounding_mode), a, b);
 }
 Tensor div(const Tensor& a, const Scalar& b, std::string_view rounding_mode) {
-  return step_binary(rounded_division(rounding_mode), a, b);
+  return step_binary(detail::rounded_division(rounding_mode), a, b);
 }
 Tensor floor_divide(const Tensor& a, const Tensor& b) { return step_binary(BinaryOp::DivFloor, a, b); }
 Tensor floor_divide(const Tensor& a, const Scalar& b) { return step_binary(BinaryOp::DivFloor, a, b); }
@@ -173,17 +174,30 @@ Tensor remainder(const Tensor& a, const Tensor& b) {
 Tensor remainder(const Tensor& a, const Scalar& b) {
   return modulus(BinaryOp::Remainder, BinaryOp::DivFloor, a, b);
 }
+Tensor remainder(const Scalar& a, const Tensor& b) {
+  Tensor y = binary(BinaryOp::Remainder, a, b);
+  if (tracks_grad(b))
+    record("remainder", y, {b}, [a, b_ = save(b)](GradContext& c, const Tensor& g) {
+      return neg(mul(g, binary(BinaryOp::DivFloor, a, c[b_].detach())));
+    });
+  return y;
+}
 Tensor fmod(const Tensor& a, const Tensor& b) { return modulus(BinaryOp::Fmod, BinaryOp::DivTrunc, a, b); }
 Tensor fmod(const Tensor& a, const Scalar& b) { return modulus(BinaryOp::Fmod, BinaryOp::DivTrunc, a, b); }
 
-namespace {
-void check_integer_exponent(DType dtype, const Scalar& exponent) {
+void detail::check_integer_exponent(DType dtype, const Scalar& exponent) {
   TERN_CHECK(
       is_floating_point(dtype) || exponent.is_floating_point() || exponent.to_int() >= 0, ValueError,
       "pow: Integers to negative integer powers are not allowed (exponent {}): convert the tensor to floats",
       exponent.to_int());
 }
-}  // namespace
+
+std::optional<UnaryOp> detail::unary_power(const Tensor& x, const Scalar& exponent) {
+  const double e = exponent.to_double();
+  if (e == 2 && result_type(x, exponent) == x.dtype() && !is_bool(x.dtype())) return UnaryOp::Square;
+  if (!is_floating_point(x.dtype())) return {};
+  return e == 0.5 ? std::optional(UnaryOp::Sqrt) : e == -0.5 ? std::optional(UnaryOp::Rsqrt) : std::nullopt;
+}
 
 Tensor pow(const Tensor& a, const Tensor& b) {
   if (autocasts_on_gpu(a)) [[unlikely]]
@@ -210,12 +224,9 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 Tensor pow(const Tensor& a, const Scalar& b) {
   if (autocasts_on_gpu(a)) [[unlikely]]
     return autocast_float32([&](const Tensor& x) { return pow(x, b); }, a);
-  check_integer_exponent(a.dtype(), b);
-  Tensor y = b.to_double() == 2 && result_type(a, b) == a.dtype() && !is_bool(a.dtype())
-                 ? unary(UnaryOp::Square, a)
-             : b.to_double() == 0.5 && is_floating_point(a.dtype())  ? unary(UnaryOp::Sqrt, a)
-             : b.to_double() == -0.5 && is_floating_point(a.dtype()) ? unary(UnaryOp::Rsqrt, a)
-                                                                     : binary(BinaryOp::Pow, a, b);
+  detail::check_integer_exponent(a.dtype(), b);
+  const std::optional<UnaryOp> power = detail::unary_power(a, b);
+  Tensor y = power ? unary(*power, a) : binary(BinaryOp::Pow, a, b);
   if (tracks_grad(a))
     record("pow", y, {a}, [a_ = save(a), b](GradContext& c, const Tensor& g) {
       double exponent = b.to_double();

@@ -2,6 +2,7 @@
 // in ops/compare.h, the forms in place are methods of Tensor (ops/in_place.cpp).
 #pragma once
 
+#include <concepts>
 #include <optional>
 #include <string_view>
 
@@ -34,6 +35,7 @@ Tensor floor_divide(const Tensor& a, const Scalar& b);
 /// Python's %, with the sign of the divisor.
 Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, const Scalar& b);
+Tensor remainder(const Scalar& a, const Tensor& b);
 /// C's fmod, with the sign of the dividend.
 Tensor fmod(const Tensor& a, const Tensor& b);
 Tensor fmod(const Tensor& a, const Scalar& b);
@@ -44,6 +46,24 @@ Tensor atan2(const Tensor& a, const Tensor& b);
 /// NaN wins, as in PyTorch; the gradient of equal elements is split evenly.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
+/// As maximum and minimum, but of NaN and a number the number is taken; of equal elements a has the gradient.
+Tensor fmax(const Tensor& a, const Tensor& b);
+Tensor fmin(const Tensor& a, const Tensor& b);
+/// log(e^a + e^b), and log2(2^a + 2^b), without overflow on the way. Floats only.
+Tensor logaddexp(const Tensor& a, const Tensor& b);
+Tensor logaddexp2(const Tensor& a, const Tensor& b);
+/// a * log(b); 0 where a is 0, unless b is NaN.
+Tensor xlogy(const Tensor& a, const Tensor& b);
+Tensor xlogy(const Tensor& a, const Scalar& b);
+Tensor xlogy(const Scalar& a, const Tensor& b);
+/// sqrt(a^2 + b^2), without overflow on the way. Floats only.
+Tensor hypot(const Tensor& a, const Tensor& b);
+/// |a| with the sign of b, that of zeros and NaN too.
+Tensor copysign(const Tensor& a, const Tensor& b);
+Tensor copysign(const Tensor& a, const Scalar& b);
+/// 0 where x is negative, values where it is 0, 1 where it is positive; no gradient. Throws DTypeError when
+/// the dtypes differ.
+Tensor heaviside(const Tensor& x, const Tensor& values);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }
@@ -57,6 +77,18 @@ inline Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator/(const Tensor& a, const Scalar& b) { return div(a, b); }
 Tensor operator/(const Scalar& a, const Tensor& b);
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+inline Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
+inline Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
+
+// Functions of three operands, which broadcast.
+
+/// start + weight * (end - start), exact at weights 0 and 1. Floats of one dtype.
+Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight);
+Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight);
+/// x + value * tensor1 * tensor2, and x + value * tensor1 / tensor2 of floats.
+Tensor addcmul(const Tensor& x, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1);
+Tensor addcdiv(const Tensor& x, const Tensor& tensor1, const Tensor& tensor2, const Scalar& value = 1);
 
 // Unary functions. Those that need floats turn integers into the default dtype.
 
@@ -70,8 +102,11 @@ Tensor ceil(const Tensor& x);
 /// Halves to the even neighbour.
 Tensor round(const Tensor& x);
 Tensor trunc(const Tensor& x);
+/// x - trunc(x). Floats only.
+Tensor frac(const Tensor& x);
 Tensor exp(const Tensor& x);
 Tensor expm1(const Tensor& x);
+Tensor exp2(const Tensor& x);
 Tensor log(const Tensor& x);
 Tensor log1p(const Tensor& x);
 Tensor log2(const Tensor& x);
@@ -82,8 +117,39 @@ Tensor reciprocal(const Tensor& x);
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
 Tensor tan(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor asinh(const Tensor& x);
+Tensor acosh(const Tensor& x);
+Tensor atanh(const Tensor& x);
 Tensor erf(const Tensor& x);
+/// 1 - erf(x), without loss for large x.
+Tensor erfc(const Tensor& x);
+/// sin(pi x) / (pi x), 1 at 0.
+Tensor sinc(const Tensor& x);
+Tensor deg2rad(const Tensor& x);
+Tensor rad2deg(const Tensor& x);
+/// log(x / (1 - x)); with `eps` x is clamped to [eps, 1 - eps] first.
+Tensor logit(const Tensor& x, std::optional<double> eps = {});
+/// NaN and infinities replaced, these by the dtype's largest and lowest numbers unless given. Integers stay.
+Tensor nan_to_num(const Tensor& x, double nan = 0, std::optional<double> posinf = {},
+                  std::optional<double> neginf = {});
 /// Elements below `min` become min, above `max` max; either may be left out. Throws ValueError when both are.
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max);
+Tensor clamp_min(const Tensor& x, const Scalar& min);
+Tensor clamp_max(const Tensor& x, const Scalar& max);
+Tensor clamp_min(const Tensor& x, const Tensor& min);
+Tensor clamp_max(const Tensor& x, const Tensor& max);
+namespace detail {
+Tensor clamp_between(const Tensor& x, const Tensor& min, const Tensor& max);
+}
+/// Bounds for each element, which broadcast; an undefined one bounds nothing. A template so that `{}` for a
+/// bound still means a number.
+Tensor clamp(const Tensor& x, const std::same_as<Tensor> auto& min, const std::same_as<Tensor> auto& max) {
+  return detail::clamp_between(x, min, max);
+}
 
 }  // namespace tern

@@ -6,6 +6,7 @@
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/index.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
@@ -325,6 +326,31 @@ Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size) {
   const Tensor image = as_image("adaptive_max_pool1d", x);
   return squeeze(
       adaptive_max_pool("adaptive_max_pool1d", image, {1, output_size}, /*indices_wanted=*/false).first, -2);
+}
+
+namespace {
+
+/// `mean` pools x^p to means, whose windows have `count` elements.
+template <class Mean>
+Tensor lp_pool(const char* op, const Tensor& x, double p, int64_t count, const Mean& mean) {
+  TERN_CHECK(p != 0, ValueError, "{}: norm_type must not be 0", op);
+  return pow(mul(mean(pow(x, p)), count), 1 / p);
+}
+
+}  // namespace
+
+Tensor lp_pool1d(const Tensor& x, double norm_type, int64_t kernel_size, std::optional<int64_t> stride,
+                 bool ceil_mode) {
+  return lp_pool("lp_pool1d", x, norm_type, kernel_size, [&](const Tensor& powers) {
+    return avg_pool1d(powers, {.kernel_size = kernel_size, .stride = stride, .ceil_mode = ceil_mode});
+  });
+}
+
+Tensor lp_pool2d(const Tensor& x, double norm_type, Size2 kernel_size, std::optional<Size2> stride,
+                 bool ceil_mode) {
+  return lp_pool("lp_pool2d", x, norm_type, kernel_size.h * kernel_size.w, [&](const Tensor& powers) {
+    return avg_pool2d(powers, {.kernel_size = kernel_size, .stride = stride, .ceil_mode = ceil_mode});
+  });
 }
 
 }  // namespace tern

@@ -76,6 +76,12 @@ Tensor bernoulli(const Tensor& p, const std::optional<Generator>& generator = {}
 Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement = false,
                    const std::optional<Generator>& generator = {});
 
+/// Of logits, softmax((logits + noise) / tau) with standard Gumbel noise; with `hard` the one-hot vectors of
+/// its maxima, whose gradient is that of the soft result (Jang et al., "Categorical reparameterization with
+/// Gumbel-softmax", 2017).
+Tensor gumbel_softmax(const Tensor& logits, double tau = 1, bool hard = false, int64_t dim = -1,
+                      const std::optional<Generator>& generator = {});
+
 // ---- dropout
 // -------------------------------------------------------------------------------------------------------
 
@@ -91,5 +97,17 @@ Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true,
 /// The same for x [N, C, ...]; three dimensions are [N, C, L], as in PyTorch.
 Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true,
                  const std::optional<Generator>& generator = {});
+/// The same for x [N, C, D, H, W] or [C, D, H, W].
+Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true,
+                 const std::optional<Generator>& generator = {});
+
+/// With probability p an element becomes the value that selu tends to, -1.7580993408473766; then all are
+/// multiplied and moved so that a mean of 0 and a variance of 1 stay (Klambauer et al., "Self-normalizing
+/// neural networks", 2017).
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true,
+                     const std::optional<Generator>& generator = {});
+/// The same for whole channels of x [N, C, ...].
+Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true,
+                             const std::optional<Generator>& generator = {});
 
 }  // namespace tern

@@ -7,10 +7,13 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/dropout_mask.h"
+#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tern/ops/random_torch.h"
+#include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tern/ops/softmax.h"
 
 namespace tern {
 
@@ -163,17 +166,23 @@ Tensor dropout(const Tensor& x, double p, bool training, const std::optional<Gen
 
 namespace {
 
+/// [N, C, 1, ...] of x [N, C, ...].
+Shape channel_shape(const char* op, const Tensor& x) {
+  TERN_CHECK(x.dim() >= 2, ShapeError,
+             "{}: Feature dropout requires at least 2 dimensions in the input, got {}", op,
+             to_string(x.shape()));
+  Shape shape(x.shape().size(), 1);
+  shape[0] = x.size(0);
+  shape[1] = x.size(1);
+  return shape;
+}
+
 /// Numbers are drawn for the channels alone.
 Tensor dropout_of_channels(const char* op, const Tensor& x, double p, bool training,
                            const std::optional<Generator>& generator) {
   check_dropout(op, x, p);
-  TERN_CHECK(x.dim() >= 2, ShapeError,
-             "{}: Feature dropout requires at least 2 dimensions in the input, got {}", op,
-             to_string(x.shape()));
+  const Shape shape = channel_shape(op, x);
   if (!training || p == 0 || x.numel() == 0) return x;
-  Shape shape(x.shape().size(), 1);
-  shape[0] = x.size(0);
-  shape[1] = x.size(1);
   return mul(x, dropout(ones(shape, {.dtype = x.dtype(), .device = x.device()}), p, training, generator));
 }
 
@@ -190,6 +199,64 @@ Tensor dropout1d(const Tensor& x, double p, bool training, const std::optional<G
 
 Tensor dropout2d(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
   return dropout_of_channels("dropout2d", x, p, training, generator);
+}
+
+Tensor dropout3d(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
+  TERN_CHECK(x.dim() == 4 || x.dim() == 5, ShapeError,
+             "dropout3d: Expected 4D or 5D input, but received a {}D input: dropout of single elements takes "
+             "any shape",
+             x.dim());
+  if (x.dim() == 5) return dropout_of_channels("dropout3d", x, p, training, generator);
+  return squeeze(dropout_of_channels("dropout3d", unsqueeze(x, 0), p, training, generator), 0);
+}
+
+namespace {
+
+/// `shape` is that of the numbers drawn, which broadcasts with x.
+Tensor alpha_dropout_of(const Tensor& x, const Shape& shape, double p, bool training,
+                        const std::optional<Generator>& generator) {
+  if (!training || p == 0 || x.numel() == 0) return x;
+  if (p == 1) return mul(x, 0);
+  constexpr double kLimit = 1.7580993408473766;
+  const double scale = 1 / std::sqrt((kLimit * kLimit * p + 1) * (1 - p));
+  const TensorOptions options{.dtype = x.dtype(), .device = x.device()};
+  Tensor kept = empty(shape, options);
+  bernoulli_(kept, 1 - p, generator);
+  // Kept: scale * x + shift; dropped: -scale * kLimit + shift; the shift is scale * kLimit * p.
+  const Tensor shift = add(mul(kept, scale * kLimit), scale * kLimit * (p - 1));
+  return add(mul(x, mul(kept, scale)), shift);
+}
+
+}  // namespace
+
+Tensor alpha_dropout(const Tensor& x, double p, bool training, const std::optional<Generator>& generator) {
+  check_dropout("alpha_dropout", x, p);
+  return alpha_dropout_of(x, x.shape(), p, training, generator);
+}
+
+Tensor feature_alpha_dropout(const Tensor& x, double p, bool training,
+                             const std::optional<Generator>& generator) {
+  const char* op = "feature_alpha_dropout";
+  check_dropout(op, x, p);
+  return alpha_dropout_of(x, channel_shape(op, x), p, training, generator);
+}
+
+Tensor gumbel_softmax(const Tensor& logits, double tau, bool hard, int64_t dim,
+                      const std::optional<Generator>& generator) {
+  TERN_CHECK(is_floating_point(logits.dtype()), DTypeError,
+             "gumbel_softmax: not implemented for {}: convert the logits with to(float32)",
+             name(logits.dtype()));
+  TERN_CHECK(tau > 0, ValueError, "gumbel_softmax: tau must be above 0, got {}", tau);
+  const int64_t along = wrap_dim(dim, logits.dim(), "gumbel_softmax");
+  const TensorOptions options{.dtype = logits.dtype(), .device = logits.device()};
+  Tensor noise = empty(logits.shape(), options);
+  exponential_(noise, 1, generator);
+  const Tensor soft = softmax(div(sub(logits, log(noise)), tau), along);
+  if (!hard) return soft;
+  const Tensor constant = soft.detach();
+  const Tensor one_hot =
+      scatter(zeros(logits.shape(), options), along, argmax(constant, along, /*keepdim=*/true), 1);
+  return add(sub(one_hot, constant), soft);
 }
 
 }  // namespace tern

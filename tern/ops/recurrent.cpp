@@ -272,6 +272,25 @@ RecurrentResult lstm_layer(const Steps& s, const Tensor& gates, const Tensor& w,
           {select(memory.packed, 0, s.at(s.last())), select(memory.packed, 0, s.count)}};
 }
 
+/// The same with projections, step by step. A step alone, without a product, is lstm_layer's.
+RecurrentResult projected_lstm_layer(const Steps& s, const Tensor& gates, const RecurrentWeights& weights,
+                                     const Tensor& h0, const Tensor& c0) {
+  const Steps one{1, s.rows, s.hidden, s.gates, false};
+  const Tensor unused = weights.w_hh.detach();
+  std::vector<Tensor> outputs(static_cast<size_t>(s.count));
+  Tensor h = h0, c = c0;
+  for (int64_t k = 0; k < s.count; ++k) {
+    const int64_t t = s.at(k);
+    const Tensor of_input = narrow(gates, 0, t, 1);
+    const Tensor sums = h.defined() ? add(of_input, linear(h, weights.w_hh)) : clone(of_input);
+    const RecurrentResult step = lstm_layer(one, sums, unused, {}, c);
+    h = linear(step.state.h, weights.w_hr);
+    c = step.state.c;
+    outputs[static_cast<size_t>(t)] = h;
+  }
+  return {stack(outputs), {h, c}};
+}
+
 // ---- GRU
 
 /// `gates` [T, N, 3 H]; `h_n` [T, N, H], what the reset gate chose from, is undefined where it need not stay.
@@ -369,28 +388,34 @@ void check_parameter(RecurrentKind kind, const char* what, const Tensor& x, cons
 
 Steps checked_steps(RecurrentKind kind, const Tensor& x, const LSTMState& state,
                     const RecurrentWeights& weights, bool reverse) {
-  const auto& [w_ih, w_hh, b_ih, b_hh] = weights;
+  const auto& [w_ih, w_hh, b_ih, b_hh, w_hr] = weights;
+  const DType dtype = w_hh.dtype();
   TERN_CHECK(x.dim() == 3, ShapeError, "{}: input must have 3 dimensions, got {}", name(kind), x.dim());
   TERN_CHECK(w_hh.dim() == 2 && w_ih.dim() == 2, ShapeError, "{}: weights must be matrices, got {} and {}",
              name(kind), to_string(w_ih.shape()), to_string(w_hh.shape()));
-  TERN_CHECK(is_floating_point(w_hh.dtype()), DTypeError,
-             "{}: not implemented for {}: convert with to(float32)", name(kind), tern::name(w_hh.dtype()));
+  TERN_CHECK(is_floating_point(dtype), DTypeError, "{}: not implemented for {}: convert with to(float32)",
+             name(kind), tern::name(dtype));
   TERN_CHECK(x.size(0) > 0, ShapeError, "{}: Expected sequence length to be larger than 0 in RNN",
              name(kind));
-  const Steps s{x.size(0), x.size(1), w_hh.size(1), gates_of(kind), reverse};
+  const int64_t of_state = w_hh.size(1);
+  TERN_CHECK(!w_hr.defined() || (kind == RecurrentKind::Lstm && w_hr.dim() == 2), ShapeError,
+             "{}: w_hr must be a matrix, of an LSTM, got {}", name(kind), to_string(w_hr.shape()));
+  const Steps s{x.size(0), x.size(1), w_hr.defined() ? w_hr.size(1) : of_state, gates_of(kind), reverse};
   check_same_device(name(kind), {{"input", x},
                                  {"hx", state.h},
                                  {"cx", state.c},
                                  {"w_ih", w_ih},
                                  {"w_hh", w_hh},
                                  {"b_ih", b_ih},
-                                 {"b_hh", b_hh}});
-  check_parameter(kind, "w_ih", w_ih, {s.width(), x.size(2)}, w_hh.dtype());
-  check_parameter(kind, "w_hh", w_hh, {s.width(), s.hidden}, w_hh.dtype());
-  check_parameter(kind, "b_ih", b_ih, {s.width()}, w_hh.dtype());
-  check_parameter(kind, "b_hh", b_hh, {s.width()}, w_hh.dtype());
-  check_parameter(kind, "hx", state.h, {s.rows, s.hidden}, w_hh.dtype());
-  check_parameter(kind, "cx", state.c, {s.rows, s.hidden}, w_hh.dtype());
+                                 {"b_hh", b_hh},
+                                 {"w_hr", w_hr}});
+  check_parameter(kind, "w_ih", w_ih, {s.width(), x.size(2)}, dtype);
+  check_parameter(kind, "w_hh", w_hh, {s.width(), of_state}, dtype);
+  check_parameter(kind, "b_ih", b_ih, {s.width()}, dtype);
+  check_parameter(kind, "b_hh", b_hh, {s.width()}, dtype);
+  check_parameter(kind, "w_hr", w_hr, {of_state, s.hidden}, dtype);
+  check_parameter(kind, "hx", state.h, {s.rows, of_state}, dtype);
+  check_parameter(kind, "cx", state.c, {s.rows, s.hidden}, dtype);
   return s;
 }
 
@@ -405,18 +430,19 @@ Tensor dense(const Tensor& x) { return x.defined() ? contiguous(x) : x; }
 
 RecurrentResult recurrent_layer(RecurrentKind kind, const Tensor& x, const LSTMState& state,
                                 const RecurrentWeights& weights, bool reverse) {
-  const auto& [w_ih, w_hh, b_ih, b_hh] = weights;
+  const auto& [w_ih, w_hh, b_ih, b_hh, w_hr] = weights;
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(
         [&](const Tensor& x_, const Tensor& h, const Tensor& c, const Tensor& w1, const Tensor& w2,
-            const Tensor& b1, const Tensor& b2) {
-          return recurrent_layer(kind, x_, {h, c}, {w1, w2, b1, b2}, reverse);
+            const Tensor& b1, const Tensor& b2, const Tensor& w3) {
+          return recurrent_layer(kind, x_, {h, c}, {w1, w2, b1, b2, w3}, reverse);
         },
-        x, state.h, state.c, w_ih, w_hh, b_ih, b_hh);
+        x, state.h, state.c, w_ih, w_hh, b_ih, b_hh, w_hr);
   const Steps s = checked_steps(kind, x, state, weights, reverse);
   const Tensor h0 = dense(state.h), c0 = dense(state.c);
   if (kind == RecurrentKind::Gru) return gru_layer(s, linear(x, w_ih, b_ih), w_hh, b_hh, h0);
   const Tensor sums = linear(x, w_ih, both(b_ih, b_hh));
+  if (w_hr.defined()) return projected_lstm_layer(s, sums, weights, h0, c0);
   if (kind == RecurrentKind::Lstm) return lstm_layer(s, sums, w_hh, h0, c0);
   const bool relu = kind == RecurrentKind::Relu;
   return plain_layer(

@@ -54,18 +54,22 @@ struct RecurrentWeights {
   Tensor w_hh;  ///< [gates * H, H]
   Tensor b_ih;  ///< [gates * H], or undefined
   Tensor b_hh;  ///< [gates * H], or undefined
+  /// [P, H] of an LSTM with projections, whose hidden state is w_hr times that of the cell (Sak et al., "Long
+  /// short-term memory based recurrent neural network architectures", 2014); w_hh is [4 H, P] then. Else
+  /// undefined.
+  Tensor w_hr = {};
 };
 
 /// What a layer gives: all hidden states, and the last state in the order of its walk. `state.c` is
 /// undefined but for LSTM. The state may share its memory with the output.
 struct RecurrentResult {
-  Tensor output;  ///< [T, N, H]
+  Tensor output;  ///< [T, N, H]; with projections [T, N, P], as the hidden state
   LSTMState state;
 };
 
 /// All steps of a layer in one direction, from the last to the first where `reverse`: x [T, N, C] and a state
-/// of [N, H], or undefined for zeros. One node of the graph; per step one product and one cell. Throws
-/// ShapeError, DTypeError.
+/// of [N, H], or undefined for zeros. One node of the graph; per step one product and one cell. With
+/// projections there are nodes for each step. Throws ShapeError, DTypeError.
 RecurrentResult recurrent_layer(RecurrentKind kind, const Tensor& x, const LSTMState& state,
                                 const RecurrentWeights& weights, bool reverse = false);
 

@@ -17,15 +17,6 @@
 namespace tern {
 namespace {
 
-/// The elements as the dtype that is asked for.
-Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
-  check_computable(op, x);
-  if (!dtype || *dtype == x.dtype()) return x;
-  TERN_CHECK(is_computable(*dtype), DTypeError, "{}: dtype {} is not supported: ask for another one", op,
-             name(*dtype));
-  return to(x, *dtype);
-}
-
 /// The int64 result of integers as the integer dtype that is asked for.
 Tensor narrowed(Tensor y, std::optional<DType> dtype) { return dtype ? cast(y, *dtype) : y; }
 
@@ -113,6 +104,20 @@ Tensor sum(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType>
 Tensor mean(const Tensor& x) { return mean(x, IntArrayRef()); }
 Tensor mean(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
   return mean_over(x, dims_of("mean", dims, x.dim()), keepdim, dtype);
+}
+
+Tensor nansum(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
+  if (!is_floating_point(x.dtype())) return sum(x, dims, keepdim, dtype);
+  const AutocastPause pause;  // it is not on the list of sum
+  return sum(where(isnan(x), 0, x), dims, keepdim, dtype);
+}
+
+Tensor nanmean(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
+  TERN_CHECK(is_floating_point(x.dtype()), DTypeError,
+             "nanmean: expected input to have a floating point dtype but got {}: convert it with to(float32)",
+             name(x.dtype()));
+  const Tensor count = sum(logical_not(isnan(x.detach())), dims, keepdim);
+  return div(nansum(x, dims, keepdim, dtype), count);
 }
 
 Tensor prod(const Tensor& x, std::optional<DType> dtype) {

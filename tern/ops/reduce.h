@@ -40,6 +40,16 @@ Tensor mean(const Tensor& x, Dimension auto dim, bool keepdim = false, std::opti
   return mean(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim, dtype);
 }
 
+/// Sum and mean of the elements that are not NaN.
+Tensor nansum(const Tensor& x, IntArrayRef dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor nansum(const Tensor& x, Dimension auto dim, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return nansum(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim, dtype);
+}
+Tensor nanmean(const Tensor& x, IntArrayRef dims = {}, bool keepdim = false, std::optional<DType> dtype = {});
+Tensor nanmean(const Tensor& x, Dimension auto dim, bool keepdim = false, std::optional<DType> dtype = {}) {
+  return nanmean(x, IntArrayRef{static_cast<int64_t>(dim)}, keepdim, dtype);
+}
+
 /// Product; the dtype rules of sum. No elements give 1. The gradient is right where elements are zero.
 Tensor prod(const Tensor& x, std::optional<DType> dtype = {});
 Tensor prod(const Tensor& x, int64_t dim, bool keepdim = false, std::optional<DType> dtype = {});

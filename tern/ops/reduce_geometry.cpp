@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tern/ops/common.h"
+#include "tern/ops/copy.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -101,6 +102,14 @@ Tensor spread(const Tensor& result, const Shape& shape, DimMask mask) {
 void check_computable(const char* op, const Tensor& x) {
   TERN_CHECK(is_computable(x.dtype()), DTypeError,
              "{}: dtype {} is not supported: convert the tensor with to(dtype)", op, name(x.dtype()));
+}
+
+Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
+  check_computable(op, x);
+  if (!dtype || *dtype == x.dtype()) return x;
+  TERN_CHECK(is_computable(*dtype), DTypeError, "{}: dtype {} is not supported: ask for another one", op,
+             name(*dtype));
+  return to(x, *dtype);
 }
 
 Tensor run_reduce(ReduceOp op, const Tensor& x, DimMask mask, bool keepdim, double param) {

@@ -2,6 +2,8 @@
 // operators of ops/reduce*.cpp, softmax, scan and sort; not for users.
 #pragma once
 
+#include <optional>
+
 #include "tern/core/tensor.h"
 #include "tern/kernels/reduce.h"
 
@@ -36,6 +38,9 @@ Tensor spread(const Tensor& result, const Shape& shape, DimMask mask);
 
 /// Throws DTypeError for a dtype that no operator computes on.
 void check_computable(const char* op, const Tensor& x);
+/// The elements as the dtype that is asked for, recorded. Throws DTypeError for one that no operator computes
+/// on.
+Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype);
 
 /// op over the dimensions of `mask`, of reduce_result_dtype. No gradient.
 Tensor run_reduce(ReduceOp op, const Tensor& x, DimMask mask, bool keepdim, double param = 1);

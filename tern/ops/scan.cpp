@@ -1,10 +1,13 @@
-// Running sums and products with their gradients.
+// Running sums, products and extremes with their gradients; differences.
 #include "tern/ops/scan.h"
+
+#include <limits>
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/kernels/scan.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
@@ -69,12 +72,44 @@ Tensor cumprod_gradient(const Tensor& g, const Tensor& x, int64_t dim) {
   return grad;
 }
 
-Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
+/// log(exp(x[0]) + ... + exp(x[i])), or from the back.
+Tensor running_logsumexp(const Tensor& x, int64_t dim, bool reverse) {
+  Tensor y = run_scan(ScanOp::LogSumExp, x, dim, reverse);
+  if (tracks_grad(x))
+    record("logcumsumexp", y, {x},
+           [x_ = save(x), y_ = save_output(y), dim, reverse](GradContext& c, const Tensor& g) {
+             // The sum over i of g[i] * exp(x - y[i]) in logarithms, positive and negative ones apart.
+             const double least = g.dtype() == DType::Float16 ? -65504.0 : -0x1.fep127;  // also as bfloat16
+             const auto sum_where = [&](const Tensor& chosen) {
+               Tensor logs = where(chosen, log(abs(g)), least);
+               return exp(add(running_logsumexp(sub(logs, c[y_]), dim, !reverse), c[x_]));
+             };
+             return sub(sum_where(gt(g, 0)), sum_where(lt(g, 0)));
+           });
+  return y;
+}
+
+std::pair<Tensor, Tensor> running_extreme(const char* op, bool largest, const Tensor& x, int64_t dim) {
   check_computable(op, x);
-  if (!dtype || *dtype == x.dtype()) return x;
-  TERN_CHECK(is_computable(*dtype), DTypeError, "{}: dtype {} is not supported: ask for another one", op,
-             name(*dtype));
-  return to(x, *dtype);
+  const int64_t d = wrap_dim(dim, x.dim(), op);
+  Tensor dense = compact(x);
+  Tensor values = empty_of(x.shape(), x);
+  Tensor indices = empty_contiguous(x.shape(), x.numel(), DType::Int64, x.device());
+  const DimSplit split = split_at(x.shape(), d);
+  launch(current_stream(x.device()), kernels::scan_extreme,
+         {.largest = largest,
+          .dtype = x.dtype(),
+          .values = values.data_ptr(),
+          .indices = static_cast<int64_t*>(indices.data_ptr()),
+          .in = dense.data_ptr(),
+          .outer = split.outer,
+          .size = split.size,
+          .inner = split.inner});
+  if (tracks_grad(x))
+    record(op, values, {x}, [shape = x.shape(), index_ = save(indices), d](GradContext& c, const Tensor& g) {
+      return scatter_add(filled(shape, g.dtype(), g.device(), 0), d, c[index_], g);
+    });
+  return {values, indices};
 }
 
 }  // namespace
@@ -96,6 +131,37 @@ Tensor cumprod(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
     record("cumprod", y, {x},
            [x_ = save(x), d](GradContext& c, const Tensor& g) { return cumprod_gradient(g, c[x_], d); });
   return dtype ? to(y, *dtype) : y;
+}
+
+std::pair<Tensor, Tensor> cummax(const Tensor& x, int64_t dim) {
+  return running_extreme("cummax", /*largest=*/true, x, dim);
+}
+std::pair<Tensor, Tensor> cummin(const Tensor& x, int64_t dim) {
+  return running_extreme("cummin", /*largest=*/false, x, dim);
+}
+
+Tensor logcumsumexp(const Tensor& x, int64_t dim) {
+  TERN_CHECK(is_floating_point(x.dtype()) && is_computable(x.dtype()), DTypeError,
+             "logcumsumexp: needs a floating-point dtype, got {}: convert it with to(float32)",
+             name(x.dtype()));
+  return running_logsumexp(x, wrap_dim(dim, x.dim(), "logcumsumexp"), /*reverse=*/false);
+}
+
+Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
+  TERN_CHECK(input.dim() > 0, ShapeError, "diff: expects input to be at least one-dimensional");
+  TERN_CHECK(n >= 0, ValueError, "diff: order must be non-negative but got {}", n);
+  const int64_t d = wrap_dim(dim, input.dim(), "diff");
+  std::vector<Tensor> parts;
+  for (const Tensor& part : {prepend, input, append})
+    if (part.defined()) parts.push_back(part);
+  Tensor x = parts.size() == 1 ? input : with_context("diff", [&] { return cat(parts, d); });
+  if (n == 0) return clone(x);
+  for (n = std::min(n, x.size(d)); n > 0; --n) {
+    const int64_t length = std::max<int64_t>(x.size(d) - 1, 0);
+    const Tensor after = narrow(x, d, x.size(d) - length, length), before = narrow(x, d, 0, length);
+    x = x.dtype() == DType::Bool ? logical_xor(after, before) : sub(after, before);
+  }
+  return x;
 }
 
 }  // namespace tern

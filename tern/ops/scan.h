@@ -1,7 +1,8 @@
-// Running sums and products along a dimension.
+// Running sums, products and extremes along a dimension, and differences.
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "tern/core/tensor.h"
 
@@ -12,5 +13,17 @@ namespace tern {
 Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
 /// y[i] = x[0] * ... * x[i] along `dim`; the same rules. The gradient is right where elements are zero.
 Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
+/// {the largest (smallest) of x[0], ..., x[i] along `dim`, its int64 position}: the last of equal ones; NaN
+/// wins. The gradient goes to the elements that were chosen.
+std::pair<Tensor, Tensor> cummax(const Tensor& x, int64_t dim);
+std::pair<Tensor, Tensor> cummin(const Tensor& x, int64_t dim);
+/// y[i] = log(exp(x[0]) + ... + exp(x[i])) along `dim`, without overflow. Throws DTypeError unless floating
+/// point.
+Tensor logcumsumexp(const Tensor& x, int64_t dim);
+
+/// x[i + 1] - x[i] along `dim`, `n` times over; of bool, where neighbours differ. `prepend` and `append`, if
+/// any, are joined to x before. Throws ShapeError for a 0-d tensor, ValueError for n < 0.
+Tensor diff(const Tensor& x, int64_t n = 1, int64_t dim = -1, const Tensor& prepend = {},
+            const Tensor& append = {});
 
 }  // namespace tern

@@ -9,6 +9,10 @@
 
 namespace tern {
 
+namespace detail {
+std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim);
+}
+
 // ---- another shape over the same elements
 // --------------------------------------------------------------------------
 
@@ -21,6 +25,8 @@ Tensor view_as(const Tensor& x, const Tensor& other);
 Tensor reshape_as(const Tensor& x, const Tensor& other);
 /// Joins the dimensions start_dim..end_dim into one; a copy only where no view is possible. 0-d becomes [1].
 Tensor flatten(const Tensor& x, int64_t start_dim = 0, int64_t end_dim = -1);
+/// All elements as one dimension.
+Tensor ravel(const Tensor& x);
 /// Splits one dimension into `sizes`, of which one may be -1.
 Tensor unflatten(const Tensor& x, int64_t dim, IntArrayRef sizes);
 /// Without the dimensions of size 1, or without `dim` if its size is 1.
@@ -75,6 +81,12 @@ std::vector<Tensor> split(const Tensor& x, Dimension auto split_size, int64_t di
 }
 /// Views of these sizes, which must add up to the size of `dim`.
 std::vector<Tensor> split(const Tensor& x, IntArrayRef split_sizes, int64_t dim = 0);
+/// Exactly `sections` views along `dim`, the first size % sections of which are larger by one.
+std::vector<Tensor> tensor_split(const Tensor& x, Dimension auto sections, int64_t dim = 0) {
+  return detail::tensor_split(x, static_cast<int64_t>(sections), dim);
+}
+/// Views of what lies between these indices, as Python's slices x[:i], x[i:j], ...
+std::vector<Tensor> tensor_split(const Tensor& x, IntArrayRef indices, int64_t dim = 0);
 /// The elements whose indices in dim1 and dim2 differ by `offset`, as a new last dimension.
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 /// Windows of `size` elements every `step` along `dimension`, as a new last dimension (Tensor.unfold).
@@ -96,6 +108,17 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim = 0);
 Tensor hstack(const std::vector<Tensor>& tensors);
 /// cat along dimension 0 of tensors of at least two dimensions ([n] counts as [1, n]).
 Tensor vstack(const std::vector<Tensor>& tensors);
+/// cat along dimension 2 of tensors of at least three dimensions ([n] counts as [1, n, 1], [m, n] as
+/// [m, n, 1]).
+Tensor dstack(const std::vector<Tensor>& tensors);
+/// hstack where vectors count as columns.
+Tensor column_stack(const std::vector<Tensor>& tensors);
+/// [n, number of tensors]: all combinations of one element of each of 1-D tensors of one dtype, in
+/// lexicographic order of their places; of one tensor, itself.
+Tensor cartesian_prod(const std::vector<Tensor>& tensors);
+/// [n, r]: all combinations of r elements of a 1-D tensor in the order of their places, of which each may
+/// come once, or `with_replacement` several times.
+Tensor combinations(const Tensor& x, int64_t r = 2, bool with_replacement = false);
 
 // ---- repetition and order
 // ------------------------------------------------------------------------------------------
@@ -111,5 +134,10 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int64_t
 Tensor roll(const Tensor& x, IntArrayRef shifts, IntArrayRef dims = {});
 /// The order of elements reversed along `dims`; a copy.
 Tensor flip(const Tensor& x, IntArrayRef dims);
+/// flip along the first, or the second, dimension.
+Tensor flipud(const Tensor& x);
+Tensor fliplr(const Tensor& x);
+/// Turned by k right angles from dimension dims[0] to dims[1]; a copy.
+Tensor rot90(const Tensor& x, int64_t k = 1, IntArrayRef dims = {0, 1});
 
 }  // namespace tern

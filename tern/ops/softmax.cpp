@@ -84,6 +84,10 @@ Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
   return softmax_along(SoftmaxOp::Softmax, "softmax", x, dim, autocast_result(x, dtype));
 }
 
+Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  return softmax_along(SoftmaxOp::Softmax, "softmin", neg(x), dim, autocast_result(x, dtype));
+}
+
 Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
   return softmax_along(SoftmaxOp::LogSoftmax, "log_softmax", x, dim, autocast_result(x, dtype));
 }

@@ -10,6 +10,8 @@ namespace tern {
 /// exp(x) / sum(exp(x)) along `dim`; `dtype` converts x first. Throws DTypeError unless floating point,
 /// IndexError for a dimension that is not there.
 Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
+/// softmax(-x).
+Tensor softmin(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
 /// log(softmax(x)), computed as x - logsumexp(x).
 Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = {});
 

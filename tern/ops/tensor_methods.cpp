@@ -170,15 +170,11 @@ Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const {
 }
 
 Tensor Tensor::operator-() const { return neg(); }
-Tensor Tensor::abs() const { return tern::abs(*this); }
-Tensor Tensor::exp() const { return tern::exp(*this); }
-Tensor Tensor::log() const { return tern::log(*this); }
-Tensor Tensor::sqrt() const { return tern::sqrt(*this); }
-Tensor Tensor::square() const { return tern::square(*this); }
+#define TERN_DEFINE_METHOD(name) \
+  Tensor Tensor::name() const { return tern::name(*this); }
+TERN_ELEMENT_FUNCTIONS(TERN_DEFINE_METHOD)
+#undef TERN_DEFINE_METHOD
 Tensor Tensor::pow(const Scalar& exponent) const { return tern::pow(*this, exponent); }
-Tensor Tensor::sigmoid() const { return tern::sigmoid(*this); }
-Tensor Tensor::tanh() const { return tern::tanh(*this); }
-Tensor Tensor::relu() const { return tern::relu(*this); }
 Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const {
   return tern::clamp(*this, min, max);
 }
@@ -199,26 +195,45 @@ Tensor Tensor::fmod(const Scalar& other) const { return tern::fmod(*this, other)
 Tensor Tensor::pow(const Tensor& exponent) const { return tern::pow(*this, exponent); }
 Tensor Tensor::maximum(const Tensor& other) const { return tern::maximum(*this, other); }
 Tensor Tensor::minimum(const Tensor& other) const { return tern::minimum(*this, other); }
-Tensor Tensor::neg() const { return tern::neg(*this); }
-Tensor Tensor::sign() const { return tern::sign(*this); }
-Tensor Tensor::floor() const { return tern::floor(*this); }
-Tensor Tensor::ceil() const { return tern::ceil(*this); }
-Tensor Tensor::round() const { return tern::round(*this); }
-Tensor Tensor::trunc() const { return tern::trunc(*this); }
-Tensor Tensor::expm1() const { return tern::expm1(*this); }
-Tensor Tensor::log1p() const { return tern::log1p(*this); }
-Tensor Tensor::log2() const { return tern::log2(*this); }
-Tensor Tensor::log10() const { return tern::log10(*this); }
-Tensor Tensor::rsqrt() const { return tern::rsqrt(*this); }
-Tensor Tensor::reciprocal() const { return tern::reciprocal(*this); }
-Tensor Tensor::sin() const { return tern::sin(*this); }
-Tensor Tensor::cos() const { return tern::cos(*this); }
-Tensor Tensor::tan() const { return tern::tan(*this); }
-Tensor Tensor::erf() const { return tern::erf(*this); }
+Tensor Tensor::div(const Tensor& other, std::string_view rounding_mode) const {
+  return tern::div(*this, other, rounding_mode);
+}
+Tensor Tensor::div(const Scalar& other, std::string_view rounding_mode) const {
+  return tern::div(*this, other, rounding_mode);
+}
+Tensor Tensor::fmax(const Tensor& other) const { return tern::fmax(*this, other); }
+Tensor Tensor::fmin(const Tensor& other) const { return tern::fmin(*this, other); }
+Tensor Tensor::atan2(const Tensor& other) const { return tern::atan2(*this, other); }
+Tensor Tensor::logaddexp(const Tensor& other) const { return tern::logaddexp(*this, other); }
+Tensor Tensor::logaddexp2(const Tensor& other) const { return tern::logaddexp2(*this, other); }
+Tensor Tensor::hypot(const Tensor& other) const { return tern::hypot(*this, other); }
+Tensor Tensor::copysign(const Tensor& other) const { return tern::copysign(*this, other); }
+Tensor Tensor::xlogy(const Tensor& other) const { return tern::xlogy(*this, other); }
+Tensor Tensor::copysign(const Scalar& other) const { return tern::copysign(*this, other); }
+Tensor Tensor::xlogy(const Scalar& other) const { return tern::xlogy(*this, other); }
+Tensor Tensor::heaviside(const Tensor& values) const { return tern::heaviside(*this, values); }
+Tensor Tensor::clamp_min(const Scalar& min) const { return tern::clamp_min(*this, min); }
+Tensor Tensor::clamp_min(const Tensor& min) const { return tern::clamp_min(*this, min); }
+Tensor Tensor::clamp_max(const Scalar& max) const { return tern::clamp_max(*this, max); }
+Tensor Tensor::clamp_max(const Tensor& max) const { return tern::clamp_max(*this, max); }
+Tensor Tensor::clamp_between(const Tensor& min, const Tensor& max) const {
+  return tern::clamp(*this, min, max);
+}
+Tensor Tensor::lerp(const Tensor& end, const Tensor& weight) const { return tern::lerp(*this, end, weight); }
+Tensor Tensor::lerp(const Tensor& end, const Scalar& weight) const { return tern::lerp(*this, end, weight); }
+Tensor Tensor::addcmul(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) const {
+  return tern::addcmul(*this, tensor1, tensor2, value);
+}
+Tensor Tensor::addcdiv(const Tensor& tensor1, const Tensor& tensor2, const Scalar& value) const {
+  return tern::addcdiv(*this, tensor1, tensor2, value);
+}
+Tensor Tensor::logit(std::optional<double> eps) const { return tern::logit(*this, eps); }
+Tensor Tensor::nan_to_num(double nan, std::optional<double> posinf, std::optional<double> neginf) const {
+  return tern::nan_to_num(*this, nan, posinf, neginf);
+}
 Tensor Tensor::bitwise_and(const Tensor& other) const { return tern::bitwise_and(*this, other); }
 Tensor Tensor::bitwise_or(const Tensor& other) const { return tern::bitwise_or(*this, other); }
 Tensor Tensor::bitwise_xor(const Tensor& other) const { return tern::bitwise_xor(*this, other); }
-Tensor Tensor::bitwise_not() const { return tern::bitwise_not(*this); }
 Tensor Tensor::isclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
   return tern::isclose(*this, other, rtol, atol, equal_nan);
 }
@@ -251,6 +266,9 @@ Tensor Tensor::logical_not() const { return tern::logical_not(*this); }
 Tensor Tensor::isnan() const { return tern::isnan(*this); }
 Tensor Tensor::isinf() const { return tern::isinf(*this); }
 Tensor Tensor::isfinite() const { return tern::isfinite(*this); }
+Tensor Tensor::isposinf() const { return tern::isposinf(*this); }
+Tensor Tensor::isneginf() const { return tern::isneginf(*this); }
+Tensor Tensor::signbit() const { return tern::signbit(*this); }
 bool Tensor::allclose(const Tensor& other, double rtol, double atol, bool equal_nan) const {
   return tern::allclose(*this, other, rtol, atol, equal_nan);
 }

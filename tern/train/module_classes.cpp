@@ -1,6 +1,7 @@
 // The table of classes; activations are in module_classes_activation.cpp, layers over sequences and images in
-// module_classes_images.cpp. Names and settings as in torch/nn/modules/*.py; settings that older versions of
-// PyTorch did not have yet are taken at their defaults.
+// module_classes_images.cpp, losses in module_classes_loss.cpp. Names and settings as in
+// torch/nn/modules/*.py; settings that older versions of PyTorch did not have yet are taken at their
+// defaults.
 #include "tern/train/module_classes.h"
 
 #include "tern/nn/containers.h"
@@ -9,7 +10,6 @@
 #include "tern/nn/dropout.h"
 #include "tern/nn/embedding.h"
 #include "tern/nn/linear.h"
-#include "tern/nn/loss.h"
 #include "tern/nn/norm.h"
 #include "tern/nn/reshape.h"
 #include "tern/train/module_settings.h"
@@ -45,9 +45,40 @@ nn::AnyModule make(const Reader& in, const nn::Embedding*) {
   return nn::Embedding(in.integer("num_embeddings"), in.integer("embedding_dim"), options);
 }
 
+Attributes settings(const nn::Bilinear& layer) {
+  const Shape& shape = layer.weight.shape();
+  return {{"in1_features", shape[1]}, {"in2_features", shape[2]}, {"out_features", shape[0]}};
+}
+nn::AnyModule make(const Reader& in, const nn::Bilinear*) {
+  return nn::Bilinear(in.integer("in1_features"), in.integer("in2_features"), in.integer("out_features"),
+                      {.bias = in.parameter("bias")});
+}
+
+Attributes settings(const nn::EmbeddingBag& layer) {
+  return {{"num_embeddings", layer.weight.shape()[0]},
+          {"embedding_dim", layer.weight.shape()[1]},
+          {"max_norm", Value()},
+          {"norm_type", 2.0},
+          {"scale_grad_by_freq", false},
+          {"mode", bag_mode_word(layer.mode())},
+          {"sparse", false},
+          {"include_last_offset", layer.include_last_offset()},
+          {"padding_idx", or_none(layer.padding_idx())}};
+}
+nn::AnyModule make(const Reader& in, const nn::EmbeddingBag*) {
+  in.only("max_norm", Value());
+  in.only("scale_grad_by_freq", false);
+  in.only("sparse", false);
+  nn::EmbeddingBagOptions options{.mode = parse_bag_mode(in.at("mode").as_str()),
+                                  .include_last_offset = in.flag("include_last_offset", false)};
+  if (in.has("padding_idx")) options.padding_idx = in.integer("padding_idx");
+  return nn::EmbeddingBag(in.integer("num_embeddings"), in.integer("embedding_dim"), options);
+}
+
 template <class M>
-concept SomeDropout =
-    std::same_as<M, nn::Dropout> || std::same_as<M, nn::Dropout1d> || std::same_as<M, nn::Dropout2d>;
+concept SomeDropout = std::same_as<M, nn::Dropout> || std::same_as<M, nn::Dropout1d> ||
+    std::same_as<M, nn::Dropout2d> || std::same_as<M, nn::Dropout3d> || std::same_as<M, nn::AlphaDropout> ||
+    std::same_as<M, nn::FeatureAlphaDropout>;
 template <SomeDropout M>
 Attributes settings(const M& layer) {
   return {{"p", layer.p}, {"inplace", layer.inplace}};
@@ -110,6 +141,17 @@ nn::AnyModule make(const Reader& in, const nn::RMSNorm*) {
   return nn::RMSNorm(in.sizes("normalized_shape"), options);
 }
 
+Attributes settings(const nn::LocalResponseNorm& layer) {
+  return {{"size", layer.size},
+          {"alpha", layer.options.alpha},
+          {"beta", layer.options.beta},
+          {"k", layer.options.k}};
+}
+nn::AnyModule make(const Reader& in, const nn::LocalResponseNorm*) {
+  return nn::LocalResponseNorm(in.integer("size"),
+                               {.alpha = in.number("alpha"), .beta = in.number("beta"), .k = in.number("k")});
+}
+
 Attributes settings(const nn::GroupNorm& layer) {
   return {{"num_groups", layer.num_groups()},
           {"num_channels", layer.num_channels()},
@@ -149,7 +191,7 @@ nn::AnyModule make(const Reader&, const M*) {
   return M();
 }
 
-// ---- distances, losses
+// ---- distances
 
 Attributes settings(const nn::CosineSimilarity& layer) { return {{"dim", layer.dim}, {"eps", layer.eps}}; }
 nn::AnyModule make(const Reader& in, const nn::CosineSimilarity*) {
@@ -160,22 +202,6 @@ Attributes settings(const nn::PairwiseDistance& layer) {
 }
 nn::AnyModule make(const Reader& in, const nn::PairwiseDistance*) {
   return nn::PairwiseDistance(in.number("norm"), in.number("eps"), in.flag("keepdim", false));
-}
-
-Attributes settings(const nn::KLDivLoss& layer) {
-  static const std::pair<Reduction, const char*> words[] = {{Reduction::None, "none"},
-                                                            {Reduction::Mean, "mean"},
-                                                            {Reduction::Sum, "sum"},
-                                                            {Reduction::BatchMean, "batchmean"}};
-  Attributes all;
-  for (const auto& [reduction, word] : words)
-    if (reduction == layer.options.reduction) all.emplace_back("reduction", word);
-  all.emplace_back("log_target", layer.options.log_target);
-  return all;
-}
-nn::AnyModule make(const Reader& in, const nn::KLDivLoss*) {
-  return nn::KLDivLoss({.reduction = parse_reduction(in.at("reduction").as_str()),
-                        .log_target = in.flag("log_target", false)});
 }
 
 // ---- the table
@@ -191,26 +217,34 @@ std::vector<ModuleClass> all_classes() {
   const std::vector<std::string> statistics{"running_mean", "running_var", "num_batches_tracked"};
   std::vector<ModuleClass> table{
       row<nn::Linear>("linear", "Linear", both),
+      row<nn::Bilinear>("linear", "Bilinear", both),
       row<nn::Identity>("linear", "Identity"),
       row<nn::BatchNorm1d>("batchnorm", "BatchNorm1d", both, statistics),
       row<nn::BatchNorm2d>("batchnorm", "BatchNorm2d", both, statistics),
+      row<nn::BatchNorm3d>("batchnorm", "BatchNorm3d", both, statistics),
       row<nn::InstanceNorm1d>("instancenorm", "InstanceNorm1d", both, statistics),
       row<nn::InstanceNorm2d>("instancenorm", "InstanceNorm2d", both, statistics),
+      row<nn::InstanceNorm3d>("instancenorm", "InstanceNorm3d", both, statistics),
       row<nn::LayerNorm>("normalization", "LayerNorm", both),
       row<nn::GroupNorm>("normalization", "GroupNorm", both),
       row<nn::RMSNorm>("normalization", "RMSNorm", {"weight"}),
       row<nn::Embedding>("sparse", "Embedding", {"weight"}),
+      row<nn::EmbeddingBag>("sparse", "EmbeddingBag", {"weight"}),
+      row<nn::LocalResponseNorm>("normalization", "LocalResponseNorm"),
       row<nn::Dropout>("dropout", "Dropout"),
       row<nn::Dropout1d>("dropout", "Dropout1d"),
       row<nn::Dropout2d>("dropout", "Dropout2d"),
+      row<nn::Dropout3d>("dropout", "Dropout3d"),
+      row<nn::AlphaDropout>("dropout", "AlphaDropout"),
+      row<nn::FeatureAlphaDropout>("dropout", "FeatureAlphaDropout"),
       row<nn::Flatten>("flatten", "Flatten"),
       row<nn::Unflatten>("flatten", "Unflatten"),
       row<nn::CosineSimilarity>("distance", "CosineSimilarity"),
       row<nn::PairwiseDistance>("distance", "PairwiseDistance"),
-      row<nn::KLDivLoss>("loss", "KLDivLoss"),
       row<nn::Sequential>("container", "Sequential"),
   };
-  for (const auto more : {activation_classes, attention_classes, image_classes, recurrent_classes})
+  for (const auto more : {activation_classes, attention_classes, image_classes, loss_classes,
+                          recurrent_classes, resize_classes})
     for (ModuleClass& row : more()) table.push_back(std::move(row));
   return table;
 }
@@ -226,10 +260,13 @@ std::type_index without_laziness(std::type_index type) {
       {typeid(nn::LazyLinear), typeid(nn::Linear)},
       {typeid(nn::LazyConv1d), typeid(nn::Conv1d)},
       {typeid(nn::LazyConv2d), typeid(nn::Conv2d)},
+      {typeid(nn::LazyConv3d), typeid(nn::Conv3d)},
       {typeid(nn::LazyConvTranspose1d), typeid(nn::ConvTranspose1d)},
       {typeid(nn::LazyConvTranspose2d), typeid(nn::ConvTranspose2d)},
+      {typeid(nn::LazyConvTranspose3d), typeid(nn::ConvTranspose3d)},
       {typeid(nn::LazyBatchNorm1d), typeid(nn::BatchNorm1d)},
-      {typeid(nn::LazyBatchNorm2d), typeid(nn::BatchNorm2d)}};
+      {typeid(nn::LazyBatchNorm2d), typeid(nn::BatchNorm2d)},
+      {typeid(nn::LazyBatchNorm3d), typeid(nn::BatchNorm3d)}};
   for (const auto& [before, after] : lazy)
     if (before == type) return after;
   return type;

@@ -10,8 +10,9 @@ template <class M>
 concept OnlyInPlace = std::same_as<M, nn::ReLU> || std::same_as<M, nn::SiLU> || std::same_as<M, nn::Mish> ||
     std::same_as<M, nn::SELU> || std::same_as<M, nn::Hardswish> || std::same_as<M, nn::Hardsigmoid>;
 template <class M>
-concept WithoutSettings = std::same_as<M, nn::Tanh> || std::same_as<M, nn::Sigmoid> ||
-    std::same_as<M, nn::LogSigmoid> || std::same_as<M, nn::Softsign> || std::same_as<M, nn::Tanhshrink>;
+concept WithoutSettings =
+    std::same_as<M, nn::Tanh> || std::same_as<M, nn::Sigmoid> || std::same_as<M, nn::LogSigmoid> ||
+    std::same_as<M, nn::Softsign> || std::same_as<M, nn::Tanhshrink> || std::same_as<M, nn::Softmax2d>;
 template <OnlyInPlace M>
 Attributes settings(const M& layer) {
   return {{"inplace", layer.inplace}};
@@ -93,7 +94,8 @@ nn::AnyModule make(const Reader& in, const nn::Softplus*) {
   return nn::Softplus(in.number("beta"), in.number("threshold"));
 }
 template <class M>
-concept OverDim = std::same_as<M, nn::Softmax> || std::same_as<M, nn::LogSoftmax>;
+concept OverDim =
+    std::same_as<M, nn::Softmax> || std::same_as<M, nn::Softmin> || std::same_as<M, nn::LogSoftmax>;
 template <OverDim M>
 Attributes settings(const M& layer) {
   return {{"dim", layer.dim}};
@@ -125,6 +127,8 @@ std::vector<ModuleClass> activation_classes() {
       row<nn::GELU>("activation", "GELU"),
       row<nn::Softplus>("activation", "Softplus"),
       row<nn::Softmax>("activation", "Softmax"),
+      row<nn::Softmin>("activation", "Softmin"),
+      row<nn::Softmax2d>("activation", "Softmax2d"),
       row<nn::LogSoftmax>("activation", "LogSoftmax"),
       row<nn::Hardtanh>("activation", "Hardtanh"),
       row<nn::ReLU6>("activation", "ReLU6"),

@@ -1,5 +1,7 @@
 // The classes of layers over sequences and images: convolution, pooling, padding. Names and settings as in
 // torch/nn/modules/*.py.
+#include <cmath>
+
 #include "tern/nn/conv.h"
 #include "tern/nn/pad.h"
 #include "tern/nn/pool.h"
@@ -12,213 +14,165 @@ namespace {
 
 // ---- convolution
 
+template <class M>
+concept Convolution = std::same_as<M, nn::ConvLayer<M::kDims, M::kIsTransposed>>;
+
+/// Sequences have theirs in the width.
+template <int N>
+SizeOf<N> explicit_padding(const ConvPaddingOf<N>& padding) {
+  if constexpr (N == 1)
+    return padding.size.w;
+  else
+    return padding.size;
+}
+/// That of a transposed convolution is sizes alone.
+template <Convolution M>
+ConvPaddingOf<M::kDims> padding_of(const M& layer) {
+  return layer.options().padding;
+}
+
 /// What torch.nn.modules.conv._ConvNd keeps for padding modes other than zeros.
-Value reversed_padding(const ConvPadding& padding, Size2 kernel, Size2 dilation, int dims) {
+template <Convolution M>
+Value reversed_padding(const M& layer) {
+  const auto padding = padding_of(layer);
+  const auto kernel = sizes_of(layer.kernel_size()), dilation = sizes_of(layer.options().dilation),
+             given = sizes_of(explicit_padding<M::kDims>(padding));
+  const bool same = padding.word() == "same";
   std::vector<Value> sides;
-  const bool same = padding.mode == ConvPadding::kSame;
-  auto add = [&](int64_t explicit_size, int64_t kernel_size, int64_t step) {
-    const int64_t total = step * (kernel_size - 1);
-    sides.emplace_back(same ? total / 2 : explicit_size);
-    sides.emplace_back(same ? total - total / 2 : explicit_size);
-  };
-  add(padding.size.w, kernel.w, dilation.w);
-  if (dims == 2) add(padding.size.h, kernel.h, dilation.h);
+  for (size_t d = kernel.size(); d-- > 0;) {
+    const int64_t total = dilation[d] * (kernel[d] - 1);
+    sides.emplace_back(same ? total / 2 : given[d]);
+    sides.emplace_back(same ? total - total / 2 : given[d]);
+  }
   return padding.word().empty() ? Value::tuple(sides) : Value::list(sides);
 }
 
-Value padding_value(const ConvPadding& padding, int dims) {
-  if (!padding.word().empty()) return padding.word();
-  return dims == 1 ? single(padding.size.w) : pair(padding.size);
-}
-ConvPadding padding_of(const Reader& in, int dims) {
-  const Value& value = in.at("padding");
-  if (value.is_str()) return ConvPadding(std::string_view(value.as_str()));
-  return dims == 1 ? ConvPadding(in.one("padding")) : ConvPadding(in.two("padding"));
-}
-
-template <class Layer>
-Attributes conv2d_settings(const Layer& layer, bool transposed, ConvPadding padding, Size2 output_padding) {
+template <Convolution M>
+Attributes settings(const M& layer) {
   const auto& o = layer.options();
-  const auto& shape = layer.weight.shape();
-  const Size2 kernel{shape[2], shape[3]};
-  return {{"in_channels", transposed ? shape[0] : shape[1] * o.groups},
-          {"out_channels", transposed ? shape[1] * o.groups : shape[0]},
-          {"kernel_size", pair(kernel)},
-          {"stride", pair(o.stride)},
-          {"padding", padding_value(padding, 2)},
-          {"dilation", pair(o.dilation)},
-          {"transposed", transposed},
-          {"output_padding", pair(output_padding)},
+  const auto padding = padding_of(layer);
+  SizeOf<M::kDims> output_padding = 0;
+  if constexpr (M::kIsTransposed) output_padding = o.output_padding;
+  return {{"in_channels", layer.in_channels()},
+          {"out_channels", layer.out_channels()},
+          {"kernel_size", size_tuple(layer.kernel_size())},
+          {"stride", size_tuple(o.stride)},
+          {"padding",
+           padding.word().empty() ? size_tuple(explicit_padding<M::kDims>(padding)) : Value(padding.word())},
+          {"dilation", size_tuple(o.dilation)},
+          {"transposed", M::kIsTransposed},
+          {"output_padding", size_tuple(output_padding)},
           {"groups", o.groups},
           {"padding_mode", "zeros"},
-          {"_reversed_padding_repeated_twice", reversed_padding(padding, kernel, o.dilation, 2)}};
+          {"_reversed_padding_repeated_twice", reversed_padding(layer)}};
 }
 
-Attributes settings(const nn::Conv2d& layer) {
-  return conv2d_settings(layer, false, layer.options().padding, 0);
-}
-nn::AnyModule make(const Reader& in, const nn::Conv2d*) {
+template <Convolution M>
+nn::AnyModule make(const Reader& in, const M*) {
+  constexpr int N = M::kDims;
   in.only("padding_mode", "zeros");
-  return nn::Conv2d(in.integer("in_channels"), in.integer("out_channels"), in.two("kernel_size"),
-                    {.stride = in.two("stride"),
-                     .padding = padding_of(in, 2),
-                     .dilation = in.two("dilation"),
-                     .groups = in.integer("groups"),
-                     .bias = in.parameter("bias")});
-}
-
-Attributes settings(const nn::ConvTranspose2d& layer) {
-  return conv2d_settings(layer, true, layer.options().padding, layer.options().output_padding);
-}
-nn::AnyModule make(const Reader& in, const nn::ConvTranspose2d*) {
-  in.only("padding_mode", "zeros");
-  return nn::ConvTranspose2d(in.integer("in_channels"), in.integer("out_channels"), in.two("kernel_size"),
-                             {.stride = in.two("stride"),
-                              .padding = in.two("padding"),
-                              .output_padding = in.two("output_padding"),
-                              .groups = in.integer("groups"),
-                              .bias = in.parameter("bias"),
-                              .dilation = in.two("dilation")});
-}
-
-template <class Layer>
-Attributes conv1d_settings(const Layer& layer, bool transposed, const ConvPadding& padding,
-                           int64_t output_padding) {
-  const auto& o = layer.options();
-  const auto& shape = layer.weight.shape();
-  return {{"in_channels", transposed ? shape[0] : shape[1] * o.groups},
-          {"out_channels", transposed ? shape[1] * o.groups : shape[0]},
-          {"kernel_size", single(shape[2])},
-          {"stride", single(o.stride)},
-          {"padding", padding_value(padding, 1)},
-          {"dilation", single(o.dilation)},
-          {"transposed", transposed},
-          {"output_padding", single(output_padding)},
-          {"groups", o.groups},
-          {"padding_mode", "zeros"},
-          {"_reversed_padding_repeated_twice", reversed_padding(padding, shape[2], o.dilation, 1)}};
-}
-
-Attributes settings(const nn::Conv1d& layer) {
-  return conv1d_settings(layer, false, layer.options().padding, 0);
-}
-nn::AnyModule make(const Reader& in, const nn::Conv1d*) {
-  in.only("padding_mode", "zeros");
-  return nn::Conv1d(in.integer("in_channels"), in.integer("out_channels"), in.one("kernel_size"),
-                    {.stride = in.one("stride"),
-                     .padding = padding_of(in, 1),
-                     .dilation = in.one("dilation"),
-                     .groups = in.integer("groups"),
-                     .bias = in.parameter("bias")});
-}
-
-Attributes settings(const nn::ConvTranspose1d& layer) {
-  return conv1d_settings(layer, true, layer.options().padding, layer.options().output_padding);
-}
-nn::AnyModule make(const Reader& in, const nn::ConvTranspose1d*) {
-  in.only("padding_mode", "zeros");
-  return nn::ConvTranspose1d(in.integer("in_channels"), in.integer("out_channels"), in.one("kernel_size"),
-                             {.stride = in.one("stride"),
-                              .padding = in.one("padding"),
-                              .output_padding = in.one("output_padding"),
-                              .groups = in.integer("groups"),
-                              .bias = in.parameter("bias"),
-                              .dilation = in.one("dilation")});
+  typename M::Options options;
+  options.stride = in.size<N>("stride");
+  options.dilation = in.size<N>("dilation");
+  options.groups = in.integer("groups");
+  options.bias = in.parameter("bias");
+  if constexpr (M::kIsTransposed) {
+    options.padding = in.size<N>("padding");
+    options.output_padding = in.size<N>("output_padding");
+  } else if (const Value& padding = in.at("padding"); padding.is_str()) {
+    options.padding = std::string_view(padding.as_str());
+  } else {
+    options.padding = in.size<N>("padding");
+  }
+  return M(in.integer("in_channels"), in.integer("out_channels"), in.size<N>("kernel_size"), options);
 }
 
 // ---- pooling
 
-Attributes settings(const nn::MaxPool2d& layer) {
+template <class M>
+concept MaxPooling = std::same_as<M, nn::MaxPool<M::kDims>>;
+template <class M>
+concept AvgPooling = std::same_as<M, nn::AvgPool<M::kDims>>;
+template <class M>
+concept AdaptivePooling = std::same_as<M, nn::AdaptivePool<M::kDims, M::kIsMaximum>>;
+
+template <MaxPooling M>
+Attributes settings(const M& layer) {
   const auto& o = layer.options();
-  return {{"kernel_size", one_or_pair(o.kernel_size)},
-          {"stride", one_or_pair(o.stride.value_or(o.kernel_size))},
-          {"padding", one_or_pair(o.padding)},
-          {"dilation", one_or_pair(o.dilation)},
+  return {{"kernel_size", one_or_tuple(o.kernel_size)},
+          {"stride", one_or_tuple(o.stride.value_or(o.kernel_size))},
+          {"padding", one_or_tuple(o.padding)},
+          {"dilation", one_or_tuple(o.dilation)},
           {"return_indices", false},
           {"ceil_mode", o.ceil_mode}};
 }
-nn::AnyModule make(const Reader& in, const nn::MaxPool2d*) {
+template <MaxPooling M>
+nn::AnyModule make(const Reader& in, const M*) {
+  constexpr int N = M::kDims;
   in.only("return_indices", false);
-  nn::MaxPool2dOptions options{
-      .padding = in.two("padding"), .dilation = in.two("dilation"), .ceil_mode = in.flag("ceil_mode", false)};
-  if (in.has("stride")) options.stride = in.two("stride");
-  return nn::MaxPool2d(in.two("kernel_size"), options);
-}
-Attributes settings(const nn::AvgPool2d& layer) {
-  const auto& o = layer.options();
-  return {
-      {"kernel_size", one_or_pair(o.kernel_size)}, {"stride", one_or_pair(o.stride.value_or(o.kernel_size))},
-      {"padding", one_or_pair(o.padding)},         {"ceil_mode", o.ceil_mode},
-      {"count_include_pad", o.count_include_pad},  {"divisor_override", or_none(o.divisor_override)}};
-}
-nn::AnyModule make(const Reader& in, const nn::AvgPool2d*) {
-  nn::AvgPool2dOptions options{.padding = in.two("padding"),
-                               .ceil_mode = in.flag("ceil_mode", false),
-                               .count_include_pad = in.flag("count_include_pad", true)};
-  if (in.has("stride")) options.stride = in.two("stride");
-  if (in.has("divisor_override")) options.divisor_override = in.integer("divisor_override");
-  return nn::AvgPool2d(in.two("kernel_size"), options);
-}
-Attributes settings(const nn::MaxPool1d& layer) {
-  const auto& o = layer.options();
-  return {{"kernel_size", o.kernel_size}, {"stride", o.stride.value_or(o.kernel_size)},
-          {"padding", o.padding},         {"dilation", o.dilation},
-          {"return_indices", false},      {"ceil_mode", o.ceil_mode}};
-}
-nn::AnyModule make(const Reader& in, const nn::MaxPool1d*) {
-  in.only("return_indices", false);
-  nn::MaxPool1dOptions options{
-      .padding = in.one("padding"), .dilation = in.one("dilation"), .ceil_mode = in.flag("ceil_mode", false)};
-  if (in.has("stride")) options.stride = in.one("stride");
-  return nn::MaxPool1d(in.one("kernel_size"), options);
-}
-Attributes settings(const nn::AvgPool1d& layer) {
-  const auto& o = layer.options();
-  return {{"kernel_size", single(o.kernel_size)},
-          {"stride", single(o.stride.value_or(o.kernel_size))},
-          {"padding", single(o.padding)},
-          {"ceil_mode", o.ceil_mode},
-          {"count_include_pad", o.count_include_pad}};
-}
-nn::AnyModule make(const Reader& in, const nn::AvgPool1d*) {
-  nn::AvgPool1dOptions options{.padding = in.one("padding"),
-                               .ceil_mode = in.flag("ceil_mode", false),
-                               .count_include_pad = in.flag("count_include_pad", true)};
-  if (in.has("stride")) options.stride = in.one("stride");
-  return nn::AvgPool1d(in.one("kernel_size"), options);
+  nn::MaxPoolOptions<N> options{.padding = in.size<N>("padding"),
+                                .dilation = in.size<N>("dilation"),
+                                .ceil_mode = in.flag("ceil_mode", false)};
+  if (in.has("stride")) options.stride = in.size<N>("stride");
+  return M(in.size<N>("kernel_size"), options);
 }
 
-Value adaptive_size(int64_t size) { return size < 0 ? Value() : Value(size); }
-int64_t adaptive_size(const Reader& in) { return in.has("output_size") ? in.one("output_size") : -1; }
-Value adaptive_size(Size2 size) {
-  auto one = [](int64_t n) { return n < 0 ? Value() : Value(n); };
-  return Value::tuple({one(size.h), one(size.w)});
+template <AvgPooling M>
+Attributes settings(const M& layer) {
+  const auto& o = layer.options();
+  // PyTorch makes tuples of sequences' sizes.
+  const auto size = [](auto given) { return M::kDims == 1 ? size_tuple(given) : one_or_tuple(given); };
+  Attributes all{{"kernel_size", size(o.kernel_size)},
+                 {"stride", size(o.stride.value_or(o.kernel_size))},
+                 {"padding", size(o.padding)},
+                 {"ceil_mode", o.ceil_mode},
+                 {"count_include_pad", o.count_include_pad}};
+  if constexpr (M::kDims > 1) all.emplace_back("divisor_override", or_none(o.divisor_override));
+  return all;
 }
-Attributes settings(const nn::AdaptiveAvgPool2d& layer) {
-  return {{"output_size", adaptive_size(layer.output_size())}};
+template <AvgPooling M>
+nn::AnyModule make(const Reader& in, const M*) {
+  constexpr int N = M::kDims;
+  nn::AvgPoolOptions<N> options{.padding = in.size<N>("padding"),
+                                .ceil_mode = in.flag("ceil_mode", false),
+                                .count_include_pad = in.flag("count_include_pad", true)};
+  if (in.has("stride")) options.stride = in.size<N>("stride");
+  if constexpr (N > 1)
+    if (in.has("divisor_override")) options.divisor_override = in.integer("divisor_override");
+  return M(in.size<N>("kernel_size"), options);
 }
-nn::AnyModule make(const Reader& in, const nn::AdaptiveAvgPool2d*) {
-  return nn::AdaptiveAvgPool2d(in.two("output_size"));
+
+template <class M>
+concept LpPooling = std::same_as<M, nn::LPPool<M::kDims>>;
+template <LpPooling M>
+Attributes settings(const M& layer) {
+  const double order = layer.norm_type();
+  // Whole orders are mostly given as integers.
+  return {{"norm_type", order == std::floor(order) ? Value(static_cast<int64_t>(order)) : Value(order)},
+          {"kernel_size", one_or_tuple(layer.kernel_size())},
+          {"stride", layer.options().stride ? one_or_tuple(*layer.options().stride) : Value()},
+          {"ceil_mode", layer.options().ceil_mode}};
 }
-Attributes settings(const nn::AdaptiveMaxPool2d& layer) {
-  return {{"output_size", adaptive_size(layer.output_size())}, {"return_indices", false}};
+template <LpPooling M>
+nn::AnyModule make(const Reader& in, const M*) {
+  nn::LPPoolOptions<M::kDims> options{.ceil_mode = in.flag("ceil_mode", false)};
+  if (in.has("stride")) options.stride = in.size<M::kDims>("stride");
+  return M(in.number("norm_type"), in.size<M::kDims>("kernel_size"), options);
 }
-nn::AnyModule make(const Reader& in, const nn::AdaptiveMaxPool2d*) {
+
+template <AdaptivePooling M>
+Attributes settings(const M& layer) {
+  const auto sizes = sizes_of(layer.output_size());
+  std::vector<Value> values;
+  for (const int64_t size : sizes) values.push_back(size < 0 ? Value() : Value(size));
+  Attributes all{{"output_size", values.size() == 1 ? values[0] : Value::tuple(values)}};
+  if (M::kIsMaximum) all.emplace_back("return_indices", false);
+  return all;
+}
+template <AdaptivePooling M>
+nn::AnyModule make(const Reader& in, const M*) {
   in.only("return_indices", false);
-  return nn::AdaptiveMaxPool2d(in.two("output_size"));
-}
-Attributes settings(const nn::AdaptiveAvgPool1d& layer) {
-  return {{"output_size", adaptive_size(layer.output_size())}};
-}
-nn::AnyModule make(const Reader& in, const nn::AdaptiveAvgPool1d*) {
-  return nn::AdaptiveAvgPool1d(adaptive_size(in));
-}
-Attributes settings(const nn::AdaptiveMaxPool1d& layer) {
-  return {{"output_size", adaptive_size(layer.output_size())}, {"return_indices", false}};
-}
-nn::AnyModule make(const Reader& in, const nn::AdaptiveMaxPool1d*) {
-  in.only("return_indices", false);
-  return nn::AdaptiveMaxPool1d(adaptive_size(in));
+  return M(in.size<M::kDims>("output_size"));
 }
 
 // ---- padding and pixels
@@ -287,16 +241,24 @@ std::vector<ModuleClass> image_classes() {
   return {
       row<nn::Conv1d>("conv", "Conv1d", both),
       row<nn::Conv2d>("conv", "Conv2d", both),
+      row<nn::Conv3d>("conv", "Conv3d", both),
       row<nn::ConvTranspose1d>("conv", "ConvTranspose1d", both),
       row<nn::ConvTranspose2d>("conv", "ConvTranspose2d", both),
+      row<nn::ConvTranspose3d>("conv", "ConvTranspose3d", both),
       row<nn::MaxPool1d>("pooling", "MaxPool1d"),
       row<nn::MaxPool2d>("pooling", "MaxPool2d"),
+      row<nn::MaxPool3d>("pooling", "MaxPool3d"),
       row<nn::AvgPool1d>("pooling", "AvgPool1d"),
       row<nn::AvgPool2d>("pooling", "AvgPool2d"),
+      row<nn::AvgPool3d>("pooling", "AvgPool3d"),
+      row<nn::LPPool1d>("pooling", "LPPool1d"),
+      row<nn::LPPool2d>("pooling", "LPPool2d"),
       row<nn::AdaptiveAvgPool1d>("pooling", "AdaptiveAvgPool1d"),
       row<nn::AdaptiveAvgPool2d>("pooling", "AdaptiveAvgPool2d"),
+      row<nn::AdaptiveAvgPool3d>("pooling", "AdaptiveAvgPool3d"),
       row<nn::AdaptiveMaxPool1d>("pooling", "AdaptiveMaxPool1d"),
       row<nn::AdaptiveMaxPool2d>("pooling", "AdaptiveMaxPool2d"),
+      row<nn::AdaptiveMaxPool3d>("pooling", "AdaptiveMaxPool3d"),
       row<nn::ZeroPad1d>("padding", "ZeroPad1d"),
       row<nn::ZeroPad2d>("padding", "ZeroPad2d"),
       row<nn::ConstantPad1d>("padding", "ConstantPad1d"),

@@ -35,7 +35,7 @@ Attributes settings(const M& layer) {
       {"batch_first", o.batch_first},
       {"dropout", o.dropout},
       {"bidirectional", o.bidirectional},
-      {"proj_size", int64_t{0}},
+      {"proj_size", o.proj_size},
       // PyTorch's __setstate__ makes the lists of weights from the settings where there are no names.
       {"_all_weights", Value::list({Value::list({Value()})})}};
   if constexpr (kIsPlain<M>) all.emplace_back("nonlinearity", std::string(layer.nonlinearity()));
@@ -52,7 +52,7 @@ void check_layers(const Reader& in) {
 
 template <std::derived_from<nn::RecurrentBase> M>
 nn::AnyModule make(const Reader& in, const M*) {
-  in.only("proj_size", int64_t{0});
+  if (!std::same_as<M, nn::LSTM>) in.only("proj_size", int64_t{0});
   check_layers(in);
   const auto with = [&](auto options) {
     options.num_layers = in.integer("num_layers");
@@ -60,6 +60,7 @@ nn::AnyModule make(const Reader& in, const M*) {
     options.batch_first = in.flag("batch_first", false);
     options.dropout = in.number("dropout", 0);
     options.bidirectional = in.flag("bidirectional", false);
+    if constexpr (!kIsPlain<M>) options.proj_size = in.integer("proj_size", 0);
     return M(in.integer("input_size"), in.integer("hidden_size"), options);
   };
   if constexpr (kIsPlain<M>)

@@ -25,6 +25,7 @@ struct Registered {
   std::string python_name;
   std::type_index type;
   ModuleFactory make;
+  ModuleSettings settings;
 };
 struct Registry {
   std::mutex mutex;
@@ -72,8 +73,8 @@ class ModuleWriter {
       return object(module, {known->module, known->name}, known->settings(module), known, path);
     if (auto entry = find_registered([&](const Registered& e) { return e.type == type; })) {
       const size_t dot = entry->python_name.rfind('.');
-      return object(module, {entry->python_name.substr(0, dot), entry->python_name.substr(dot + 1)}, {},
-                    nullptr, path);
+      return object(module, {entry->python_name.substr(0, dot), entry->python_name.substr(dot + 1)},
+                    entry->settings ? entry->settings(module) : train::Attributes(), nullptr, path);
     }
     const std::string name = module.class_name();
     if (name == "ModuleList" || name == "ModuleDict")
@@ -99,6 +100,14 @@ class ModuleWriter {
 
   Value object(const nn::Module& module, const GlobalName& name, train::Attributes settings,
                const train::ModuleClass* known, const std::string& path) {
+    if (module.hooks() && !module.hooks()->parametrizations.empty()) {
+      const auto& p = module.hooks()->parametrizations.front();
+      TERN_THROW(
+          ValueError,
+          "save_module: the {} of {} is computed by {}, which no file can say: call remove_{} before, or "
+          "save the state dict",
+          p.name, shown(path), p.kind, p.kind);
+    }
     const nn::Fields fields = module.fields();
     Value parameters = Value::ordered_dict(), buffers = Value::ordered_dict(),
           modules = Value::ordered_dict();
@@ -115,7 +124,12 @@ class ModuleWriter {
     for (const auto& [field, child] : fields.modules) add_child(modules, field, *child, join(path, field));
 
     Value state = base_state(module.is_training(), parameters, buffers, modules, Value::set(not_persistent));
-    for (auto& [key, value] : settings) state.as_dict().set(key, std::move(value));
+    for (auto& [key, value] : settings) {
+      TERN_CHECK(!state.contains(key), ValueError,
+                 "save_module: {}: the settings of {}.{} name '{}', which all modules have", shown(path),
+                 name.module, name.name, key);
+      state.as_dict().set(key, std::move(value));
+    }
     return new_object(name, std::move(state));
   }
 
@@ -211,7 +225,17 @@ class ModuleReader {
                "TERN_REGISTER_MODULE(\"{}\", "
                "...), or take the tensors alone, state_dict_of(load(path, {{.weights_only = false}}))",
                shown(path), name, name);
-    return {with_context(shown(path), [&] { return known->make(object); })};
+    return {with_context(shown(path), [&]() -> nn::AnyModule {
+      try {
+        return known->make(object);
+      } catch (const CheckpointError&) {
+        throw;
+      } catch (const OutOfMemoryError&) {
+        throw;
+      } catch (const Error& error) {  // settings that no layer takes are the file's fault
+        TERN_THROW(CheckpointError, "{}", error.message());
+      }
+    })};
   }
 
   template <class Container>
@@ -382,7 +406,8 @@ void list_hooks(const Value& module, const std::string& path, std::unordered_set
 
 }  // namespace
 
-void register_module(const std::string& python_name, std::type_index type, ModuleFactory make) {
+void register_module(const std::string& python_name, std::type_index type, ModuleFactory make,
+                     ModuleSettings settings) {
   TERN_CHECK(python_name.find('.') != std::string::npos, ValueError,
              "register_module: '{}' is no name of a class with its module, such as \"__main__.MLP\"",
              python_name);
@@ -390,7 +415,7 @@ void register_module(const std::string& python_name, std::type_index type, Modul
   std::lock_guard lock(known.mutex);
   std::erase_if(known.entries,
                 [&](const Registered& e) { return e.python_name == python_name || e.type == type; });
-  known.entries.push_back({python_name, type, std::move(make)});
+  known.entries.push_back({python_name, type, std::move(make), std::move(settings)});
 }
 
 Value module_to_value(const nn::Module& module) {

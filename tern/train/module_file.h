@@ -6,6 +6,8 @@
 #include <functional>
 #include <string>
 #include <typeindex>
+#include <utility>
+#include <vector>
 
 #include "tern/io/serialize.h"
 #include "tern/nn/any_module.h"
@@ -13,7 +15,9 @@
 namespace tern {
 
 /// Writes a whole model so that `torch.load(path, weights_only=False)` gives PyTorch's own modules: each
-/// layer as the class of torch.nn with the same name, its parameters, buffers, mode and settings. Parameters
+/// layer as the class of torch.nn with the same name, its parameters, buffers, mode and settings. Of a class
+/// that is registered its parameters, buffers, modules and mode are written, and what its ModuleSettings say:
+/// an object that PyTorch makes of it has no other attributes, since its __init__ is not run. Parameters
 /// that are tied stay tied; hooks are not written. Throws ValueError, naming the module's path, for a class
 /// that is neither one of torch.nn's nor registered.
 void save_module(const nn::Module& module, const std::filesystem::path& path,
@@ -37,15 +41,21 @@ nn::AnyModule module_from_value(const Value& value, LoadReport* report = nullptr
 /// buffers and mode are filled in afterwards.
 using ModuleFactory = std::function<nn::AnyModule(const ValueObject& object)>;
 
+/// The plain attributes of an object of the class in Python, which is what a ModuleFactory finds in `object`
+/// again: `{{"heads", 4}, {"scale", 0.5}}`.
+using ModuleSettings = std::function<std::vector<std::pair<std::string, Value>>(const nn::Module& module)>;
+
 /// Registers a class of one's own under the name that it has in Python, "__main__.MLP": load_module makes
 /// `type` of it, save_module writes modules of `type` under this name. A later registration of a name or type
 /// replaces the earlier.
-void register_module(const std::string& python_name, std::type_index type, ModuleFactory make);
+void register_module(const std::string& python_name, std::type_index type, ModuleFactory make,
+                     ModuleSettings settings = {});
 
 }  // namespace tern
 
 /// Registers a class whose default constructor makes the right layers: `TERN_REGISTER_MODULE("__main__.MLP",
-/// MLP);` at the level of a namespace. What its constructor needs of the file is for register_module.
+/// MLP);` at the level of a namespace. What its constructor needs of the file, and attributes to be written,
+/// are for register_module.
 #define TERN_REGISTER_MODULE(python_name, ...) TERN_REGISTER_MODULE_(python_name, __COUNTER__, __VA_ARGS__)
 #define TERN_REGISTER_MODULE_(python_name, number, ...) \
   TERN_REGISTER_MODULE__(python_name, number, __VA_ARGS__)

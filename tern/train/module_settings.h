@@ -2,25 +2,34 @@
 // module_classes*.cpp only.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tern/base/check.h"
-#include "tern/ops/size2.h"
+#include "tern/ops/size3.h"
 #include "tern/train/module_classes.h"
 
 namespace tern::train {
 
 // ---- settings to values
 
-inline Value pair(Size2 size) { return Value::tuple({size.h, size.w}); }
-/// One number where both are the same, as it is mostly given.
-inline Value one_or_pair(Size2 size) { return size.h == size.w ? Value(size.h) : pair(size); }
-inline Value single(int64_t size) { return Value::tuple({size}); }
 inline Value tuple(const std::vector<int64_t>& sizes) {
   return Value::tuple(std::vector<Value>(sizes.begin(), sizes.end()));
+}
+/// Sizes of one, two or three dimensions as a tuple.
+template <class Size>
+Value size_tuple(Size size) {
+  const auto sizes = sizes_of(size);
+  return Value::tuple(std::vector<Value>(sizes.begin(), sizes.end()));
+}
+/// One number where all are the same, as it is mostly given.
+template <class Size>
+Value one_or_tuple(Size size) {
+  const int64_t first = sizes_of(size)[0];
+  return size == Size(first) ? Value(first) : size_tuple(size);
 }
 template <class T>
 Value or_none(const std::optional<T>& value) {
@@ -56,23 +65,18 @@ struct Reader {
     const Value* value = find(name);
     return value && !value->is_none();
   }
-  /// A number, or a tuple of one.
-  int64_t one(std::string_view name) const {
+  /// A number for all of N dimensions, or a tuple of N; None stands for -1.
+  template <int N>
+  SizeOf<N> size(std::string_view name) const {
     const Value& value = at(name);
-    if (value.is_int()) return value.as_int();
-    const auto& sizes = value.as_sequence();
-    TERN_CHECK(sizes.size() == 1, CheckpointError, "'{}' is {}, not one number", name, value.str(100));
-    return sizes[0].as_int();
-  }
-  /// A number for both, or a tuple of two; None stands for -1.
-  Size2 two(std::string_view name) const {
-    const Value& value = at(name);
-    auto size = [](const Value& x) { return x.is_none() ? int64_t{-1} : x.as_int(); };
-    if (value.is_int() || value.is_none()) return size(value);
-    const auto& sizes = value.as_sequence();
-    TERN_CHECK(sizes.size() == 2, CheckpointError, "'{}' is {}, not one or two numbers", name,
-               value.str(100));
-    return {size(sizes[0]), size(sizes[1])};
+    const auto one = [](const Value& x) { return x.is_none() ? int64_t{-1} : x.as_int(); };
+    if (value.is_int() || value.is_none()) return one(value);
+    const auto& given = value.as_sequence();
+    TERN_CHECK(given.size() == N, CheckpointError, "'{}' is {}, not one number{}", name, value.str(100),
+               N == 1 ? "" : " or " + std::to_string(N));
+    std::array<int64_t, N> all;
+    std::transform(given.begin(), given.end(), all.begin(), one);
+    return size_from(all);
   }
   std::vector<int64_t> sizes(std::string_view name) const {
     const Value& value = at(name);
@@ -92,6 +96,12 @@ struct Reader {
     if (!parameters || !parameters->is_dict()) return false;
     const Value* value = parameters->find(name);
     return value && !value->is_none();
+  }
+  /// Undefined where there is none.
+  Tensor buffer(const std::string& name) const {
+    const Value* buffers = find("_buffers");
+    const Value* value = buffers && buffers->is_dict() ? buffers->find(name) : nullptr;
+    return value && value->is_tensor() ? value->as_tensor() : Tensor();
   }
 };
 
@@ -114,6 +124,10 @@ std::vector<ModuleClass> activation_classes();
 std::vector<ModuleClass> attention_classes();
 /// Classes of layers over sequences and images: convolution, pooling, padding (module_classes_images.cpp).
 std::vector<ModuleClass> image_classes();
+/// Losses (module_classes_loss.cpp).
+std::vector<ModuleClass> loss_classes();
+/// Layers that give images another size or order (module_classes_resize.cpp).
+std::vector<ModuleClass> resize_classes();
 /// Recurrent layers and cells (module_classes_recurrent.cpp).
 std::vector<ModuleClass> recurrent_classes();
 

@@ -105,6 +105,54 @@ std::vector<WrongUse> value_rows() {
        [] { add(Tensor(), ones({2})); },
        {"an undefined tensor", "default-constructed"}},
       {"undefined_shape", value, [] { Tensor().shape(); }, {"an undefined tensor", "default-constructed"}},
+      {"interpolate_mode",
+       value,
+       [] {
+         interpolate(ones({1, 1, 4}), {.size = {3}, .mode = "cubic"});
+       },
+       {"interpolate: unknown mode 'cubic'", "bicubic"}},
+      {"interpolate_size_and_factor",
+       value,
+       [] {
+         interpolate(ones({1, 1, 4}), {.size = {3}, .scale_factor = {2}});
+       },
+       {"interpolate: only one of size or scale_factor"}},
+      {"interpolate_without_size",
+       value,
+       [] {
+         interpolate(ones({1, 1, 4}), {});
+       },
+       {"interpolate: either size or scale_factor"}},
+      {"interpolate_align_corners",
+       value,
+       [] {
+         interpolate(ones({1, 1, 4}), {.size = {3}, .align_corners = true});
+       },
+       {"interpolate: align_corners", "not with nearest"}},
+      {"interpolate_antialias",
+       value,
+       [] {
+         interpolate(ones({1, 1, 4}), {.size = {3}, .mode = "linear", .antialias = true});
+       },
+       {"interpolate: Anti-alias option is restricted to bilinear and bicubic", "linear"}},
+      {"unfold_padding",
+       value,
+       [] {
+         unfold(ones({1, 1, 4, 4}), 2, {.padding = -1});
+       },
+       {"unfold: padding should be non-negative"}},
+      {"fold_output_size",
+       value,
+       [] {
+         fold(ones({1, 4, 4}), {0, 3}, 2);
+       },
+       {"fold: output_size should be greater than zero, but got (0, 3)"}},
+      {"channel_shuffle_groups",
+       value,
+       [] {
+         channel_shuffle(ones({1, 4, 4}), 0);
+       },
+       {"channel_shuffle: ", "must be positive", "0"}},
       {"sum_dim_twice",
        value,
        [] {
@@ -132,6 +180,15 @@ std::vector<WrongUse> value_rows() {
        [] { topk(ones({3}), 4); },
        {"topk: selected index k out of range", "k is 4", "is 3", "[3]"}},
       {"clamp_without_bounds", value, [] { clamp(ones({2}), {}, {}); }, {"clamp: ", "min", "max"}},
+      {"clamp_by_undefined_tensors",
+       value,
+       [] { clamp(ones({2}), Tensor(), Tensor()); },
+       {"clamp: ", "min", "max"}},
+      {"div_rounding_in_place",
+       value,
+       [] { ones({2}).div_(2, "up"); },
+       {"div: ", "rounding_mode", "trunc", "floor", "'up'"}},
+      {"negative_powers_in_place", value, [] { arange(3).pow_(-1); }, {"pow: ", "negative", "integer"}},
       {"div_rounding",
        value,
        [] { div(ones({2}), ones({2}), "up"); },
@@ -281,6 +338,36 @@ std::vector<WrongUse> network_value_rows() {
          conv_transpose2d(ones({1, 1, 4, 4}), ones({1, 1, 3, 3}), {}, {.output_padding = 1});
        },
        {"conv_transpose2d: output padding must be smaller", "(1, 1)"}},
+      {"conv3d_stride",
+       value,
+       [] {
+         conv3d(ones({1, 1, 4, 4, 4}), ones({1, 1, 3, 3, 3}), {}, {.stride = {1, 0, 1}});
+       },
+       {"conv3d: non-positive stride", "(1, 0, 1)"}},
+      {"conv3d_same_with_stride",
+       value,
+       [] {
+         conv3d(ones({1, 1, 4, 4, 4}), ones({1, 1, 3, 3, 3}), {}, {.stride = 2, .padding = "same"});
+       },
+       {"conv3d: padding='same' is not supported for strided", "(2, 2, 2)"}},
+      {"conv_transpose3d_output_padding",
+       value,
+       [] {
+         conv_transpose3d(ones({1, 1, 4, 4, 4}), ones({1, 1, 3, 3, 3}), {}, {.output_padding = 1});
+       },
+       {"conv_transpose3d: output padding must be smaller", "(1, 1, 1)"}},
+      {"max_pool3d_padding",
+       value,
+       [] {
+         max_pool3d(ones({1, 4, 4, 4}), {.kernel_size = 2, .padding = {0, 2, 0}});
+       },
+       {"max_pool3d: pad should be", "at most half", "pad=2", "kernel_size=2"}},
+      {"avg_pool3d_divisor",
+       value,
+       [] {
+         avg_pool3d(ones({1, 4, 4, 4}), {.kernel_size = 2, .divisor_override = 0});
+       },
+       {"avg_pool3d: divisor must be not zero"}},
       {"max_pool2d_kernel",
        value,
        [] {
@@ -339,11 +426,11 @@ std::vector<WrongUse> network_value_rows() {
        {"'average' is not a valid value for reduction", "none, mean, sum or batchmean"}},
       {"smooth_l1_loss_beta",
        value,
-       [] { smooth_l1_loss(ones({2}), ones({2}), Reduction::Mean, -1); },
+       [] { smooth_l1_loss(ones({2}), ones({2}), {.beta = -1}); },
        {"smooth_l1_loss: ", "negative", "-1"}},
       {"huber_loss_delta",
        value,
-       [] { huber_loss(ones({2}), ones({2}), Reduction::Mean, 0); },
+       [] { huber_loss(ones({2}), ones({2}), {.delta = 0}); },
        {"huber_loss: ", "non-positive", "0"}},
       {"binary_cross_entropy_range",
        value,

@@ -32,6 +32,15 @@ const Change kChanges[] = {
      [](Tensor& y) { y.mul_(Tensor::from_storage(ones({6}).storage(), DType::Complex64, {3})); }},
     {"copy_broadcast", [](Tensor& y) { y.copy_(ones({2})); }},
     {"clamp_without_bounds", [](Tensor& y) { y.clamp_({}, {}); }},
+    {"pow_broadcast",
+     [](Tensor& y) {
+       y.pow_(ones({2, 3}));
+     }},
+    {"lerp_weight", [](Tensor& y) { y.lerp_(y, ones({3}, {.dtype = float64})); }},
+    {"addcdiv_broadcast",
+     [](Tensor& y) {
+       y.addcdiv_(ones({2, 1}), ones({3}));
+     }},
     {"masked_fill_mask", [](Tensor& y) { y.masked_fill_(ones({3}), 0); }},
     {"index_add_source",
      [](Tensor& y) {

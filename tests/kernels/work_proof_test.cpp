@@ -15,9 +15,12 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
+#include "tern/ops/fold.h"
 #include "tern/ops/index.h"
+#include "tern/ops/interpolate.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
+#include "tern/ops/loss_margin.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pointwise.h"
@@ -72,7 +75,8 @@ std::vector<ProofRow> pointwise_rows() {
       {"unary",
        [](DType d) {
          const Tensor x = leaf({7, 13}, d, 0.1, 0.9);
-         for (auto f : {neg, abs, square, exp, log, sqrt, rsqrt, sin, tanh, sigmoid, silu, relu, erf})
+         for (auto f : {neg, abs, square, exp, log, sqrt, rsqrt, sin, tanh, sigmoid, silu, relu, erf, asin,
+                        sinc, frac})
            back(f(x));
          back(gelu(x));
          back(gelu(x, "tanh"));
@@ -105,6 +109,13 @@ std::vector<ProofRow> pointwise_rows() {
          y.add_(b.select(0, 0));
          slice(y, 2, 0, 33, 4).mul_(2);
          add(empty({0, 3}), empty({0, 3}));
+       }},
+      {"ternary",
+       [](DType d) {
+         const Tensor a = leaf({5, 9}, d), b = leaf({9}, d), c = leaf({5, 1}, d);
+         back(addcmul(a, b, c, 2));
+         back(addcdiv(a, b, c));
+         back(lerp(a, b, c));
        }},
       {"where",
        [](DType d) {
@@ -212,6 +223,9 @@ std::vector<ProofRow> reduce_rows() {
            back(cumprod(leaf({3, 5, 70}, d, 0.5, 1), dim));
            back(prod(leaf({3, 5, 70}, d, 0.5, 1), dim));
            cumsum(longs({3, 5, 7}, 9).to(int32), dim);
+           back(cummax(leaf({3, 5, 70}, d), dim).first);
+           cummin(longs({3, 5, 7}, 9), dim);
+           back(logcumsumexp(leaf({3, 5, 70}, d), dim));
          }
          back(prod(leaf({4, 5}, d)));
        }},
@@ -221,6 +235,7 @@ std::vector<ProofRow> reduce_rows() {
            back(sort(leaf({13, 17}, d), dim).first);
            back(topk(leaf({13, 170}, d), 2, dim).first);
            back(median(leaf({13, 17}, d), dim).first);
+           back(kthvalue(leaf({13, 17}, d), 3, dim).first);
          }
          sort(leaf({2, 700}, d), 1, /*descending=*/true);
          median(leaf({33}, d));
@@ -243,6 +258,7 @@ std::vector<ProofRow> index_rows() {
            back(gather(x, dim, order));
            back(scatter(x, dim, order, x));
            back(scatter_add(x, dim, order, x));
+           for (const char* reduce : {"prod", "amax", "amin"}) back(scatter_reduce(x, dim, order, x, reduce));
            back(index_select(transpose(x, 0, 2), 2 - dim, both));
            back(index_copy(x, dim, both, index_select(x, dim, both).detach()));
            back(index_add(x, dim, both, index_select(x, dim, both).detach()));
@@ -355,6 +371,18 @@ std::vector<ProofRow> network_rows() {
          max_pool2d(x, {.kernel_size = 2});
          adaptive_max_pool2d(x, 3);
        }},
+      {"interpolate",
+       [](DType d) {
+         const Tensor x = leaf({2, 3, 9, 8}, d);
+         back(interpolate(x, {.size = {18, 16}}));
+         back(interpolate(x, {.size = {4, 3}, .mode = "bilinear"}));
+         back(interpolate(x, {.scale_factor = {1.7}, .mode = "bicubic"}));
+         back(interpolate(x, {.size = {5, 3}, .mode = "area"}));
+         back(interpolate(permute(x, {0, 3, 1, 2}), {.size = {2, 3}, .mode = "bilinear", .antialias = true}));
+         back(interpolate(leaf({1, 2, 3, 4, 5}, d), {.size = {6, 3, 4}, .mode = "trilinear"}));
+         back(unfold(x, {2, 3}, {.padding = 1}));
+         back(fold(leaf({2, 12, 30}, d), {6, 7}, 2));
+       }},
       {"batch_norm",
        [](DType d) {
          const DType p = d == float64 ? float64 : float32;
@@ -416,13 +444,24 @@ std::vector<ProofRow> network_rows() {
            const Tensor x = leaf({9, 7}, d, 0.1, 0.9), y = leaf({9, 7}, d, 0.2, 0.8).detach();
            back(mse_loss(x, y, reduction));
            back(l1_loss(x, y, reduction));
-           back(smooth_l1_loss(x, y, reduction));
-           back(huber_loss(x, y, reduction));
-           back(binary_cross_entropy(x, y, {}, reduction));
+           back(smooth_l1_loss(x, y, {.reduction = reduction}));
+           back(huber_loss(x, y, {.reduction = reduction}));
+           back(binary_cross_entropy(x, y, {.reduction = reduction}));
            back(binary_cross_entropy_with_logits(x, y, {.reduction = reduction}));
            back(kl_div(x, y, {.reduction = reduction}));
            back(kl_div(x, y, {.reduction = reduction, .log_target = true}));
          }
+       }},
+      {"ctc_loss",
+       [](DType d) {
+         const DType wide = d == float64 ? float64 : float32;
+         for (const bool zero : {false, true})
+           back(ctc_loss(leaf({6, 3, 5}, wide, -3, -1), longs({3, 2}, 5), {6, 6, 6}, {2, 2, 2},
+                         {.reduction = None, .zero_infinity = zero}));
+       }},
+      {"multilabel_margin_loss",
+       [](DType d) {
+         back(multilabel_margin_loss(leaf({5, 7}, d), sub(longs({5, 7}, 8), 1), None));
        }},
   };
 }
@@ -460,6 +499,9 @@ std::vector<ProofRow> optim_rows() {
        }},
       {"adagrad",
        [](DType d) { steps<optim::Adagrad>(d, optim::AdagradOptions{.lr = 0.1, .weight_decay = 0.1}); }},
+      {"shared_steps",
+       [](DType d) {
+       }},
       {"clip_grad",
        [](DType d) {
          const std::vector<Tensor> params{leaf({3, 5}, d), leaf({70}, d)};

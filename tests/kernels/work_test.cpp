@@ -55,6 +55,16 @@ TEST(Work, Pointwise) {
                          .in = kA,
                          .geometry = geometry<2>({3, 4}, {{4, 1}, {1, 1}})};
   expect_work(kernels::copy, windows, "copy", 0, 48 + 24, {{kOut, 48, "w"}, {kA, 24, "r"}});
+  const TernaryArgs ternary{.op = TernaryOp::Addcmul,
+                            .dtype = float32,
+                            .out = kOut,
+                            .a = kOut,
+                            .b = kA,
+                            .c = kB,
+                            .value = {},
+                            .geometry = geometry<4>({5}, {{1}, {1}, {1}, {0}})};
+  expect_work(kernels::ternary, ternary, "addcmul", 5, 64,
+              {{kOut, 20, "w"}, {kOut, 20, "r"}, {kA, 20, "r"}, {kB, 4, "r"}});
   const WhereArgs where{.dtype = float32,
                         .out = kOut,
                         .condition = kA,
@@ -180,6 +190,7 @@ TEST(Work, IndexAndSort) {
               {{kOut, 48, "w"}, {kB, 24, "r"}, {kA, 40, "r"}});
   SortArgs sort{.descending = false,
                 .only_last = false,
+                .nan_wins = false,
                 .dtype = float32,
                 .values = kOut,
                 .indices = longs(kB),
@@ -194,6 +205,9 @@ TEST(Work, IndexAndSort) {
   expect_work(kernels::sort, sort, "topk", 0, 48 + 96 + 120,
               {{kOut, 48, "w"}, {kB, 96, "w"}, {kA, 120, "r"}});
   sort.only_last = true;
+  expect_work(kernels::sort, sort, "kthvalue", 0, 24 + 48 + 120,
+              {{kOut, 24, "w"}, {kB, 48, "w"}, {kA, 120, "r"}});
+  sort.nan_wins = true;
   expect_work(kernels::sort, sort, "median", 0, 24 + 48 + 120,
               {{kOut, 24, "w"}, {kB, 48, "w"}, {kA, 120, "r"}});
   sort.count = 0;
@@ -241,6 +255,10 @@ TEST(Work, Reduce) {
               "log_softmax_backward", 120, 180, {{kOut, 60, "w"}, {kA, 60, "r"}, {kB, 60, "r"}});
   expect_work(kernels::scan, {ScanOp::Sum, false, int32, kOut, kA, 2, 5, 3}, "cumsum", 30, 240 + 120,
               {{kOut, 240, "w"}, {kA, 120, "r"}});
+  expect_work(kernels::scan, {ScanOp::LogSumExp, false, float32, kOut, kA, 2, 5, 3}, "logcumsumexp", 120,
+              120 + 120, {{kOut, 120, "w"}, {kA, 120, "r"}});
+  expect_work(kernels::scan_extreme, {false, int16, kOut, longs(kB), kA, 2, 5, 3}, "cummin", 30,
+              60 + 240 + 60, {{kOut, 60, "w"}, {kB, 240, "w"}, {kA, 60, "r"}});
   expect_work(kernels::prod_backward, {false, float32, kOut, kA, kB, 2, 5, 3}, "prod_backward", 120,
               120 + 24 + 120, {{kOut, 120, "w"}, {kA, 24, "r"}, {kB, 120, "r"}});
 }
@@ -341,6 +359,22 @@ TEST(Work, Products) {
               "adaptive_avg_pool2d_backward", 48, 192 + 48, {{kOut, 192, "w"}, {kA, 48, "r"}});
   expect_work(kernels::adaptive_max_pool2d, {float32, pool, kA, kOut, nullptr}, "adaptive_max_pool2d", 48,
               192 + 48, {{kOut, 48, "w"}, {kA, 192, "r"}});
+
+  ResizeArgs resize{float32,
+                    /*transposed=*/false,
+                    3,
+                    1,
+                    {4, 8, ResizeMode::Linear, false, 0},
+                    {4, 2, ResizeMode::Linear, false, 0},
+                    kA,
+                    kOut};
+  expect_work(kernels::resize, resize, "interpolate", 2.0 * 4 * 48, 192 + 192,
+              {{kOut, 192, "w"}, {kA, 192, "r"}});
+  resize.transposed = true;
+  expect_work(kernels::resize, resize, "interpolate_backward", 2.0 * 4 * 48, 192 + 192,
+              {{kOut, 192, "w"}, {kA, 192, "r"}});
+  resize = {float32, /*transposed=*/false, 3, 1, {}, {100, 2}, kA, kOut};
+  expect_work(kernels::resize, resize, "interpolate", 0, 24 + 24, {{kOut, 24, "w"}, {kA, 1200, "r"}});
 }
 
 TEST(Work, NormsAndLosses) {
@@ -454,6 +488,37 @@ TEST(Work, NormsAndLosses) {
   expect_work(kernels::pair_loss_backward,
               {PairLoss::KlDiv, float32, Reduction::None, 6, 0, 1, kA, kB, kC, kOut}, "kl_div_backward", 18,
               72, {{kOut, 24, "w"}, {kB, 24, "r"}, {kC, 24, "r"}});
+
+  CtcLossArgs ctc;
+  ctc.problem = {.dtype = float32,
+                 .time = 5,
+                 .batch = 2,
+                 .classes = 4,
+                 .longest = 3,
+                 .labels = 4,
+                 .log_probs = kA,
+                 .targets = longs(kB),
+                 .lengths = longs(kB + 1000)};
+  ctc.loss = kOut;
+  ctc.log_alpha = kC;
+  expect_work(kernels::ctc_loss, ctc, "ctc_loss", 700, 8 + 280 + 160 + 32 + 48,
+              {{kOut, 8, "w"}, {kC, 280, "w"}, {kA, 160, "r"}, {kB, 32, "r"}, {kB + 1000, 48, "r"}});
+  expect_work(kernels::ctc_loss_backward, {ctc.problem, kD, kC, kD + 1000, kOut}, "ctc_loss_backward", 840,
+              160 + 160 + 32 + 48 + 8 + 280 + 8,
+              {{kOut, 160, "w"},
+               {kA, 160, "r"},
+               {kB, 32, "r"},
+               {kB + 1000, 48, "r"},
+               {kD, 8, "r"},
+               {kC, 280, "r"},
+               {kD + 1000, 8, "r"}});
+  auto* marks = reinterpret_cast<uint8_t*>(kC);
+  expect_work(kernels::multilabel_margin, {float16, 2, 5, kA, longs(kB), marks, kOut},
+              "multilabel_margin_loss", 150, 4 + 10 + 20 + 80,
+              {{kOut, 4, "w"}, {kC, 10, "w"}, {kA, 20, "r"}, {kB, 80, "r"}});
+  expect_work(kernels::multilabel_margin_backward, {float16, 2, 5, kA, longs(kB), marks, kD, kOut},
+              "multilabel_margin_loss_backward", 150, 20 + 20 + 80 + 10 + 4,
+              {{kOut, 20, "w"}, {kA, 20, "r"}, {kB, 80, "r"}, {kC, 10, "r"}, {kD, 4, "r"}});
 }
 
 TEST(Work, Optimizers) {

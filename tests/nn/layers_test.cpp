@@ -17,6 +17,7 @@
 #include "tern/nn/pad.h"
 #include "tern/nn/pool.h"
 #include "tern/nn/reshape.h"
+#include "tern/nn/upsample.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
@@ -116,6 +117,16 @@ TEST(Layers, PrintAsPyTorchDoes) {
   EXPECT_EQ(CircularPad1d(1).str(), "CircularPad1d((1, 1))");
   EXPECT_EQ(PixelShuffle(2).str(), "PixelShuffle(upscale_factor=2)");
   EXPECT_EQ(PixelUnshuffle(3).str(), "PixelUnshuffle(downscale_factor=3)");
+  EXPECT_EQ(ChannelShuffle(2).str(), "ChannelShuffle(groups=2)");
+  EXPECT_EQ(Unfold({2, 3}, {.padding = 1}).str(),
+            "Unfold(kernel_size=(2, 3), dilation=1, padding=1, stride=1)");
+  EXPECT_EQ(Fold({4, 5}, 2, {.dilation = 2, .stride = {1, 3}}).str(),
+            "Fold(output_size=(4, 5), kernel_size=2, dilation=2, padding=0, stride=(1, 3))");
+  EXPECT_EQ(Upsample({.scale_factor = {2}}).str(), "Upsample(scale_factor=2.0, mode='nearest')");
+  EXPECT_EQ(Upsample({.size = {4, 5}, .mode = "bicubic"}).str(), "Upsample(size=(4, 5), mode='bicubic')");
+  EXPECT_EQ(UpsamplingNearest2d({.size = {7}}).str(), "UpsamplingNearest2d(size=7, mode='nearest')");
+  EXPECT_EQ(UpsamplingBilinear2d({.scale_factor = {2, 1.5}}).str(),
+            "UpsamplingBilinear2d(scale_factor=(2.0, 1.5), mode='bilinear')");
   EXPECT_EQ(CosineSimilarity().str(), "CosineSimilarity()");
   EXPECT_EQ(PairwiseDistance().str(), "PairwiseDistance()");
   EXPECT_EQ(KLDivLoss().str(), "KLDivLoss()");
@@ -166,6 +177,14 @@ TEST(Layers, PassTheirOptionsOn) {
   expect_same(CircularPad2d({1, 2, 3, 4})(x), pad(x, {1, 2, 3, 4}, "circular"));
   expect_same(PixelShuffle(2)(x), pixel_shuffle(x, 2));
   expect_same(PixelUnshuffle(2)(x), pixel_unshuffle(x, 2));
+  expect_same(ChannelShuffle(2)(x), channel_shuffle(x, 2));
+  expect_same(Unfold(3, {.stride = 2})(x), unfold(x, 3, {.stride = 2}));
+  expect_same(Fold({8, 2}, 1)(x.flatten(2).slice(2, 0, 16)), fold(x.flatten(2).slice(2, 0, 16), {8, 2}, 1));
+  expect_same(Upsample({.scale_factor = {1.3}, .mode = "linear", .recompute_scale_factor = true})(rows),
+              interpolate(rows, {.size = {10}, .mode = "linear"}));
+  expect_same(UpsamplingNearest2d({.size = {3, 9}})(x), interpolate(x, {.size = {3, 9}}));
+  expect_same(UpsamplingBilinear2d({.scale_factor = {2}})(x),
+              interpolate(x, {.scale_factor = {2}, .mode = "bilinear", .align_corners = true}));
   expect_same(CosineSimilarity(2, 0.5)(x, x * 2), cosine_similarity(x, x * 2, 2, 0.5));
   expect_same(PairwiseDistance(1, 0.5, /*keepdim=*/true)(x, x * 2),
               pairwise_distance(x, x * 2, 1, 0.5, true));
@@ -216,9 +235,9 @@ TEST(Layers, LossesPassTheirOptionsOn) {
   expect_same(NLLLoss({.weight = w})(logs, y), nll_loss(logs, y, {.weight = w}));
   expect_same(MSELoss(Reduction::Sum)(x, z), mse_loss(x, z, Reduction::Sum));
   expect_same(L1Loss(Reduction::None)(x, z), l1_loss(x, z, Reduction::None));
-  expect_same(SmoothL1Loss(Reduction::Mean, 0.5)(x, z), smooth_l1_loss(x, z, Reduction::Mean, 0.5));
-  expect_same(HuberLoss(Reduction::Mean, 0.5)(x, z), huber_loss(x, z, Reduction::Mean, 0.5));
-  expect_same(BCELoss({.weight = w})(p, t), binary_cross_entropy(p, t, w));
+  expect_same(SmoothL1Loss({.beta = 0.5})(x, z), smooth_l1_loss(x, z, {.beta = 0.5}));
+  expect_same(HuberLoss({.delta = 0.5})(x, z), huber_loss(x, z, {.delta = 0.5}));
+  expect_same(BCELoss({.weight = w})(p, t), binary_cross_entropy(p, t, {.weight = w}));
   expect_same(BCEWithLogitsLoss({.pos_weight = w})(x, t),
               binary_cross_entropy_with_logits(x, t, {.pos_weight = w}));
   expect_same(KLDivLoss({.reduction = Reduction::Sum, .log_target = true})(logs, z),

@@ -56,6 +56,18 @@ std::vector<GradientRow> in_place_rows() {
       {"uniform_", {kMatrix}, changed([](Tensor& y, const Tensors&) { uniform_(y, 0, 1, Generator(1)); })},
       {"normal_", {kMatrix}, changed([](Tensor& y, const Tensors&) { normal_(y, 0, 1, Generator(1)); })},
       {"bernoulli_", {kMatrix}, changed([](Tensor& y, const Tensors&) { bernoulli_(y, 0.5, Generator(1)); })},
+      {"sin_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.sin_(); })},
+      {"pow_", {kPositive, kVector}, changed([](Tensor& y, const Tensors& x) { y.pow_(x[1]); })},
+      {"remainder_", {{{3}, 0.1, 0.9}}, changed([](Tensor& y, const Tensors&) { y %= 2; })},
+      {"lerp_", {kMatrix, kVector, {{3, 1}}}, changed([](Tensor& y, const Tensors& x) {
+         y.lerp_(x[1], x[2]);
+       })},
+      {"addcmul_", {kMatrix, kVector, {{3, 1}}}, changed([](Tensor& y, const Tensors& x) {
+         y.addcmul_(x[1], x[2], 2);
+       })},
+      {"atan2_through_a_view", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) {
+         y[1].atan2_(x[1]);
+       })},
       {"through_a_view", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y[1].mul_(x[1]); })},
   };
 }

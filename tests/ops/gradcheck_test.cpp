@@ -16,6 +16,7 @@
 #include "tern/ops/index.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
+#include "tern/ops/loss_margin.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pointwise.h"
@@ -466,10 +467,14 @@ std::vector<GradientRow> network_rows() {
       {"l1_loss", {kMatrix, kPositive}, [](const Tensors& x) { return l1_loss(x[0], x[1]); }},
       {"smooth_l1_loss",
        {kMatrix, kPositive},
-       [](const Tensors& x) { return smooth_l1_loss(x[0], x[1], Reduction::None, 0.5); }},
+       [](const Tensors& x) {
+         return smooth_l1_loss(x[0], x[1], {Reduction::None, 0.5});
+       }},
       {"huber_loss",
        {kMatrix, kPositive},
-       [](const Tensors& x) { return huber_loss(x[0], x[1], Reduction::Sum, 0.7); }},
+       [](const Tensors& x) {
+         return huber_loss(x[0], x[1], {Reduction::Sum, 0.7});
+       }},
       {"binary_cross_entropy",
        {{{3, 4}, 0.1, 0.9}},
        [](const Tensors& x) {
@@ -484,6 +489,56 @@ std::vector<GradientRow> network_rows() {
       {"kl_div",
        {kMatrix, kPositive},
        [](const Tensors& x) { return kl_div(x[0], x[1], {.reduction = Reduction::BatchMean}); }},
+      {"poisson_nll_loss",
+       {kMatrix, {{3, 4}, 1.5, 3}},
+       [](const Tensors& x) { return poisson_nll_loss(x[0], x[1], {.full = true}); }},
+      {"gaussian_nll_loss",
+       {kMatrix, kMatrix, kPositive},
+       [](const Tensors& x) { return gaussian_nll_loss(x[0], x[1], x[2]); }},
+      {"ctc_loss",
+       {{{5, 2, 4}}},
+       [](const Tensors& x) {
+         return ctc_loss(log_softmax(x[0], 2), long_tensor({1, 2, 2, 3}), {5, 4}, {3, 1},
+                         {.reduction = Reduction::None});
+       },
+       kFirst},
+      {"margin_ranking_loss",
+       {kMatrix, kPositive},
+       [](const Tensors& x) {
+         return margin_ranking_loss(x[0], x[1], full({3, 4}, -1.0), {.margin = 3});
+       }},
+      {"hinge_embedding_loss",
+       {kFractions},
+       [](const Tensors& x) {
+         return hinge_embedding_loss(x[0], where(mask({3, 4}), 1.0, -1.0), {.margin = 2});
+       }},
+      {"cosine_embedding_loss",
+       {kMatrix, kPositive},
+       [](const Tensors& x) {
+         return cosine_embedding_loss(x[0], x[1], long_tensor({1, 1, -1}), {.margin = -1});
+       }},
+      {"triplet_margin_loss",
+       {kMatrix, kPositive, {{3, 4}, -2, -1}},
+       [](const Tensors& x) { return triplet_margin_loss(x[0], x[1], x[2], {.margin = 5, .swap = true}); }},
+      {"multi_margin_loss",
+       {kMatrix},
+       [](const Tensors& x) {
+         return multi_margin_loss(x[0], long_tensor({3, 0, 1}), {.p = 2, .margin = 2.5});
+       }},
+      {"multilabel_margin_loss",
+       {kMatrix},
+       [](const Tensors& x) {
+         return multilabel_margin_loss(mul(x[0], 0.3),
+                                       reshape(long_tensor({3, 0, -1, 1, 1, -1, 0, 0, 2, 2, 0, -1}), {3, 4}),
+                                       Reduction::None);
+       },
+       kFirst},
+      {"multilabel_soft_margin_loss",
+       {kMatrix, kPositive},
+       [](const Tensors& x) { return multilabel_soft_margin_loss(x[0], x[1]); }},
+      {"soft_margin_loss",
+       {kMatrix, kPositive},
+       [](const Tensors& x) { return soft_margin_loss(x[0], x[1], Reduction::None); }},
   };
 }
 

@@ -137,13 +137,13 @@ TEST(Losses, Pairs) {
   EXPECT_THAT(mse_loss(x, y, Reduction::None).to_vector<double>(), ElementsAre(4, 0.0625, 0, 0.0625, 4));
   EXPECT_FLOAT_EQ(mse_loss(x, y).item<float>(), 1.625f);
   EXPECT_FLOAT_EQ(l1_loss(x, y, Reduction::Sum).item<float>(), 4.5f);
-  EXPECT_THAT(smooth_l1_loss(x, y, Reduction::None, 0.5).to_vector<double>(),
+  EXPECT_THAT(smooth_l1_loss(x, y, {Reduction::None, 0.5}).to_vector<double>(),
               ElementsAre(1.75, 0.0625, 0, 0.0625, 1.75));
-  EXPECT_THAT(huber_loss(x, y, Reduction::None, 0.5).to_vector<double>(),
+  EXPECT_THAT(huber_loss(x, y, {Reduction::None, 0.5}).to_vector<double>(),
               ElementsAre(0.875, 0.03125, 0, 0.03125, 0.875));
-  EXPECT_FLOAT_EQ(smooth_l1_loss(x, y, Reduction::Sum, 0).item<float>(), 4.5f);
+  EXPECT_FLOAT_EQ(smooth_l1_loss(x, y, {Reduction::Sum, 0}).item<float>(), 4.5f);
   const Tensor p = tensor({0.0, 0.5, 1.0}), t = tensor({0.0, 1.0, 0.0});
-  EXPECT_THAT(binary_cross_entropy(p, t, {}, Reduction::None).to_vector<float>(),
+  EXPECT_THAT(binary_cross_entropy(p, t, {.reduction = Reduction::None}).to_vector<float>(),
               ElementsAre(0.0f, ::testing::FloatNear(0.6931472f, 1e-6f), 100.0f));
   EXPECT_THAT(
       binary_cross_entropy_with_logits(tensor({0.0, 1000.0, -1000.0}), t, {.reduction = Reduction::None})
@@ -203,12 +203,21 @@ TEST(Losses, Gradients) {
     both([&](const In& in) { return nll_loss(in[0], target, {.weight = weight, .reduction = r}); },
          {leaf({4, 4})});
     both([&](const In& in) { return mse_loss(in[0], in[1], r); }, {leaf({3, 4}), leaf({4})});
-    both([&](const In& in) { return smooth_l1_loss(in[0], in[1], r, 0.7); },
-         {leaf({5}), mul(leaf({5}).detach(), 0.3).requires_grad_()});
-    both([&](const In& in) { return huber_loss(in[0], in[1], r, 0.7); },
-         {leaf({5}), mul(leaf({5}).detach(), 0.3).requires_grad_()});
-    both([&](const In& in) { return binary_cross_entropy(sigmoid(in[0]), sigmoid(in[1]), weight, r); },
-         {leaf({3, 4}), leaf({3, 4})});
+    both(
+        [&](const In& in) {
+          return smooth_l1_loss(in[0], in[1], {r, 0.7});
+        },
+        {leaf({5}), mul(leaf({5}).detach(), 0.3).requires_grad_()});
+    both(
+        [&](const In& in) {
+          return huber_loss(in[0], in[1], {r, 0.7});
+        },
+        {leaf({5}), mul(leaf({5}).detach(), 0.3).requires_grad_()});
+    both(
+        [&](const In& in) {
+          return binary_cross_entropy(sigmoid(in[0]), sigmoid(in[1]), {weight, r});
+        },
+        {leaf({3, 4}), leaf({3, 4})});
     both([&](const In& in) { return binary_cross_entropy_with_logits(in[0], in[1], {.reduction = r}); },
          {leaf({3, 4}), leaf({3, 4})});
     both(
@@ -267,7 +276,7 @@ TEST(LossErrors, TargetsShapesAndOptions) {
     const char* text = "output with shape [3, 4] doesn't match the broadcast shape [";
     expect_error<ShapeError>([&] { binary_cross_entropy_with_logits(x, x, {.weight = wide}); }, text);
     expect_error<ShapeError>([&] { binary_cross_entropy_with_logits(x, x, {.pos_weight = wide}); }, text);
-    expect_error<ShapeError>([&] { binary_cross_entropy(x, x, wide); }, text);
+    expect_error<ShapeError>([&] { binary_cross_entropy(x, x, {.weight = wide}); }, text);
   }
   expect_error<ShapeError>([&] { mse_loss(x, ones({3})); },
                            "mse_loss: shapes [3, 4] and [3] do not broadcast");
@@ -275,8 +284,8 @@ TEST(LossErrors, TargetsShapesAndOptions) {
                            "Target size ([4]) must be the same as input size ([3, 4])");
   expect_error<ValueError>([&] { binary_cross_entropy(full({3}, 1.5), ones({3})); },
                            "all elements of input should be between 0 and 1");
-  expect_error<ValueError>([&] { smooth_l1_loss(x, x, Reduction::Mean, -1); }, "negative values for beta");
-  expect_error<ValueError>([&] { huber_loss(x, x, Reduction::Mean, 0); }, "non-positive values for delta");
+  expect_error<ValueError>([&] { smooth_l1_loss(x, x, {.beta = -1}); }, "negative values for beta");
+  expect_error<ValueError>([&] { huber_loss(x, x, {.delta = 0}); }, "non-positive values for delta");
   expect_error<DTypeError>([&] { mse_loss(t, t); }, "mse_loss: not implemented for int64");
 }
 

@@ -2,17 +2,21 @@
 // PyTorch.
 #include <gtest/gtest.h>
 
+#include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/diagonal.h"
 #include "tern/ops/index.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/quantile.h"
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/scan.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
 #include "tern/ops/sort.h"
+#include "tern/ops/unique.h"
 
 namespace tern {
 namespace {
@@ -53,25 +57,37 @@ TEST(Methods, OfElements) {
       {"maximum", x.maximum(y), maximum(x, y)},
       {"minimum", x.minimum(y), minimum(x, y)},
       {"clamp", x.clamp(0), clamp(x, 0, {})},
-      {"neg", x.neg(), -x},
-      {"sign", x.sign(), sign(x)},
-      {"floor", x.floor(), floor(x)},
-      {"ceil", x.ceil(), ceil(x)},
-      {"round", x.round(), round(x)},
-      {"trunc", x.trunc(), trunc(x)},
-      {"expm1", x.expm1(), expm1(x)},
-      {"log1p", p.log1p(), log1p(p)},
-      {"log2", p.log2(), log2(p)},
-      {"log10", p.log10(), log10(p)},
-      {"rsqrt", p.rsqrt(), rsqrt(p)},
-      {"reciprocal", x.reciprocal(), reciprocal(x)},
-      {"sin", x.sin(), sin(x)},
-      {"cos", x.cos(), cos(x)},
-      {"tan", x.tan(), tan(x)},
-      {"erf", x.erf(), erf(x)},
+      {"clamp", x.clamp(p - 1, p), clamp(x, p - 1, p)},
+      {"clamp_min", x.clamp_min(0), clamp(x, 0, {})},
+      {"clamp_min", x.clamp_min(y), maximum(x, y)},
+      {"clamp_max", x.clamp_max(0), clamp(x, {}, 0)},
+      {"clamp_max", x.clamp_max(y), minimum(x, y)},
+      {"div", x.div(p, "floor"), div(x, p, "floor")},
+      {"div", x.div(2, "trunc"), div(x, 2, "trunc")},
+      {"fmax", x.fmax(y), fmax(x, y)},
+      {"fmin", x.fmin(y), fmin(x, y)},
+      {"atan2", x.atan2(y), atan2(x, y)},
+      {"hypot", x.hypot(y), hypot(x, y)},
+      {"copysign", x.copysign(y), copysign(x, y)},
+      {"copysign", x.copysign(-1), copysign(x, -1)},
+      {"xlogy", x.xlogy(p), xlogy(x, p)},
+      {"xlogy", x.xlogy(2), xlogy(x, 2)},
+      {"logaddexp", x.logaddexp(y), logaddexp(x, y)},
+      {"logaddexp2", x.logaddexp2(y), logaddexp2(x, y)},
+      {"heaviside", x.heaviside(y), heaviside(x, y)},
+      {"lerp", x.lerp(y, p), lerp(x, y, p)},
+      {"lerp", x.lerp(y, 0.3), lerp(x, y, 0.3)},
+      {"addcmul", x.addcmul(y, p, 2), addcmul(x, y, p, 2)},
+      {"addcdiv", x.addcdiv(y, p, 2), addcdiv(x, y, p, 2)},
+      {"logit", p.logit(0.1), logit(p, 0.1)},
+      {"nan_to_num", log(x).nan_to_num(1), nan_to_num(log(x), 1)},
       {"type_as", x.type_as(p.to(DType::Float64)), x.to(DType::Float64)},
   });
   EXPECT_EQ(x.to(DType::Float16).element_size(), 2u);
+  const auto argument = [&](std::string_view name) { return name == "bitwise_not" ? arange(5) : p; };
+#define TERN_METHOD(name) {#name, argument(#name).name(), name(argument(#name))},
+  expect_equal({TERN_ELEMENT_FUNCTIONS(TERN_METHOD)});
+#undef TERN_METHOD
 }
 
 TEST(Methods, OfComparisons) {
@@ -95,6 +111,9 @@ TEST(Methods, OfComparisons) {
       {"isnan", y.isnan(), isnan(y)},
       {"isinf", y.isinf(), isinf(y)},
       {"isfinite", y.isfinite(), isfinite(y)},
+      {"isposinf", y.isposinf(), isposinf(y)},
+      {"isneginf", (-y).isneginf(), isneginf(-y)},
+      {"signbit", (-y).signbit(), signbit(-y)},
   });
   EXPECT_TRUE(x.allclose(x + 1e-9, 1e-5, 1e-8, /*equal_nan=*/true));
   EXPECT_FALSE(x.allclose(x));
@@ -118,6 +137,14 @@ TEST(Methods, OfShapes) {
       {"diagonal", x.diagonal(1, 1, 2), diagonal(x, 1, 1, 2)},
       {"unfold", flat.unfold(0, 4, 2), unfold(flat, 0, 4, 2)},
       {"unbind", stack(x.unbind(1), 1), x},
+      {"ravel", x.mT().ravel(), reshape(mT(x), {24})},
+      {"diag", flat.diag(1), diag(flat, 1)},
+      {"trace", x[0].trace(), trace(x[0])},
+      {"diff", x.diff(2, 1), diff(x, 2, 1)},
+      {"new_empty", x.new_empty({2}, {.dtype = int32}).mul_(0), zeros({2}, {.dtype = int32})},
+      {"new_zeros", x.new_zeros({2}), zeros({2}, {.dtype = int64})},
+      {"new_ones", x.new_ones({2}, {.dtype = float16}), ones({2}, {.dtype = float16})},
+      {"new_full", x.new_full({2}, 7), full({2}, 7)},
   });
 }
 
@@ -158,6 +185,13 @@ TEST(Methods, OfIndicesAndOrder) {
       {"topk", x.topk(2, 1, false).first, topk(x, 2, 1, false).first},
       {"cumsum", x.cumsum(1, DType::Float64), cumsum(x, 1, DType::Float64)},
       {"cumprod", x.cumprod(0), cumprod(x, 0)},
+      {"cummax", x.cummax(0).second, cummax(x, 0).second},
+      {"cummin", x.cummin(1).first, cummin(x, 1).first},
+      {"logcumsumexp", x.logcumsumexp(1), logcumsumexp(x, 1)},
+      {"kthvalue", x.kthvalue(2, 0, true).second, kthvalue(x, 2, 0, true).second},
+      {"unique", columns.unique(), arange(4)},
+      {"scatter_reduce", x.scatter_reduce(1, columns, few, "amax", false),
+       scatter_reduce(x, 1, columns, few, "amax", false)},
       {"scatter_", x.clone().scatter_(1, columns, 7), scatter(x, 1, columns, 7)},
       {"scatter_", x.clone().scatter_(0, at.view({1, 2}), few), scatter(x, 0, at.view({1, 2}), few)},
       {"scatter_add_", x.clone().scatter_add_(1, columns, few), scatter_add(x, 1, columns, few)},
@@ -179,6 +213,9 @@ TEST(Methods, OfProductsAndReductions) {
       {"logsumexp", x.logsumexp({0, 2}), logsumexp(x, {0, 2})},
       {"prod", x.prod(), prod(x)},
       {"prod", x.prod(1, true), prod(x, 1, true)},
+      {"nansum", log(x).nansum({1}, true), nansum(log(x), 1, true)},
+      {"nanmean", log(x).nanmean({0}), nanmean(log(x), 0)},
+      {"quantile", x.quantile(0.3, 1, true), quantile(x, 0.3, 1, true)},
       {"amax", x.amax(), amax(x)},
       {"amax", x.amax(1, true), amax(x, 1, true)},
       {"amin", x.amin({0, 2}), amin(x, {0, 2})},

@@ -45,6 +45,14 @@ class Arguments {
     for (const Value& value : values_[i].as_sequence()) all.push_back(value.as_int());
     return all;
   }
+  /// A number counts as a list of one.
+  std::vector<double> reals(size_t i) const {
+    std::vector<double> all;
+    if (!has(i)) return all;
+    if (!values_[i].is_list()) return {values_[i].as_float()};
+    for (const Value& value : values_[i].as_sequence()) all.push_back(value.as_float());
+    return all;
+  }
   std::optional<int64_t> optional_integer(size_t i) const {
     return has(i) ? std::optional(integer(i)) : std::nullopt;
   }

@@ -9,8 +9,8 @@
 namespace tern::testing {
 
 const Operator& find_operator(const std::string& name) {
-  for (const Table* table :
-       {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kNetwork, &kCreation, &kMethods})
+  for (const Table* table : {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kOrder,
+                             &kNetwork, &kResize, &kLoss, &kCreation, &kMethods})
     if (auto row = table->find(name); row != table->end()) return row->second;
   throw IndexError("there is no row for '" + name + "'");
 }

@@ -45,6 +45,10 @@ const Table kCreation = {
     {"dropout", [](A a) { return dropout(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
     {"dropout1d", [](A a) { return dropout1d(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
     {"dropout2d", [](A a) { return dropout2d(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
+    {"dropout3d", [](A a) { return dropout3d(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
+    {"alpha_dropout", [](A a) { return alpha_dropout(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
+    {"feature_alpha_dropout",
+     [](A a) { return feature_alpha_dropout(a.tensor(0), a.real(1, 0.5), a.flag(2, true)); }},
 };
 
 }  // namespace tern::testing

@@ -1,10 +1,10 @@
-// What layers and losses are made of, for operator_list.cpp: one line for each.
+// What layers are made of, for operator_list.cpp: one line for each.
 #include "tern/ops/attention.h"
 #include "tern/ops/conv.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/distance.h"
+#include "tern/ops/embedding.h"
 #include "tern/ops/linear.h"
-#include "tern/ops/loss.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pad.h"
@@ -63,6 +63,51 @@ const Table kNetwork = {
        return conv_transpose1d(
            a.tensor(0), a.tensor(1), a.tensor(2),
            {a.integer(3, 1), a.integer(4), a.integer(5), a.integer(6, 1), a.integer(7, 1)});
+     }},
+    {"conv3d",
+     [](A a) {
+       return conv3d(a.tensor(0), a.tensor(1), a.tensor(2),
+                     {size3(a, 3, 1), a.flag(7) ? ConvPadding3d(a.text(4)) : ConvPadding3d(size3(a, 4, 0)),
+                      size3(a, 5, 1), a.integer(6, 1)});
+     }},
+    {"conv_transpose3d",
+     [](A a) {
+       return conv_transpose3d(
+           a.tensor(0), a.tensor(1), a.tensor(2),
+           {size3(a, 3, 1), size3(a, 4, 0), size3(a, 5, 0), a.integer(6, 1), size3(a, 7, 1)});
+     }},
+    {"max_pool3d",
+     [](A a) {
+       return max_pool3d(a.tensor(0),
+                         {size3(a, 1, 0), optional_size3(a, 2), size3(a, 3, 0), size3(a, 4, 1), a.flag(5)});
+     }},
+    {"avg_pool3d",
+     [](A a) {
+       return avg_pool3d(a.tensor(0), {size3(a, 1, 0), optional_size3(a, 2), size3(a, 3, 0), a.flag(4),
+                                       a.flag(5, true), a.optional_integer(6)});
+     }},
+    {"adaptive_avg_pool3d", [](A a) { return adaptive_avg_pool3d(a.tensor(0), size3(a, 1, 1)); }},
+    {"adaptive_max_pool3d", [](A a) { return adaptive_max_pool3d(a.tensor(0), size3(a, 1, 1)); }},
+    {"bilinear", [](A a) { return bilinear(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3)); }},
+    {"local_response_norm",
+     [](A a) {
+       return local_response_norm(a.tensor(0), a.integer(1), a.real(2, 1e-4), a.real(3, 0.75), a.real(4, 1));
+     }},
+    {"lp_pool1d",
+     [](A a) {
+       return lp_pool1d(a.tensor(0), a.real(1, 2), a.integer(2), a.optional_integer(3), a.flag(4));
+     }},
+    {"lp_pool2d",
+     [](A a) {
+       return lp_pool2d(a.tensor(0), a.real(1, 2), size2(a, 2, 0), optional_size2(a, 3), a.flag(4));
+     }},
+    {"embedding_bag",
+     [](A a) {
+       return embedding_bag(a.tensor(0), a.tensor(1), a.tensor(2),
+                            {.mode = parse_bag_mode(a.text(3, "mean")),
+                             .per_sample_weights = a.tensor(4),
+                             .include_last_offset = a.flag(5),
+                             .padding_idx = a.optional_integer(6)});
      }},
     {"pad", [](A a) { return pad(a.tensor(0), a.integers(1), a.text(2, "constant"), a.number(3, 0)); }},
     {"pixel_shuffle", [](A a) { return pixel_shuffle(a.tensor(0), a.integer(1)); }},
@@ -135,31 +180,6 @@ const Table kNetwork = {
     {"gru_cell", recurrent_cell(gru_cell)},
     {"rnn_tanh_cell", recurrent_cell(rnn_tanh_cell)},
     {"rnn_relu_cell", recurrent_cell(rnn_relu_cell)},
-    {"cross_entropy",
-     [](A a) {
-       return cross_entropy(a.tensor(0), a.tensor(1),
-                            {a.tensor(2), a.integer(3, -100), reduction(a, 4), a.real(5)});
-     }},
-    {"nll_loss",
-     [](A a) {
-       return nll_loss(a.tensor(0), a.tensor(1), {a.tensor(2), a.integer(3, -100), reduction(a, 4)});
-     }},
-    {"mse_loss", [](A a) { return mse_loss(a.tensor(0), a.tensor(1), reduction(a, 2)); }},
-    {"l1_loss", [](A a) { return l1_loss(a.tensor(0), a.tensor(1), reduction(a, 2)); }},
-    {"smooth_l1_loss",
-     [](A a) { return smooth_l1_loss(a.tensor(0), a.tensor(1), reduction(a, 2), a.real(3, 1)); }},
-    {"huber_loss", [](A a) { return huber_loss(a.tensor(0), a.tensor(1), reduction(a, 2), a.real(3, 1)); }},
-    {"binary_cross_entropy",
-     [](A a) { return binary_cross_entropy(a.tensor(0), a.tensor(1), a.tensor(2), reduction(a, 3)); }},
-    {"binary_cross_entropy_with_logits",
-     [](A a) {
-       return binary_cross_entropy_with_logits(a.tensor(0), a.tensor(1),
-                                               {a.tensor(2), a.tensor(3), reduction(a, 4)});
-     }},
-    {"kl_div",
-     [](A a) {
-       return kl_div(a.tensor(0), a.tensor(1), {reduction(a, 2), a.flag(3)});
-     }},
 };
 
 }  // namespace tern::testing

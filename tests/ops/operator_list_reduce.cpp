@@ -53,6 +53,7 @@ const Table kReduce = {
      }},
     {"cumsum", [](A a) { return cumsum(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"cumprod", [](A a) { return cumprod(a.tensor(0), a.integer(1), a.dtype(2)); }},
+    {"softmin", [](A a) { return softmin(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"softmax", [](A a) { return softmax(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"log_softmax", [](A a) { return log_softmax(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"logsumexp", [](A a) { return logsumexp(a.tensor(0), a.integers(1), a.flag(2)); }},

@@ -42,9 +42,12 @@ inline const Table kMethods = {
     {"a <= b", infix([](const auto& a, const auto& b) { return a <= b; })},
     {"a > b", infix([](const auto& a, const auto& b) { return a > b; })},
     {"a >= b", infix([](const auto& a, const auto& b) { return a >= b; })},
-    {"a & b", [](const Arguments& a) { return a.tensor(0) & a.tensor(1); }},
-    {"a | b", [](const Arguments& a) { return a.tensor(0) | a.tensor(1); }},
-    {"a ^ b", [](const Arguments& a) { return a.tensor(0) ^ a.tensor(1); }},
+    {"a % b", infix([](const auto& a, const auto& b) { return a % b; })},
+    {"number % b", [](const Arguments& a) { return a.number(0) % a.tensor(1); }},
+    {"a & b", infix([](const auto& a, const auto& b) { return a & b; })},
+    {"a | b", infix([](const auto& a, const auto& b) { return a | b; })},
+    {"a ^ b", infix([](const auto& a, const auto& b) { return a ^ b; })},
+    {"!a", [](const Arguments& a) { return !a.tensor(0); }},
     {"~a", [](const Arguments& a) { return ~a.tensor(0); }},
     {"-a", [](const Arguments& a) { return -a.tensor(0); }},
     {"a[i]", [](const Arguments& a) { return a.tensor(0)[a.integer(1)]; }},
@@ -84,7 +87,11 @@ inline const Table kMethods = {
     {"Tensor.relu", method(&Tensor::relu)},
     {"Tensor.pow", [](const Arguments& a) { return a.tensor(0).pow(a.number(1)); }},
     {"Tensor.clamp",
-     [](const Arguments& a) { return a.tensor(0).clamp(a.optional_number(1), a.optional_number(2)); }},
+     [](const Arguments& a) {
+       return a.is_tensor(1) || a.is_tensor(2)
+                  ? a.tensor(0).clamp(a.tensor(1), a.tensor(2))
+                  : a.tensor(0).clamp(a.optional_number(1), a.optional_number(2));
+     }},
     {"Tensor.eq", [](const Arguments& a) { return a.tensor(0).eq(a.tensor(1)); }},
     {"Tensor.matmul", [](const Arguments& a) { return a.tensor(0).matmul(a.tensor(1)); }},
     {"Tensor.mm", [](const Arguments& a) { return a.tensor(0).mm(a.tensor(1)); }},

@@ -18,9 +18,9 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from operator_rows import attention, creation, driver, image, index, method, network, pointwise, recurrent, reduce, shape  # noqa: E402
+from operator_rows import attention, creation, driver, image, index, loss, method, network, order, pointwise, recurrent, reduce, resize, shape  # noqa: E402
 
-FAMILIES = (pointwise, reduce, shape, index, network, attention, recurrent, image, creation, method)
+FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, recurrent, image, resize, creation, method)
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
@@ -30,9 +30,11 @@ NOT_ROWS = {
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
+    "tern/ops/loss_common.h": {"differentiable_once", "reduced"},  # parts of losses
     "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
-    "tern/ops/elementwise.h": {"unary", "binary", "clamp_inside"},  # parts of operators
-    "tern/ops/random.h": {"get_rng_state"},                   # tests/ops/random_torch_test.cpp, random_in_torch.py
+    "tern/ops/elementwise.h": {"unary", "binary", "ternary", "clamp_inside"},  # parts of operators
+    "tern/ops/pointwise.h": {"clamp_between"},              # clamp
+    "tern/ops/random.h": {"get_rng_state", "gumbel_softmax"},  # tests/ops/random_torch_test.cpp, random_in_torch.py; tests/nn/small_layers_test.cpp
     "tern/ops/random_torch.h": {"draws_as_torch", "empty_in_order_of"},
     "tern/ops/creation.h": {"tensor_of", "checked_scalar"},   # parts of tensor()
     "tern/ops/creation_checks.h": {"make", "finish", "fits"}, # parts of operators
@@ -46,6 +48,7 @@ def methods():
     text = text[text.index("---- conversions and copies (ops)"):text.index(" private:\n", text.index("---- in place (ops)"))]
     found = re.findall(r"^  (?:Tensor&?|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", text, re.MULTILINE)
     assert {"clone", "sum", "add_"} <= set(found)
+    found = [name for name in found if name != "name"] + [f"{name}_" for name in method.element_functions()]  # declared by a macro
     compared = set(re.findall(r'\{"(\w+)",', (HERE / "methods_test.cpp").read_text()))
     return {name if name.endswith("_") else f"Tensor.{name}" for name in set(found) - compared - {"cuda", "pin_memory"}}
 

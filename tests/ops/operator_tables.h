@@ -13,7 +13,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/shape.h"
-#include "tern/ops/size2.h"
+#include "tern/ops/size3.h"
 #include "tests/ops/operator_arguments.h"
 
 namespace tern::testing {
@@ -21,7 +21,10 @@ namespace tern::testing {
 extern const Table kPointwise, kCompare, kInPlace;  // operator_list_pointwise.cpp
 extern const Table kReduce;                         // operator_list_reduce.cpp
 extern const Table kShape, kIndex;                  // operator_list_shape.cpp
+extern const Table kOrder;                          // operator_list_order.cpp
 extern const Table kNetwork;                        // operator_list_network.cpp
+extern const Table kResize;                         // operator_list_resize.cpp
+extern const Table kLoss;                           // operator_list_loss.cpp
 extern const Table kCreation;                       // operator_list_creation.cpp
 
 using A = const Arguments&;
@@ -53,6 +56,20 @@ Operator in_place(Change change) {
   };
 }
 
+using Change = Tensor& (Tensor::*)();
+using ChangeBy = Tensor& (Tensor::*)(const Tensor&);
+using ChangeByNumber = Tensor& (Tensor::*)(const Scalar&);
+inline Operator changed(Change f) {
+  return in_place([f](Tensor& x, A) { (x.*f)(); });
+}
+inline Operator changed(ChangeBy f) {
+  return in_place([f](Tensor& x, A a) { (x.*f)(a.tensor(1)); });
+}
+/// By a tensor or a number.
+inline Operator changed(ChangeBy f, ChangeByNumber g) {
+  return in_place([f, g](Tensor& x, A a) { a.is_tensor(1) ? (x.*f)(a.tensor(1)) : (x.*g)(a.number(1)); });
+}
+
 inline Tensor truth(bool value) { return full({}, value); }
 inline Size2 size2(A a, size_t i, int64_t otherwise) {
   const std::vector<int64_t> sizes = a.integers(i);
@@ -61,6 +78,14 @@ inline Size2 size2(A a, size_t i, int64_t otherwise) {
 }
 inline std::optional<Size2> optional_size2(A a, size_t i) {
   return a.has(i) ? std::optional(size2(a, i, 0)) : std::nullopt;
+}
+inline Size3 size3(A a, size_t i, int64_t otherwise) {
+  const std::vector<int64_t> sizes = a.integers(i);
+  if (sizes.empty()) return otherwise;
+  return sizes.size() == 1 ? Size3(sizes[0]) : Size3(sizes[0], sizes.at(1), sizes.at(2));
+}
+inline std::optional<Size3> optional_size3(A a, size_t i) {
+  return a.has(i) ? std::optional(size3(a, i, 0)) : std::nullopt;
 }
 inline ConvPadding padding(A a, size_t i, bool is_text) {
   return is_text ? ConvPadding(a.text(i)) : ConvPadding(size2(a, i, 0));

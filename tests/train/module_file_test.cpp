@@ -34,6 +34,39 @@ Value with_entry(Value object, const char* dict, const std::string& name, Value 
   return object;
 }
 
+struct Scaled : nn::Module {
+  explicit Scaled(double scale_ = 1) : scale(scale_) {}
+  nn::Linear layer{2, 2};
+  double scale;
+  TERN_MODULE(layer)
+  Tensor forward(const Tensor& x) const { return mul(layer(x), scale); }
+};
+
+TEST(LoadModule, AttributesOfARegisteredClass) {
+  const auto settings_of = [](const char* name) {
+    return [name](const nn::Module& module) {
+      return std::vector<std::pair<std::string, Value>>{{name, static_cast<const Scaled&>(module).scale}};
+    };
+  };
+  const auto make = [](const ValueObject& object) {
+    return nn::AnyModule(Scaled(object.attribute("scale")->as_float()));
+  };
+  register_module("__main__.Scaled", typeid(Scaled), make, settings_of("scale"));
+  EXPECT_EQ(module_from_value(file_of(Scaled(0.25))).as<Scaled>().scale, 0.25);
+  register_module("__main__.Scaled", typeid(Scaled), make, settings_of("training"));
+  expect_error<ValueError>([] { module_to_value(Scaled()); },
+                           "__main__.Scaled name 'training', which all modules");
+}
+
+TEST(SaveModule, RefusesComputedWeights) {
+  nn::Linear layer(2, 3);
+  nn::utils::weight_norm(layer);
+  expect_error<ValueError>([&] { module_to_value(layer); },
+                           "the weight of the model is computed by weight_norm");
+  nn::utils::remove_weight_norm(layer);
+  EXPECT_TRUE(equal(module_from_value(file_of(layer)).as<nn::Linear>().weight, layer.weight));
+}
+
 TEST(LoadModule, LayersOfTwoInputs) {
   const Tensor a = tensor({1.0, 2.0, 3.0}).view({1, 3}), b = tensor({2.0, 0.5, -1.0}).view({1, 3});
   const nn::AnyModule cosine = module_from_value(file_of(nn::CosineSimilarity(-1, 0.5))),

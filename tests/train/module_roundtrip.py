@@ -60,7 +60,8 @@ def same_state(a, b):
 
 def same_text(ours, net):
     if VERSION < (2, 15):
-        ours = re.sub(r"(Norm(?:1d|2d)?\(.*), bias=(?:True|False)", r"\1", ours)  # newer versions print it
+        ours = re.sub(r"(Norm(?:1d|2d|3d)?\(.*), bias=(?:True|False)", r"\1", ours)  # newer versions print it
+        ours = re.sub(r"(Upsampl\w+\(.*mode=)'([a-z-]*)'", r"\1\2", ours) if VERSION < (2, 0) else ours
     assert ours == repr(net), f"{ours}\n{net!r}"
 
 
@@ -107,6 +108,25 @@ def to_tern(folder, name, net, x):
     return again
 
 
+def losses_through_tern(folder):
+    """Losses take more than one input: they are read, written and compared with what they were, but not run."""
+    w = torch.tensor([1.0, 2.0, 3.0])
+    given = [nn.CrossEntropyLoss(weight=w, ignore_index=2, label_smoothing=0.1), nn.CrossEntropyLoss(), nn.NLLLoss(w, reduction="sum"), nn.MSELoss(reduction="none"),
+             nn.L1Loss(), nn.SmoothL1Loss(beta=0.5), nn.HuberLoss(delta=0.5), nn.BCELoss(w), nn.BCEWithLogitsLoss(pos_weight=w), nn.KLDivLoss(reduction="batchmean", log_target=True),
+             nn.PoissonNLLLoss(log_input=False, full=True, eps=1e-5), nn.GaussianNLLLoss(full=True, eps=1e-4), nn.CTCLoss(2, "sum", True), nn.MarginRankingLoss(0.5),
+             nn.HingeEmbeddingLoss(0.5), nn.CosineEmbeddingLoss(0.5), nn.TripletMarginLoss(2.0, 3.0, 1e-4, True), nn.MultiMarginLoss(2, 0.5, w), nn.MultiLabelMarginLoss(),
+             nn.MultiLabelSoftMarginLoss(w, reduction="sum"), nn.SoftMarginLoss(reduction="none")]
+    net = nn.Sequential(nn.Linear(2, 3), nn.Sequential(*given))
+    torch.save(net, folder / "losses.pt")
+    run("copy", folder / "losses.pt", folder / "copy.pt")
+    copy = load(folder / "copy.pt")
+    assert repr(copy) == repr(net), f"{copy}\n{net}"
+    same_state(net.state_dict(), copy.state_dict())
+    for loss, again in zip(given, copy[1]):
+        settings = {key: value for key, value in vars(loss).items() if not key.startswith("_")}
+        assert {key: getattr(again, key) for key in settings} == settings, (loss, vars(again))
+
+
 def main():
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory(prefix="tern-modules-") as name:
@@ -123,13 +143,20 @@ def main():
                               nn.Conv1d(2, 2, 2, padding="same"), nn.Conv1d(2, 2, 2, padding="valid"))
         to_tern(folder, "small", small, torch.randn(3, 1, 5, 7))
         images = nn.Sequential(nn.ConstantPad2d((1, 2, 0, 1), 1.5), nn.ZeroPad2d(1), nn.ReflectionPad2d((2, 1, 0, 3)), nn.ReplicationPad2d((1, -1, 2, 1)),
-                               nn.InstanceNorm2d(4, affine=True, track_running_stats=True), nn.PixelShuffle(2), nn.Dropout2d(0.2), nn.PixelUnshuffle(2),
+                               nn.InstanceNorm2d(4, affine=True, track_running_stats=True), nn.PixelShuffle(2), nn.Dropout2d(0.2), nn.PixelUnshuffle(2), nn.ChannelShuffle(2),
+                               nn.Upsample((9, 8), mode="bicubic"), nn.UpsamplingNearest2d(scale_factor=2), nn.UpsamplingBilinear2d((6, 7)),
+                               nn.Upsample(scale_factor=(1.2, 1.4), recompute_scale_factor=True), nn.Unfold((2, 1), stride=2), nn.Fold((7, 9), (2, 1), stride=2),
                                nn.InstanceNorm2d(4, eps=1e-3), nn.Flatten(2), nn.ConstantPad1d(1, 2), nn.ReflectionPad1d((1, 2)), nn.ReplicationPad1d(2),
                                nn.ConvTranspose1d(4, 6, 3, 2, 1, 1, groups=2), nn.InstanceNorm1d(6, momentum=0.3), nn.Dropout1d(0.1, True),
-                               nn.ConvTranspose1d(6, 3, 2, bias=False, dilation=2), nn.AdaptiveAvgPool1d(7), nn.AdaptiveMaxPool1d(5))
+                               nn.ConvTranspose1d(6, 3, 2, bias=False, dilation=2), nn.Upsample(scale_factor=1.5, mode="linear", align_corners=True), nn.AdaptiveAvgPool1d(7), nn.AdaptiveMaxPool1d(5))
         if hasattr(nn, "CircularPad1d"):  # since PyTorch 2.1
             images = nn.Sequential(nn.CircularPad2d((1, 2, 0, 1)), images, nn.ZeroPad1d((1, 0)), nn.CircularPad1d(1))
         to_tern(folder, "images", images, torch.randn(3, 4, 5, 7))
+        volumes = nn.Sequential(nn.Conv3d(2, 4, (2, 3, 2), (2, 1, 1), (1, 0, 1), (1, 2, 1), groups=2), nn.BatchNorm3d(4), nn.Conv3d(4, 4, 3, padding="same", bias=False),
+                                nn.MaxPool3d((1, 2, 2), 1), nn.ConvTranspose3d(4, 3, 2, (1, 2, 1), 0, (0, 1, 0)), nn.InstanceNorm3d(3, affine=True), nn.Dropout3d(0.2),
+                                nn.AvgPool3d(2, (1, 2, 1), divisor_override=3), nn.AdaptiveAvgPool3d((2, None, 3)), nn.AdaptiveMaxPool3d((2, 1, 2)), nn.AlphaDropout(0.3, True), nn.FeatureAlphaDropout())
+        to_tern(folder, "volumes", volumes, torch.randn(2, 2, 6, 9, 5))
+        to_tern(folder, "projected", nn.LSTM(4, 5, 2, bidirectional=True, proj_size=3), torch.randn(5, 2, 4))
         words = nn.Sequential(nn.Embedding(10, 4, padding_idx=1), nn.LayerNorm(4, elementwise_affine=False))
         to_tern(folder, "words", words, torch.randint(0, 10, (2, 3)))
         encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, activation="gelu", batch_first=True, norm_first=True), 2, nn.LayerNorm(8))
@@ -144,12 +171,13 @@ def main():
             assert all(p.grad is not None for p in again.parameters())
         for name, cell in (("lstm cell", nn.LSTMCell(4, 3)), ("gru cell", nn.GRUCell(4, 3, bias=False)), ("rnn cell", nn.RNNCell(4, 3, nonlinearity="relu"))):
             to_tern(folder, name, cell, torch.randn(2, 4))
-        torch.save(nn.Fold((4, 5), (2, 2)), folder / "fold.pt")
+        losses_through_tern(folder)
+        torch.save(nn.MaxUnpool2d(2), folder / "unpool.pt")
         try:
-            run("run", folder / "fold.pt", folder / "data.pt", folder / "out.pt")
-            raise AssertionError("a Fold was read")
+            run("run", folder / "unpool.pt", folder / "data.pt", folder / "out.pt")
+            raise AssertionError("a MaxUnpool2d was read")
         except RuntimeError as error:
-            assert "torch.nn.modules.fold.Fold, which Tern does not have" in str(error), error
+            assert "torch.nn.modules.pooling.MaxUnpool2d, which Tern does not have" in str(error), error
     print(f"PyTorch {torch.__version__}: whole models agree")
 
 

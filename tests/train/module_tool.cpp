@@ -3,6 +3,7 @@
 //   module_tool own MODEL DATA         the same for a class that is registered
 //   module_tool run MODEL DATA OUT     loads a model, saves what it gives for DATA's "x", and the model again
 //   in OUT.pt
+//   module_tool copy MODEL OUT         loads a model and saves it again
 // With TERN_TEST_DEVICE=cuda:0 models and tensors are on that device.
 #include <cstdio>
 #include <exception>
@@ -112,7 +113,13 @@ int run(const std::string& mode, int argc, char** argv) {
     save_module(*net, std::string(argv[4]) + ".pt");
     return 0;
   }
-  std::fprintf(stderr, "usage: module_tool make|own MODEL DATA, module_tool run MODEL DATA OUT\n");
+  if (mode == "copy" && argc == 4) {
+    save_module(*load_module(argv[2], {.map_location = get_default_device()}), argv[3]);
+    return 0;
+  }
+  std::fprintf(stderr,
+               "usage: module_tool make|own MODEL DATA, module_tool run MODEL DATA OUT, module_tool copy "
+               "MODEL OUT\n");
   return 2;
 }
 

@@ -26,10 +26,12 @@ void deliver(Fault& fault) {
       TERN_THROW(ValueError,
                  "{}: ZeroDivisionError: an integer divisor is 0: use floats, or clamp the divisor", op);
     case FaultKind::NotProbability:
-      TERN_THROW(
-          ValueError,
-          "binary_cross_entropy: all elements of input should be between 0 and 1: apply sigmoid, or use "
-          "binary_cross_entropy_with_logits");
+      TERN_THROW(ValueError,
+                 "binary_cross_entropy: all elements of {} should be between 0 and 1: apply sigmoid, or use "
+                 "binary_cross_entropy_with_logits",
+                 op);
+    case FaultKind::Label:
+      TERN_THROW(IndexError, "{}: target {} is none of the {} classes", op, found.value, found.size);
   }
 }
 

@@ -12,7 +12,8 @@ enum class FaultKind : int32_t {
   Index,           ///< `value` is outside dimension `dim` of size `size`
   TargetClass,     ///< target `value` is none of `size` classes; `dim` is ignore_index
   ZeroDivisor,     ///< an integer divisor is 0
-  NotProbability,  ///< an input of binary cross entropy outside [0, 1]
+  NotProbability,  ///< an element of binary cross entropy's `op`, input or target, outside [0, 1]
+  Label,           ///< target `value` is none of `size` classes
 };
 
 inline constexpr int kFaultBeingWritten = -1;

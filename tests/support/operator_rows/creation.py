@@ -96,7 +96,7 @@ def dropouts():
     yield make((3,)), -0.1, True
 
 
-def channel_dropouts(*shapes):
+def channel_dropouts(*shapes, refuses_rows=True):
     def cases():
         for dtype in FLOATS:
             for shape in shapes:
@@ -106,7 +106,8 @@ def channel_dropouts(*shapes):
             yield make((0, *shapes[0][1:]), dtype), 0.5, True
         yield make(shapes[0]), 1.5, True
         yield make(shapes[0]), -0.1, True
-        yield make((3,)), 0.5, True
+        if refuses_rows:
+            yield make((3,)), 0.5, True
     return cases
 
 
@@ -171,6 +172,9 @@ ROWS = [
     Row("dropout", F.dropout, dropouts, zero_sign=False),
     Row("dropout1d", F.dropout1d, channel_dropouts((2, 3, 5), (3, 5)), zero_sign=False),
     Row("dropout2d", F.dropout2d, channel_dropouts((2, 3, 4, 5), (2, 3, 5)), zero_sign=False),
+    Row("dropout3d", F.dropout3d, channel_dropouts((2, 3, 4, 5, 2), (2, 3, 4, 5), refuses_rows=False), zero_sign=False),
+    Row("alpha_dropout", F.alpha_dropout, channel_dropouts((2, 3, 5), (3, 5), refuses_rows=False), zero_sign=False),
+    Row("feature_alpha_dropout", F.feature_alpha_dropout, channel_dropouts((2, 3, 4), (3, 5)), zero_sign=False),
     Row("uniform_", changes("uniform_"), floats_only((), (1.0, 2.0), (2.0, 1.0)), **RANDOM),
     Row("normal_", changes("normal_"), floats_only((), (1.0, 2.0), (0.0, -1.0)), **RANDOM),
     Row("exponential_", changes("exponential_"), lambda: ((make(s, d), *extra) for d in WIDE for s in ((3, 5), (0,)) for extra in ((), (2.0,), (-1.0,))), **RANDOM),

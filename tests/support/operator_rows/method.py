@@ -1,8 +1,11 @@
 # Rows of the methods of Tensor and of C++'s operators. They forward to the functions of the same name, so a part of the
-# cases of those is enough. Methods that change the tensor in place have their rows in index.py and creation.py.
+# cases of those is enough. Methods that change the tensor in place, and are no functions of its elements, have their rows in
+# index.py and creation.py.
 
 import dataclasses
 import operator
+import pathlib
+import re
 
 import torch
 
@@ -12,6 +15,12 @@ from .inputs import make
 
 FUNCTIONS = {row.name: row for family in (pointwise, reduce, shape, index, network) for row in family.ROWS}
 COUNT = 24
+
+
+def element_functions():
+    """Those of tern/core/element_functions.h, which are methods in both forms."""
+    header = pathlib.Path(__file__).resolve().parents[3] / "tern" / "core" / "element_functions.h"
+    return re.findall(r"^  X\((\w+)\)", header.read_text(), re.MULTILINE)
 
 
 def part(cases, fits):
@@ -37,6 +46,16 @@ def number_first(function, symbol, apply):
     row = of(function, f"number {symbol} b", lambda args: len(args) == 2 and not isinstance(args[1], torch.Tensor), apply)
     cases = row.cases
     return dataclasses.replace(row, cases=lambda: (args[::-1] for args in cases()))
+
+
+def in_place(function, method=None, fits=lambda args: True):
+    """The row of a function as that of the method that changes the tensor."""
+    method = method or f"{function}_"
+    return of(function, method, fits, lambda x, *more: getattr(x.clone(), method)(*more))
+
+
+def with_value(method):
+    return lambda x, a, b, value=1: getattr(x.clone(), method)(a, b, value=value)
 
 
 def one(args):
@@ -65,10 +84,13 @@ ROWS = [
     infix("le", "<=", operator.le),
     infix("gt", ">", operator.gt),
     infix("ge", ">=", operator.ge),
+    infix("remainder", "%", operator.mod),
+    of("number_remainder", "number % b", torch_function=operator.mod),
     infix("bitwise_and", "&", operator.and_),
     infix("bitwise_or", "|", operator.or_),
     infix("bitwise_xor", "^", operator.xor),
     of("bitwise_not", "~a"),
+    of("logical_not", "!a"),
     of("neg", "-a"),
     Row("a[i]", lambda x, i: x[i], lambda: ((make(s), i) for s in ((4,), (3, 5), (0,), ()) for i in (0, -1, 2, 4, -5))),
     Row("a[b]", lambda x, i: x[i], lambda: ((make((3, 5)), i) for i in (torch.tensor([2, 0, -1]), torch.tensor([[1], [0]]), torch.tensor(1), torch.tensor([3]),
@@ -90,4 +112,10 @@ ROWS = [
     of("norm", fits=lambda args: two(args) and args[1] == 2, torch_function=lambda x, p: torch.linalg.vector_norm(x)),
     *(of(name, fits=lambda args: two(args[:2]) and args[1] is None and args[2] != 2, torch_function=lambda x, dim, c, name=name: getattr(x, name)(unbiased=c == 1))
       for name in ("var", "std")),
+    *(in_place(name) for name in element_functions() if f"{name}_" not in FUNCTIONS),
+    *(in_place(name) for name in ("floor_divide", "remainder", "fmod", "pow", "atan2", "copysign", "xlogy", "hypot", "heaviside", "clamp_min", "clamp_max",
+                                  "lerp", "logit", "nan_to_num")),
+    *(in_place(name, fits=lambda args: isinstance(args[1], torch.Tensor)) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")),
+    *(of(name, f"{name}_", torch_function=with_value(f"{name}_")) for name in ("addcmul", "addcdiv")),
+    of("div_rounded", "div_rounded_", torch_function=lambda a, b, mode: a.clone().div_(b, rounding_mode=mode)),
 ]

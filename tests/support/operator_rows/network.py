@@ -1,10 +1,10 @@
-# Rows of tern/ops/matmul.h, conv.h, pool.h, norm.h and loss.h.
+# Rows of tern/ops/matmul.h, conv.h, pool.h and norm.h.
 
 import torch
 from torch.nn import functional as F
 
 from .driver import VERSION, Row
-from .inputs import ALL, FLOATS, INF, INTS, NAN, WIDE, distinct, integers, make
+from .inputs import ALL, FLOATS, INF, INTS, NAN, WIDE, distinct, make
 
 PRODUCTS = (((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)), ((5, 2, 3), (3,)),
             ((3,), (5, 3, 4)), ((5, 1, 2, 3), (4, 3, 2)), ((0, 3), (3, 4)), ((2, 0), (0, 4)), ((2, 3), (3, 0)), ((0, 2, 3), (0, 3, 4)), ((1, 1), (1, 1)),
@@ -100,7 +100,8 @@ def sums_of_products():
 
 def convolutions(rank):
     """(x, weight, bias, stride, padding, dilation, groups, padding is a word)."""
-    square = {1: ((12,), (3,)), 2: ((9, 12), (3, 2))}[rank]
+    square = {1: ((12,), (3,)), 2: ((9, 12), (3, 2)), 3: ((5, 6, 7), (2, 3, 2))}[rank]
+    large = {1: (132,), 2: (24, 24), 3: (7, 8, 9)}[rank]
 
     def cases():
         for dtype in FLOATS:
@@ -120,7 +121,14 @@ def convolutions(rank):
                 for k, stride, padding, dilation in ((3, 1, 1, 1), (5, 2, [2, 1], 1), (7, [1, 2], 3, 1), (3, [3, 2], [0, 4], [1, 2])):
                     yield make((2, 4, 11, 12), dtype), make((8, 1, k, k), dtype, 1), make((8,), dtype, 2), stride, padding, dilation, 4
             yield make((2, 3, 40, 70)), make((3, 1, 5, 5), seed=1), None, 1, 2, 1, 3
-        yield make((3, 4, 132) if rank == 1 else (3, 4, 24, 24)), make((5, 4, *square[1]), seed=1), make((5,), seed=2), 1, 1, 1, 1
+        yield make((3, 4, *large)), make((5, 4, *square[1]), seed=1), make((5,), seed=2), 1, 1, 1, 1
+        if rank == 3:
+            for dtype in FLOATS:
+                yield make((2, 3, 6, 7, 5), dtype), make((4, 3, 3, 2, 3), dtype, 1), make((4,), dtype, 2), [2, 1, 3], [3, 0, 1], [1, 2, 1], 1
+                yield make((2, 3, 6, 7, 5), dtype), make((4, 3, 1, 2, 3), dtype, 1), None, [1, 1, 2], [0, 0, 1], 1, 1
+                yield make((1, 2, 2, 4, 5), dtype), make((4, 1, 5, 3, 1), dtype, 1), None, 1, [6, 1, 0], 1, 2  # taps beyond all slices
+            yield x, make((4, 3, 4, 3, 2), seed=1), None, 1, "same", [1, 2, 1], 1, True
+            yield x, make((4, 3, 1, 1, 1), seed=1), None, [2, 1, 1], 0, 1, 1
         if rank == 2:
             yield x, weight, None, [2, 1], [0, 1], [1, 2], 1
             yield make((1, 1, 28, 28)), make((6, 1, 5, 5), seed=1), make((6,), seed=2), 1, 2, 1, 1
@@ -166,12 +174,35 @@ def transposed():
     yield x, weight, None, 1, -1, 0, 1, 1
 
 
+def transposed3():
+    for dtype in FLOATS if VERSION >= (2, 0) else FLOATS[:3]:
+        for batch in ((2,), ()):
+            x = make((*batch, 4, 3, 4, 5), dtype)
+            for outputs, groups in ((6, 1), (6, 2)):
+                weight, bias = make((4, outputs // groups, 3, 2, 2), dtype, 1), make((outputs,), dtype, 2)
+                for options in ((1, 0, 0, groups, 1), (2, 1, 1, groups, 1), ([2, 3, 1], [0, 1, 0], [1, 2, 0], groups, 1), (1, 1, 0, groups, 2), ([1, 2, 1], 0, [2, 0, 1], groups, [3, 1, 2])):
+                    yield (x, weight, bias, *options)
+                yield (x, weight, None, 2, 0, 0, groups, 1)
+    x, weight = make((2, 4, 3, 4, 5)), make((4, 3, 3, 2, 2), seed=1)
+    yield make((4, 2, 3, 4, 5)).transpose(0, 1), make((3, 4, 3, 2, 2), seed=1).transpose(0, 1), None, 2, 0, 0, 1, 1
+    yield x, make((4, 3, 1, 1, 1), seed=1), make((3,), seed=2), 1, 0, 0, 1, 1
+    yield x, weight, make((4,)), 1, 0, 0, 1, 1
+    yield x, make((3, 3, 3, 2, 2)), None, 1, 0, 0, 1, 1
+    yield x, make((4, 3, 3, 2)), None, 1, 0, 0, 1, 1
+    yield make((4, 4)), weight, None, 1, 0, 0, 1, 1
+    yield x, weight, None, 1, 0, 1, 1, 1
+    yield x, weight, None, 1, -1, 0, 1, 1
+    yield x, weight, None, 1, 4, 0, 1, 1
+
+
 def windows(rank, dilations=True, averages=False):
     """(x, kernel, stride, padding, dilation, ceil) of max, (x, kernel, stride, padding, ceil, count pad, divisor) of averages."""
-    sizes = {1: (13,), 2: (9, 13)}[rank]
+    sizes = {1: (13,), 2: (9, 13), 3: (7, 9, 8)}[rank]
+    large = (2, 5, 11, 13, 12) if rank == 3 else (5, 16, 31, 33)[:rank + 2]
 
     def cases():
-        for dtype in FLOATS + (INTS if not averages else (torch.int64,)):
+        integers = () if rank == 3 else (torch.int64,) if averages else INTS
+        for dtype in (*FLOATS, *integers):
             for x in (distinct((2, 3, *sizes), dtype), distinct((3, *sizes), dtype)):
                 if dtype in (torch.uint8, torch.int8):
                     x = x.clamp(0, 100)
@@ -186,13 +217,15 @@ def windows(rank, dilations=True, averages=False):
         if rank == 2:
             yield (x, [2, 3], [1, 2], [1, 0], [1, 2], False) if not averages else (x, [2, 3], [1, 2], [1, 0], False, True)
             yield (x.permute(0, 1, 3, 2), 2, None, 0, 1, False) if not averages else (x.permute(0, 1, 3, 2), 2, None, 0, False, True)
+        if rank == 3:
+            yield (x, [2, 3, 1], [1, 2, 3], [1, 0, 0], [1, 2, 1], False) if not averages else (x, [2, 3, 4], [1, 2, 3], [1, 0, 2], True, False)
         if not averages:
             spoiled = x.clone()
             spoiled.view(-1)[::7] = NAN
             yield spoiled, 3, 2, 0, 1, False
             yield torch.full((1, 1, *sizes), -INF), 2, None, 0, 1, False
         yield distinct((3, 2, *sizes)).transpose(0, 1), 2, None, 0, *((1, False) if not averages else (False, True))
-        yield distinct((5, 16, 31, 33)[:rank + 2]), 3, 2, 1, *((1, False) if not averages else (False, True))
+        yield distinct(large), 3, 2, 1, *((1, False) if not averages else (False, True))
         yield x[:0], 2, None, 0, *((1, False) if not averages else (False, True))
         yield x, 20, None, 0, *((1, False) if not averages else (False, True))
         yield x, 0, None, 0, *((1, False) if not averages else (False, True))
@@ -203,7 +236,8 @@ def windows(rank, dilations=True, averages=False):
 
 
 def adaptive(rank):
-    sizes = {1: (13,), 2: (9, 13)}[rank]
+    sizes = {1: (13,), 2: (9, 13), 3: (7, 9, 8)}[rank]
+    large = (2, 5, 11, 13, 12) if rank == 3 else (5, 16, 31, 33)[:rank + 2]
 
     def cases():
         for dtype in FLOATS:
@@ -214,12 +248,82 @@ def adaptive(rank):
             yield distinct((2, 3, *sizes)), [4, 2]
             yield distinct((2, 3, *sizes)).transpose(2, 3), [1, 1]
         yield distinct((3, 2, *sizes)).transpose(0, 1), 3
-        yield distinct((5, 16, 31, 33)[:rank + 2]), 7
+        yield distinct(large), 7
         yield distinct((1, 1, *(1 for _ in sizes))), 1
         yield make((0, 3, *sizes)), 2
         yield make((4,)), 2
         yield make((2, 3, *sizes)), -2
     return cases
+
+
+def bilinears():
+    for dtype in FLOATS:
+        for batch in ((5,), (2, 3), ()):
+            yield make((*batch, 3), dtype), make((*batch, 4), dtype, 1), make((2, 3, 4), dtype, 2), make((2,), dtype, 3)
+            yield make((*batch, 3), dtype), make((*batch, 4), dtype, 1), make((2, 3, 4), dtype, 2), None
+    yield make((3, 5)).t(), make((4, 5), seed=1).t(), make((4, 3, 2), seed=2).permute(2, 1, 0), make((2,), seed=3)
+    yield make((0, 3)), make((0, 4)), make((2, 3, 4), seed=2), make((2,), seed=3)
+    yield make((17, 33)), make((17, 21), seed=1), make((9, 33, 21), seed=2), make((9,), seed=3)
+    yield make((5, 3)), make((4, 4)), make((2, 3, 4)), None
+    yield make((5, 3)), make((5, 3)), make((2, 3, 4)), None
+    yield make((5, 3)), make((5, 4)), make((3, 4)), None
+    yield make((5, 3)), make((5, 4)), make((2, 3, 4)), make((3,))
+    yield make((5, 3)), make((4,)), make((2, 3, 4)), None
+
+
+def responses():
+    for dtype in FLOATS:
+        for shape in ((2, 5, 4), (2, 7, 3, 4), (2, 3, 2, 3, 2)):
+            for size in (1, 2, 3, 5):
+                yield make(shape, dtype), size
+            yield make(shape, dtype), 3, 0.5, 0.5, 2.0
+    yield make((3, 4, 5, 6)).permute(0, 3, 1, 2), 3, 0.1
+    yield make((0, 3, 4)), 2
+    yield make((2, 3)), 2
+
+
+def lp_windows(rank):
+    def cases():
+        for dtype in FLOATS:
+            for shape in ((2, 3, *(9, 13)[:rank]), (3, *(9, 13)[:rank])):
+                x = make(shape, dtype, low=0.5)
+                for p, kernel, stride, ceil in ((2.0, 2, None, False), (3.0, 3, 2, True), (1.5, 2, 1, False), (-1.0, 2, 2, False)):
+                    yield x, p, kernel, stride, ceil
+        yield make((2, 3, *(9, 13)[:rank])), 2.0, 3, 2
+        yield make((2, 3, *(9, 13)[:rank])), 2.0, 20
+        yield make((4,)), 2.0, 2
+    return cases
+
+
+def bags():
+    """(input, weight, offsets, mode, per sample weights, include last offset, padding index)."""
+    numbers, places = torch.tensor([1, 2, 4, 5, 4, 3, 2, 9]), torch.tensor([0, 2, 2, 7])
+    for dtype in WIDE:
+        weight = distinct((10, 3), dtype)
+        for mode in ("sum", "mean", "max"):
+            yield numbers, weight, places, mode
+            yield numbers.int(), weight, places.int(), mode
+            yield numbers.reshape(2, 4), weight, None, mode
+            yield numbers, weight, torch.tensor([0, 3, 8]), mode, None, True
+            for padding in (2, -6):
+                yield numbers, weight, places, mode, None, False, padding
+            yield torch.tensor([2, 2, 1]), weight, torch.tensor([0, 2]), mode, None, False, 2
+        yield numbers, weight, places, "sum", make((8,), dtype, 1)
+        yield numbers.reshape(2, 4), weight, None, "sum", make((2, 4), dtype, 1), False, 4
+    weight = distinct((10, 3))
+    yield numbers[:0], weight, torch.tensor([0, 0]), "mean"
+    yield numbers, weight, torch.tensor([1, 2]), "mean"
+    yield numbers, weight, torch.tensor([0, 9]), "mean"
+    yield numbers, weight, None, "sum"
+    yield numbers.reshape(2, 4), weight, torch.tensor([0, 2]), "sum"
+    yield numbers + 3, weight, places, "sum"
+    yield numbers, weight, places, "mean", make((8,), seed=1)
+    yield numbers, weight, places, "sum", make((7,), seed=1)
+    yield numbers, weight, places, "least"
+
+
+def embedding_bag(input, weight, offsets=None, mode="mean", samples=None, last=False, padding=None):
+    return F.embedding_bag(input, weight, offsets, mode=mode, per_sample_weights=samples, include_last_offset=last, padding_idx=padding)
 
 
 def max_pool(function, indices=False):
@@ -229,8 +333,10 @@ def max_pool(function, indices=False):
     return apply
 
 
-def average2(x, kernel, stride=None, padding=0, ceil=False, count=True, divisor=None):
-    return F.avg_pool2d(x, kernel, stride, padding, ceil, count, divisor)
+def average(function):
+    def apply(x, kernel, stride=None, padding=0, ceil=False, count=True, divisor=None):
+        return function(x, kernel, stride, padding, ceil, count, divisor)
+    return apply
 
 
 def batches():
@@ -316,122 +422,6 @@ def rms_norm(x, normal, weight=None, eps=None):
     return y if weight is None else y * weight
 
 
-REDUCTIONS = ("mean", "sum", "none")
-
-
-def classes(log_probabilities):
-    """(input, target, weight, ignore_index, reduction[, label_smoothing])."""
-    def cases():
-        for dtype in FLOATS:
-            for shape, target in (((4, 5), (4,)), ((5,), ()), ((2, 5, 3), (2, 3)), ((2, 5, 3, 2), (2, 3, 2)), ((1, 5), (1,))):
-                x, t = make(shape, dtype), integers(target, 0, 5)
-                if log_probabilities:
-                    x = torch.log_softmax(x.float(), 0 if len(shape) == 1 else 1).to(dtype)
-                for reduction in REDUCTIONS:
-                    yield x, t, None, -100, reduction
-                    yield x, t, make((5,), dtype, 2, 0.2, 2.0), 2, reduction
-                    if not log_probabilities:
-                        yield x, t, None, 1, reduction, 0.1
-                        yield x, t, make((5,), dtype, 2, 0.2, 2.0), -100, reduction, 0.3
-                        yield x, torch.softmax(make(shape, dtype, 5).float(), 0 if len(shape) == 1 else 1).to(dtype), None, -100, reduction, 0.1
-        x = make((300, 10))
-        yield x, integers((300,), 0, 10), None, -100, "mean"
-        yield make((10, 300)).t(), integers((300,), 0, 10), None, -100, "mean"
-        yield make((3, 5)) * 1e4, torch.tensor([0, 1, 2]), None, -100, "mean"
-        yield make((2, 5)), torch.tensor([3, 3]), None, 3, "mean"
-        yield make((0, 5)), torch.zeros(0, dtype=torch.int64), None, -100, "mean"
-        yield make((0, 5)), torch.zeros(0, dtype=torch.int64), None, -100, "sum"
-        for bad in ((make((4, 5)), torch.tensor([0, 1, 2, 5])), (make((4, 5)), torch.tensor([0, 1, 2, -1])), (make((4, 5)), torch.tensor([0, 1, 2])),
-                    (make((4, 5)), torch.tensor([0.0, 1, 2, 3])), (make((4, 5)), torch.tensor([0, 1, 2, 3]), make((4,)))):
-            yield bad if len(bad) == 3 else (*bad, None)
-        yield make((4, 5)), torch.tensor([0, 1, 2, 3]), None, -100, "average"
-    return cases
-
-
-def cross_entropy(x, t, weight=None, ignore=-100, reduction="mean", smoothing=0.0):
-    return F.cross_entropy(x, t, weight, ignore_index=ignore, reduction=reduction, label_smoothing=smoothing)
-
-
-def nll(x, t, weight=None, ignore=-100, reduction="mean"):
-    return F.nll_loss(x, t, weight, ignore_index=ignore, reduction=reduction)
-
-
-def pairs(*parameters, mixed_since=(2, 0)):
-    def cases():
-        for dtype in FLOATS:
-            for a, b in (((3, 5), (3, 5)), ((), ()), ((0,), (0,)), ((3, 5), (5,)), ((7,), (7,))):
-                for reduction in REDUCTIONS:
-                    for parameter in parameters or (None,):
-                        yield (make(a, dtype), make(b, dtype, 1), reduction) + (() if parameter is None else (parameter,))
-        yield make((5, 3)).t(), make((3, 5), seed=1)
-        if VERSION >= mixed_since:  # older ones raise in the gradient, huber_loss always does
-            for a in FLOATS:
-                for b in FLOATS:
-                    if a != b:
-                        yield make((3, 5), a), make((3, 5), b, 1)
-                        yield make((3, 5), a), make((3, 5), b, 1), "none"
-        yield make((1,)), make((1,), seed=1)
-        yield torch.tensor([1.0, NAN, INF, -INF, INF]), torch.tensor([1.0, 2.0, 3.0, 4.0, INF]), "none"
-        yield make((40000,)), make((40000,), seed=1)
-        yield make((3,)), make((4,))
-        yield make((3,)), make((3,)), "average"
-        for parameter in (-1.0,) if parameters else ():
-            yield make((3,)), make((3,)), "mean", parameter
-    return cases
-
-
-def probabilities(logits):
-    def cases():
-        for dtype in FLOATS:
-            for shape in ((3, 5), (), (0,), (7,)):
-                x = make(shape, dtype) if logits else make(shape, dtype, 0, 0.05, 0.95)
-                t = make(shape, dtype, 1, 0.0, 1.0)
-                for reduction in REDUCTIONS:
-                    more = (None, None, reduction) if logits else (None, reduction)
-                    yield (x, t, *more)
-                    if shape == (3, 5):
-                        weight = make((5,), dtype, 2, 0.2, 2.0)
-                        yield (x, t, weight, weight.flip(0), reduction) if logits else (x, t, weight, reduction)
-        if logits:
-            yield torch.tensor([100.0, -100.0, 1e30, 0.0]), torch.tensor([0.0, 1.0, 1.0, 0.5])
-        else:
-            yield torch.tensor([0.0, 1.0, 0.0, 1.0]), torch.tensor([0.0, 1.0, 1.0, 0.0])
-            yield torch.tensor([1.5]), torch.tensor([1.0])
-            yield torch.tensor([-0.5]), torch.tensor([1.0])
-        yield make((5, 3), low=0.1, high=0.9).t(), make((3, 5), low=0.1, high=0.9)
-        yield make((40000,), low=0.1, high=0.9), make((40000,), seed=1, low=0.1, high=0.9)
-        yield make((1,), low=0.1, high=0.9), make((1,), seed=1, low=0.1, high=0.9)
-        yield make((3,), low=0.1, high=0.9), make((4,), low=0.1, high=0.9)
-    return cases
-
-
-def bce(x, t, weight=None, reduction="mean"):
-    return F.binary_cross_entropy(x, t, weight, reduction=reduction)
-
-
-def bce_with_logits(x, t, weight=None, pos_weight=None, reduction="mean"):
-    return F.binary_cross_entropy_with_logits(x, t, weight, reduction=reduction, pos_weight=pos_weight)
-
-
-def divergences():
-    for dtype in FLOATS:
-        for shape in ((3, 5), (5,), (2, 3, 4)):
-            x = torch.log_softmax(make(shape).double(), -1).to(dtype)
-            t = torch.softmax(make(shape, seed=1).double(), -1).to(dtype)
-            for reduction in (*REDUCTIONS, "batchmean"):
-                yield x, t, reduction
-                yield x, torch.log(t.double()).to(dtype), reduction, True
-    yield torch.tensor(-0.5), torch.tensor(0.25)
-    yield make((0, 5)), make((0, 5)), "sum"
-    yield make((5, 3)).t(), make((3, 5), seed=1, low=0.0)
-    yield make((40000,)), make((40000,), seed=1, low=0.0)
-    yield make((3,)), make((3,), seed=1, low=0.0), "average"
-
-
-def kl_div(x, t, reduction="mean", log_target=False):
-    return F.kl_div(x, t, reduction=reduction, log_target=log_target)
-
-
 SUM = {"scale": "tensor", "zero_sign": False, "tolerance": 4}
 ROWS = [
     Row("matmul", torch.matmul, products(), **SUM),
@@ -449,13 +439,24 @@ ROWS = [
     Row("conv2d", lambda x, w, b, s, p, d, g, word=False: F.conv2d(x, w, b, s, p, d, g), convolutions(2), **SUM),
     Row("conv2d_relu", lambda x, w, b, s, p, d, g, word=False: torch.relu(F.conv2d(x, w, b, s, p, d, g)), convolutions(2), **SUM),
     Row("conv1d", lambda x, w, b, s, p, d, g, word=False: F.conv1d(x, w, b, s, p, d, g), convolutions(1), **SUM),
+    Row("conv3d", lambda x, w, b, s, p, d, g, word=False: F.conv3d(x, w, b, s, p, d, g), convolutions(3), **SUM),
     Row("conv_transpose2d", F.conv_transpose2d, transposed, **SUM),
+    Row("conv_transpose3d", F.conv_transpose3d, transposed3, **SUM),
     Row("max_pool2d", max_pool(F.max_pool2d), windows(2)),
     Row("max_pool2d_with_indices", max_pool(F.max_pool2d, True), windows(2)),
-    Row("avg_pool2d", average2, windows(2, averages=True), **SUM),
+    Row("avg_pool2d", average(F.avg_pool2d), windows(2, averages=True), **SUM),
     Row("adaptive_avg_pool2d", F.adaptive_avg_pool2d, adaptive(2), **SUM),
     Row("adaptive_max_pool2d", F.adaptive_max_pool2d, adaptive(2)),
     Row("adaptive_max_pool2d_with_indices", lambda x, s: F.adaptive_max_pool2d(x, s, return_indices=True), adaptive(2)),
+    Row("max_pool3d", max_pool(F.max_pool3d), windows(3)),
+    Row("avg_pool3d", average(F.avg_pool3d), windows(3, averages=True), **SUM),
+    Row("adaptive_avg_pool3d", F.adaptive_avg_pool3d, adaptive(3), **SUM),
+    Row("adaptive_max_pool3d", F.adaptive_max_pool3d, adaptive(3)),
+    Row("bilinear", F.bilinear, bilinears, **SUM),
+    Row("local_response_norm", F.local_response_norm, responses, **SUM),
+    Row("lp_pool1d", F.lp_pool1d, lp_windows(1), special_grad=False, **SUM),
+    Row("lp_pool2d", F.lp_pool2d, lp_windows(2), special_grad=False, **SUM),
+    Row("embedding_bag", embedding_bag, bags, **SUM),
     Row("max_pool1d", max_pool(F.max_pool1d), windows(1)),
     Row("avg_pool1d", lambda x, k, s=None, p=0, c=False, n=True: F.avg_pool1d(x, k, s, p, c, n), windows(1, averages=True), **SUM),
     Row("adaptive_avg_pool1d", F.adaptive_avg_pool1d, adaptive(1), **SUM),
@@ -464,15 +465,4 @@ ROWS = [
     Row("layer_norm", F.layer_norm, layers, **SUM),
     Row("group_norm", F.group_norm, groups, **SUM),
     Row("rms_norm", rms_norm, root_mean_squares, **SUM),
-    Row("cross_entropy", cross_entropy, classes(False), no_grad=(2,), **SUM),
-    Row("nll_loss", nll, classes(True), no_grad=(1, 2), **SUM),
-    Row("mse_loss", lambda a, b, reduction="mean": F.mse_loss(a, b, reduction=reduction), pairs(mixed_since=(2, 15)), **SUM),
-    Row("l1_loss", lambda a, b, reduction="mean": F.l1_loss(a, b, reduction=reduction), pairs(), **SUM),
-    Row("smooth_l1_loss", lambda a, b, reduction="mean", beta=1.0: F.smooth_l1_loss(a, b, reduction=reduction, beta=beta), pairs(1.0, 0.5, 0.0), **SUM),
-    Row("huber_loss", lambda a, b, reduction="mean", delta=1.0: F.huber_loss(a, b, reduction=reduction, delta=delta), pairs(1.0, 0.5, mixed_since=(99,)), **SUM),
-    Row("binary_cross_entropy", bce, probabilities(False), no_grad=(2,), **SUM),
-    Row("binary_cross_entropy_with_logits", bce_with_logits, probabilities(True), no_grad=(2, 3), **SUM),
-    Row("kl_div", kl_div, divergences, **SUM),
-    # PyTorch's gradient of a target of 0 is NaN.
-    Row("kl_div", kl_div, lambda: ((torch.tensor([0.5, 0.5]), torch.tensor([0.0, 1.0]), r) for r in REDUCTIONS), no_grad=(1,), **SUM),
 ]

@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from .driver import VERSION, Row
-from .inputs import ALL, BOOL, FLOATS, INF, INTS, NAN, NUMBERS, WIDE, binary, layouts, make, special, unary
+from .inputs import ALL, BOOL, FLOATS, INF, INTS, NAN, NUMBERS, WIDE, binary, layouts, make, short_rows, special, unary
 
 
 def scaled(function):
@@ -93,6 +93,91 @@ def bounds():
                 yield special(dtype), low, high
     for shape in ((1,), (70001,)):
         yield make(shape), -1.25, 1.25
+    yield from bounds_of_elements()
+
+
+def bounds_of_elements(ends=((True, True), (True, False), (False, True), (False, False))):
+    """Bounds that are tensors, or None."""
+    def chosen(x, low, high):
+        for has_low, has_high in ends:
+            yield x, low if has_low else None, high if has_high else None
+    for dtype in NUMBERS:
+        # PyTorch 1.13 has no gradient where x is broadcast.
+        wider = (((5,), (3, 5), ()), ((), (4,), (1,))) if VERSION >= (2, 15) else ()
+        for x, low, high in (((3, 5), (3, 5), (3, 5)), ((3, 5), (5,), (3, 1)), ((0,), (0,), (1,)), *wider):
+            yield from chosen(make(x, dtype), make(low, dtype, 1, -2.0, 1.0), make(high, dtype, 2, -1.0, 2.0))
+        yield from chosen(layouts(dtype)[0], make((3, 5), dtype, 1, -2.0, 1.0), make((5, 3), dtype, 2).t())
+        if dtype.is_floating_point and VERSION >= (2, 15):  # ties and NaN were shared otherwise before
+            few = special(dtype)[[0, 1, 2, 3, 11, 12, 13, 14]]  # zeros of one sign
+            yield from chosen(few[:, None, None], few[:, None], few)
+    for a in (torch.float32, torch.float64, torch.float16, torch.int32):
+        for b in (torch.float32, torch.float64, torch.int64):
+            yield from chosen(make((3, 5), a), make((3, 5), b, 1, -2.0, 1.0), make((), b, 2, -1.0, 2.0))
+    yield from chosen(make((3, 5)), make((4,)), make((5,)))
+
+
+def one_bound(low):
+    def cases():
+        for dtype in ALL:
+            for x in (make((3, 5), dtype), make((), dtype), make((0,), dtype), special(dtype), layouts(dtype)[0]):
+                for bound in (1, 0.25, NAN):
+                    if not (dtype.is_floating_point and VERSION < (2, 15) and x.numel() == 20):  # 1.13: another gradient at the bound
+                        yield x, bound
+        for x, a, b in bounds_of_elements(((True, True),)):
+            yield x, a if low else b
+    return cases
+
+
+def lerps():
+    for dtype in FLOATS:
+        for weight in (0, 1, 0.25, 0.75, -0.5, 1.5):
+            yield make((3, 5), dtype), make((3, 5), dtype, 1), weight
+        for a, b, w in (((3, 5), (3, 5), (3, 5)), ((3, 5), (5,), (3, 1)), ((5,), (3, 5), ()), ((), (4,), (1,)), ((0,), (0,), (1,)), ((67,), (67,), (67,))):
+            yield make(a, dtype), make(b, dtype, 1), make(w, dtype, 2, -0.5, 1.5)
+            yield make(a, dtype), make(b, dtype, 1), 0.3
+        for x in layouts(dtype)[:4]:
+            yield x, make((3, 5), dtype, 1), make((5, 3), dtype, 2, -0.5, 1.5).t()
+            yield x, make((5,), dtype, 1), 0.6
+        if VERSION >= (2, 0):  # 1.13 gives infinities where the difference is NaN
+            few = special(dtype)[[0, 1, 2, 3, 4, 11, 12, 13, 14]]
+            yield few[:, None, None], few[:, None], few
+    yield make((70001,)), make((70001,), seed=1), make((70001,), seed=2)
+    for x in short_rows():
+        yield x, make((1,), seed=1), x
+    yield make((3, 5)), make((3, 5), torch.float64), 0.5
+    yield make((3, 5)), make((3, 5)), make((3, 5), torch.float64)
+    if VERSION >= (2, 0):
+        yield make((3, 5)), make((3, 5)), make((), torch.float64)
+    yield make((3, 5)), make((4,)), 0.5
+    yield make((3, 5)), make((5,)), make((4,))
+    yield make((3, 5), torch.int64), make((3, 5), torch.int64), 0.5
+
+
+def three(quotient=False):
+    def cases():
+        for dtype in NUMBERS:
+            low = 1.0 if quotient else -3.0
+            for a, b, c in (((3, 5), (3, 5), (3, 5)), ((3, 5), (5,), (3, 1)), ((5,), (3, 5), ()), ((), (4,), (1,)), ((0,), (0,), (1,)), ((67,), (67,), (67,))):
+                for more in ((), (2,), (-1,), *(((0.5,),) if dtype.is_floating_point else ())):
+                    yield (make(a, dtype), make(b, dtype, 1), make(c, dtype, 2, low, 3.0), *more)
+            for x in layouts(dtype)[:4]:
+                yield x, make((3, 5), dtype, 1), make((5, 3), dtype, 2, low, 3.0).t()
+            if dtype.is_floating_point:
+                few = special(dtype)[[0, 1, 2, 3, 4, 11, 12, 13, 14]]
+                yield few[:, None, None], few[:, None], few
+        for a in (torch.float32, torch.float64, torch.float16, torch.int32):
+            for b in (torch.float32, torch.int64):
+                for c in (torch.float64,) if quotient else (torch.float64, torch.int16, torch.bool):
+                    yield make((3, 5), a), make((3, 5), b, 1), make((), c, 2, low, 3.0)
+        yield make((70001,)), make((70001,), seed=1), make((70001,), seed=2, low=low)
+        yield make((3, 5)), make((4,)), make((5,))
+    return cases
+
+
+def alike():
+    """Pairs of one dtype, and one that is not."""
+    yield from binary(numbers=(), promotes=False)()
+    yield make((3,)), make((3,), torch.float64)
 
 
 def hardtanh_bounds():
@@ -190,7 +275,7 @@ def logic(name):
 
 
 def bits(name):
-    return Row(name, getattr(torch, name), binary(INTS + BOOL + (torch.float32,), numbers=(), with_special="integers"), grad=False)
+    return Row(name, getattr(torch, name), binary(INTS + BOOL + (torch.float32,), numbers=(True, 2, 5), with_special="integers"), grad=False)
 
 
 ROWS = [
@@ -210,6 +295,20 @@ ROWS = [
     Row("atan2", torch.atan2, angles),
     Row("maximum", torch.maximum, binary(numbers=(), with_special=True)),
     Row("minimum", torch.minimum, binary(numbers=(), with_special=True)),
+    Row("number_remainder", torch.remainder,
+        lambda: (args for args in numbers_with(numbers=(2, 7, -3, 2.5, -0.75), low=0.5, first=True, x_dtypes=FLOATS)() if args[1].numel() != 20), grad=False, widen=False),
+    Row("fmax", torch.fmax, binary(numbers=()), zero_sign=False, since=(2, 15), reason="equal elements did not share the gradient"),
+    Row("fmin", torch.fmin, binary(numbers=()), zero_sign=False, since=(2, 15), reason="equal elements did not share the gradient"),
+    Row("logaddexp", torch.logaddexp, binary(numbers=()), absolute=1),
+    Row("logaddexp2", torch.logaddexp2, binary(numbers=()), absolute=1),
+    Row("xlogy", torch.xlogy, binary(numbers=(2, 0.5, 0, -1))),
+    Row("number_xlogy", torch.xlogy, numbers_with(numbers=(True, 2, 0, -1, 2.5, NAN), first=True)),
+    Row("hypot", torch.hypot, binary(numbers=())),
+    Row("copysign", torch.copysign, binary(numbers=(True, 2, -1, -0.0))),
+    Row("heaviside", torch.heaviside, alike, grad=False),
+    Row("lerp", torch.lerp, lerps, absolute=1),
+    Row("addcmul", lambda x, a, b, value=1: torch.addcmul(x, a, b, value=value), three(), absolute=3),
+    Row("addcdiv", lambda x, a, b, value=1: torch.addcdiv(x, a, b, value=value), three(quotient=True), absolute=3),
     plain("neg"),
     plain("abs"),
     plain("sign"),
@@ -231,7 +330,26 @@ ROWS = [
     plain("cos"),
     plain("tan"),
     plain("erf"),
+    plain("erfc"),
+    plain("exp2"),
+    plain("asin", low=-1.0, high=1.0),
+    plain("acos", low=-1.0, high=1.0),
+    plain("atan"),
+    plain("sinh"),
+    plain("cosh"),
+    plain("asinh"),
+    plain("acosh", low=1.0, high=4.0),
+    plain("atanh", low=-0.9, high=0.9),
+    plain("sinc", low=0.2, absolute=0.1),
+    plain("frac"),
+    plain("deg2rad"),
+    plain("rad2deg"),
+    Row("logit", lambda x, eps=None: torch.logit(x, eps), lambda: (args for more in ((), (0.1,), (-1.0,)) for args in unary(low=0.0, high=1.0, more=more)()), absolute=1,
+        special_grad=False),
+    Row("nan_to_num", lambda x, nan=0.0, posinf=None, neginf=None: torch.nan_to_num(x, nan, posinf, neginf), activations((), (1.5,), (NAN, 2.0, -3.0), (0.0, None, 5.0))),
     Row("clamp", lambda x, low=None, high=None: torch.clamp(x, low, high), bounds, widen=False),
+    Row("clamp_min", torch.clamp_min, one_bound(low=True), widen=False),
+    Row("clamp_max", torch.clamp_max, one_bound(low=False), widen=False),
     plain("relu"),
     plain("sigmoid"),
     plain("tanh"),
@@ -275,6 +393,9 @@ ROWS = [
     predicate("isnan", cases=unary()),
     predicate("isinf", cases=unary()),
     predicate("isfinite", cases=unary()),
+    predicate("isposinf", cases=unary()),
+    predicate("isneginf", cases=unary()),
+    predicate("signbit", cases=unary()),
     Row("isclose", torch.isclose, close_cases, grad=False, widen=False),
     Row("allclose", torch.allclose, close_cases, grad=False, widen=False),
     Row("equal", torch.equal, equal_cases, grad=False, widen=False),

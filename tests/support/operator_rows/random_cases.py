@@ -7,9 +7,9 @@ import random
 
 import torch
 
-from . import driver, index, inputs, network, pointwise, reduce, shape
+from . import driver, index, inputs, loss as losses, network, pointwise, reduce, shape
 
-TABLE = {row.name: row for family in (network, reduce, index, shape, pointwise) for row in family.ROWS}
+TABLE = {row.name: row for family in (network, losses, reduce, index, shape, pointwise) for row in family.ROWS}
 DTYPES = (*[torch.float32] * 6, torch.float64, torch.bfloat16, torch.float16)
 
 

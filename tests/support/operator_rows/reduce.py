@@ -265,6 +265,7 @@ ROWS = [
     Row("cumsum", lambda x, dim, dtype=None: torch.cumsum(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
     # PyTorch's gradient divides by the elements: NaN at infinities, where each derivative is finite or infinite.
     Row("cumprod", lambda x, dim, dtype=None: torch.cumprod(x, dim, dtype=dtype), with_dtypes(along(low=-1.5, high=1.5), 3), special_grad=False, **SUM),
+    Row("softmin", lambda x, dim, dtype=None: torch.softmax(-x, dim, dtype=dtype), softmaxes, **SUM),
     Row("softmax", lambda x, dim, dtype=None: torch.softmax(x, dim, dtype=dtype), softmaxes, **SUM),
     Row("log_softmax", lambda x, dim, dtype=None: torch.log_softmax(x, dim, dtype=dtype), softmaxes, **SUM),
     Row("logsumexp", lambda x, dim, keepdim=False: torch.logsumexp(x, dim if dim != [] else list(range(x.dim())), keepdim),

@@ -10,6 +10,8 @@ void binary(const LaunchContext&, const BinaryArgs& args) {
     binary_arithmetic(args);
   else if (args.op <= BinaryOp::BitwiseXor)
     binary_compare(args);
+  else if (args.op <= BinaryOp::Lerp)
+    binary_function(args);
   else
     binary_activation(args);
 }

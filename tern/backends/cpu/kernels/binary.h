@@ -68,6 +68,7 @@ void dispatch_binary(const BinaryArgs& args) {
 
 void binary_arithmetic(const BinaryArgs& args);
 void binary_compare(const BinaryArgs& args);
+void binary_function(const BinaryArgs& args);
 void binary_activation(const BinaryArgs& args);
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -185,11 +185,20 @@ struct SetElement {
   }
 };
 /// Out: T, or what sums of T are taken in.
-struct AddElement {
+template <IndexPutMode mode>
+struct JoinElements {
   template <class Out, class T>
   [[gnu::always_inline]] static Out apply(Out old, T value) {
     using C = Compute<T>;
-    return static_cast<Out>(functors::wrap_add(static_cast<C>(old), static_cast<C>(value)));
+    const C a = static_cast<C>(old), b = static_cast<C>(value);
+    if constexpr (mode == IndexPutMode::Add)
+      return static_cast<Out>(functors::wrap_add(a, b));
+    else if constexpr (mode == IndexPutMode::Prod)
+      return static_cast<Out>(functors::wrap_mul(a, b));
+    else if constexpr (mode == IndexPutMode::Max)
+      return static_cast<Out>(functors::is_nan(a) || a > b ? a : b);
+    else
+      return static_cast<Out>(functors::is_nan(a) || a < b ? a : b);
   }
 };
 
@@ -218,6 +227,8 @@ void put_points(const IndexedDims& dims, Out* out, int64_t out_step, const T* so
       at.check(index, index_step, count);
       if (at.plain() && out_step == 0 && source_step == 1 && index_step == 1)
         for (int64_t i = 0; i < count; ++i) out[index[i]] = Mode::apply(out[index[i]], source[i]);
+      else if (at.plain() && out_step == 0 && source_step == 0 && index_step == 1)
+        for (int64_t i = 0; i < count; ++i) out[index[i]] = Mode::apply(out[index[i]], *source);
       else
         for (int64_t i = 0; i < count; ++i) {
           Out& o = out[i * out_step + at(index[i * index_step])];
@@ -280,8 +291,9 @@ struct NarrowRows {
       });
     });
   }
-  /// Adds 16-bit floats: rows that are met more than once are summed in float and rounded once.
-  void add(T* out) const {
+  /// Joins 16-bit floats: rows that are met more than once are joined in float and rounded once.
+  template <class Mode>
+  void join(T* out) const {
     for_parts([&](int64_t begin, int64_t end) {
       constexpr int32_t kOnce = -1;
       std::vector<int32_t> sum_of(static_cast<size_t>(end - begin), 0);  // first how often, then which sum
@@ -298,9 +310,9 @@ struct NarrowRows {
       walk(begin, end, [&](int64_t row, const T* from) {
         const int32_t which = sum_of[static_cast<size_t>(row - begin)];
         if (which == kOnce)
-          put_row<AddElement>(out + row * dims.stride[0], 1, from, source_step, n);
+          put_row<Mode>(out + row * dims.stride[0], 1, from, source_step, n);
         else
-          put_row<AddElement>(sums.get() + which * n, 1, from, source_step, n);
+          put_row<Mode>(sums.get() + which * n, 1, from, source_step, n);
       });
       for_sums([&](const float* sum, T* row) { narrow_row(row, sum, n); });
     });
@@ -328,8 +340,8 @@ void put(const IndexPutArgs& args, Out* out) {
     if (fixed && free.ndim == 1 && addressed.ndim == 1 && so == 1 && n > 1 && dims.size[0] > 0 &&
         addressed.numel > 0 && n * static_cast<int64_t>(sizeof(T)) < kNarrowRow) {
       const NarrowRows<T> rows{dims, source, step, ss, addressed.strides[2][ai], addressed.numel, n};
-      if constexpr (kWidened<T> && std::is_same_v<Out, T> && std::is_same_v<Mode, AddElement>)
-        return rows.add(out);
+      if constexpr (kWidened<T> && std::is_same_v<Out, T> && !std::is_same_v<Mode, SetElement>)
+        return rows.template join<Mode>(out);
       else
         return rows.template put<Mode>(out);
     }
@@ -374,25 +386,26 @@ void put(const IndexPutArgs& args, Out* out) {
   });
 }
 
-/// The elements of the target where they lie without gaps, more than one addition may meet each, and there is
-/// an addition for eight of them at least; else 0.
+/// The elements of the target where they lie without gaps, more than one source may meet each, and there is
+/// a source for eight of them at least; else 0.
 int64_t few_elements(const IndexPutArgs& args) {
-  constexpr int64_t kElementsOfAnAddition = 8;
+  constexpr int64_t kElementsOfASource = 8;
   int64_t last = 0, addresses = 1;
   for (int j = 0; j < args.dims.count; ++j) {
     last += (args.dims.size[j] - 1) * args.dims.stride[j];
     addresses *= args.dims.size[j];
   }
   for (int d = 0; d < args.free.ndim; ++d) last += (args.free.sizes[d] - 1) * args.free.strides[0][d];
-  const int64_t count = args.free.numel * addresses, additions = args.addressed.numel;
-  const bool few = additions > 1 && addresses / kElementsOfAnAddition <= additions;
+  const int64_t count = args.free.numel * addresses, sources = args.addressed.numel;
+  const bool few = sources > 1 && addresses / kElementsOfASource <= sources;
   return few && last + 1 == count ? count : 0;
 }
 
-/// Sums of 16-bit floats are taken in float and rounded once, but where there are many elements for each
-/// addition and they are no rows.
-template <class T, int N>
-void add(const IndexPutArgs& args) {
+/// 16-bit floats are joined in float and rounded once, but where there are many elements for each source and
+/// they are no rows.
+template <IndexPutMode mode, class T, int N>
+void join(const IndexPutArgs& args) {
+  using Mode = JoinElements<mode>;
   T* out = static_cast<T*>(args.out);
   if constexpr (kWidened<T>) {
     if (const int64_t count = few_elements(args); count > 0) {
@@ -400,23 +413,27 @@ void add(const IndexPutArgs& args) {
       parallel_for(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
         widen_row(sums.get() + begin, out + begin, end - begin);
       });
-      put<AddElement, T, N>(args, sums.get());
+      put<Mode, T, N>(args, sums.get());
       parallel_for(count, kPointwiseGrain, [&](int64_t begin, int64_t end) {
         narrow_row(out + begin, sums.get() + begin, end - begin);
       });
       return;
     }
   }
-  put<AddElement, T, N>(args, out);
+  put<Mode, T, N>(args, out);
 }
 
-/// The order of torch.sort: NaN above everything.
-template <class C>
-bool below(C a, C b) {
-  if constexpr (std::is_floating_point_v<C>)
-    return a < b || (b != b && a == a);
+/// Calls `f` with, as its template argument, the mode that joins.
+template <class F>
+void visit_join(IndexPutMode mode, const F& f) {
+  if (mode == IndexPutMode::Add)
+    f.template operator()<IndexPutMode::Add>();
+  else if (mode == IndexPutMode::Prod)
+    f.template operator()<IndexPutMode::Prod>();
+  else if (mode == IndexPutMode::Max)
+    f.template operator()<IndexPutMode::Max>();
   else
-    return a < b;
+    f.template operator()<IndexPutMode::Min>();
 }
 
 }  // namespace
@@ -427,10 +444,12 @@ void index_get(const LaunchContext&, const IndexGetArgs& args) {
 
 void index_put(const LaunchContext&, const IndexPutArgs& args) {
   visit_count(args.dims, [&]<int N>() {
-    if (args.mode == IndexPutMode::Add)
-      visit_dtype(args.dtype, [&]<class T>() { add<T, N>(args); });
-    else
-      visit_bits(args.dtype, [&]<class T>() { put<SetElement, T, N>(args, static_cast<T*>(args.out)); });
+    if (args.mode == IndexPutMode::Set)
+      return visit_bits(args.dtype,
+                        [&]<class T>() { put<SetElement, T, N>(args, static_cast<T*>(args.out)); });
+    visit_join(args.mode, [&]<IndexPutMode mode>() {
+      visit_dtype(args.dtype, [&]<class T>() { join<mode, T, N>(args); });
+    });
   });
 }
 
@@ -441,10 +460,11 @@ void searchsorted(const LaunchContext&, const SearchSortedArgs& args) {
       for (int64_t i = begin; i < end; ++i) {
         const T* row = static_cast<const T*>(args.sorted) + i / args.row_values * args.sorted_row_stride;
         const C value = static_cast<C>(static_cast<const T*>(args.values)[i]);
-        const T* place = args.right ? std::upper_bound(row, row + args.length, value,
-                                                       [](C v, T x) { return below(v, static_cast<C>(x)); })
-                                    : std::lower_bound(row, row + args.length, value,
-                                                       [](T x, C v) { return below(static_cast<C>(x), v); });
+        // Comparisons with NaN are false, which makes it the largest in both places, as in PyTorch.
+        const T* place = std::partition_point(row, row + args.length, [&](T element) {
+          const C x = static_cast<C>(element);
+          return args.right ? !(x > value) : !(x >= value);
+        });
         args.out[i] = place - row;
       }
     });

@@ -69,6 +69,29 @@ Compute<T> loss_sum(const F f, const T* x, const T* y, int64_t n) {
   return sum;
 }
 
+template <class T>
+bool all_probabilities(const T* x, int64_t n) {
+  int outside = 0;
+#pragma omp simd reduction(| : outside)
+  for (int64_t i = 0; i < n; ++i) {
+    const auto v = static_cast<Compute<T>>(x[i]);
+    outside |= !(v >= 0 && v <= 1);
+  }
+  return outside == 0;
+}
+
+/// What the loss asks of the elements, looked at while they are in the cache for the loss itself.
+template <class F, class T>
+void check_elements(const F&, const T* x, const T* y, int64_t n) {
+  if constexpr (std::is_same_v<F, Bce<Compute<T>>>) {
+    const bool inputs = all_probabilities(x, n);
+    TERN_CHECK(inputs && all_probabilities(y, n), ValueError,
+               "binary_cross_entropy: all elements of {} should be between 0 and 1: apply sigmoid, or use "
+               "binary_cross_entropy_with_logits",
+               inputs ? "target" : "input");
+  }
+}
+
 template <template <class> class Loss, class T>
 void forward(const PairLossArgs& args) {
   using C = Compute<T>;
@@ -77,6 +100,7 @@ void forward(const PairLossArgs& args) {
   const T* y = static_cast<const T*>(args.target);
   if (args.reduction == Reduction::None) {
     for_each_block(static_cast<T*>(args.loss), args.numel, [&](T* to, int64_t first, int64_t n) {
+      check_elements(f, x + first, y + first, n);
       row2(to, x + first, y + first, n, [&f](C a, C b) { return f.value(a, b); });
     });
     return;
@@ -86,6 +110,7 @@ void forward(const PairLossArgs& args) {
   parallel_for(chunks, 4, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t first = chunk * kChunk, last = std::min(args.numel, first + kChunk);
+      check_elements(f, x + first, y + first, last - first);
       sums[static_cast<size_t>(chunk)] = static_cast<double>(loss_sum(f, x + first, y + first, last - first));
     }
   });
@@ -149,31 +174,10 @@ void visit_loss(PairLoss op, F&& f) {
   }
 }
 
-template <class T>
-bool all_probabilities(const T* x, int64_t n) {
-  int outside = 0;
-#pragma omp simd reduction(| : outside)
-  for (int64_t i = 0; i < n; ++i) {
-    const auto v = static_cast<Compute<T>>(x[i]);
-    outside |= !(v >= 0 && v <= 1);
-  }
-  return outside == 0;
-}
-
-template <class T>
-void check_probabilities(const T* x, int64_t n) {
-  parallel_for(n, kPointwiseGrain, [&](int64_t begin, int64_t end) {
-    TERN_CHECK(all_probabilities(x + begin, end - begin), ValueError,
-               "binary_cross_entropy: all elements of input should be between 0 and 1: apply sigmoid, or use "
-               "binary_cross_entropy_with_logits");
-  });
-}
-
 }  // namespace
 
 void pair_loss(const LaunchContext&, const PairLossArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
-    if (args.op == PairLoss::Bce) check_probabilities(static_cast<const T*>(args.input), args.numel);
     visit_loss(args.op, [&]<template <class> class Loss>() { forward<Loss, T>(args); });
   });
 }

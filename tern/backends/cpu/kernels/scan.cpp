@@ -1,12 +1,16 @@
-// Running sums and products, and the gradients of products. A task works on a strip of neighbouring columns,
-// so that rows are read as they lie. Rows whose elements are neighbours are turned in pieces, so that they
-// are columns; few rows are walked one by one.
+// Running sums, products and extremes, and the gradients of products. A task works on a strip of neighbouring
+// columns, so that rows are read as they lie. Rows whose elements are neighbours are turned in pieces, so
+// that they are columns; few rows are walked one by one.
 #include "tern/kernels/scan.h"
+
+#include <limits>
+#include <numbers>
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/device/backend.h"
+#include "tern/kernels/functors.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -21,6 +25,14 @@ constexpr int64_t kTurnedElements = 2048;
 template <class T>
 using ScanAcc = std::conditional_t<std::is_integral_v<Compute<T>>, uint64_t,
                                    std::conditional_t<std::is_same_v<T, float>, double, Compute<T>>>;
+
+/// log(e^a + e^x) in a wide running sum; the growth alone is computed as narrow as the elements.
+template <class A, class C>
+[[gnu::always_inline]] inline A log_add(A a, C x) {
+  const A b = static_cast<A>(x), high = a < b ? b : a, low = a < b ? a : b;
+  const C growth = math::log1p(math::exp(static_cast<C>(low - high)));
+  return high + (a == b ? static_cast<A>(std::numbers::ln2) : static_cast<A>(growth));  // also of infinities
+}
 
 /// Calls `strip(start, width)` for strips of up to kStrip neighbouring columns of [outer, size, inner].
 template <class Strip>
@@ -73,7 +85,9 @@ class Scan {
  private:
   using A = ScanAcc<T>;
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
-  static constexpr A kIdentity = op == ScanOp::Sum ? A(0) : A(1);
+  static constexpr A kIdentity = op == ScanOp::Sum    ? A(0)
+                                 : op == ScanOp::Prod ? A(1)
+                                                      : -std::numeric_limits<A>::infinity();
 
   [[gnu::always_inline]] static Out put(A a) {
     if constexpr (std::is_integral_v<T>)
@@ -84,6 +98,8 @@ class Scan {
   [[gnu::always_inline]] static void take(A& a, T x) {
     if constexpr (op == ScanOp::Sum)
       a += static_cast<A>(static_cast<Compute<T>>(x));
+    else if constexpr (op == ScanOp::LogSumExp)
+      a = log_add(a, static_cast<Compute<T>>(x));
     else
       a *= static_cast<A>(static_cast<Compute<T>>(x));
   }
@@ -128,6 +144,64 @@ class Scan {
   const ScanArgs& args_;
   const T* in_;
   Out* out_;
+};
+
+template <bool largest, class T>
+class ScanExtreme {
+ public:
+  explicit ScanExtreme(const ScanExtremeArgs& args)
+      : size_(args.size),
+        inner_(args.inner),
+        outer_(args.outer),
+        in_(static_cast<const T*>(args.in)),
+        values_(static_cast<T*>(args.values)),
+        indices_(args.indices) {}
+
+  void run() const {
+    for_each_strip(outer_, size_, inner_, [&](int64_t start, int64_t width) {
+      if (width == 1) return column(start);
+      T best[kStrip];
+      int64_t places[kStrip];
+      std::copy_n(in_ + start, width, best);
+      std::fill_n(places, width, 0);
+      for (int64_t i = 0; i < size_; ++i, start += inner_)
+#pragma GCC ivdep
+        for (int64_t j = 0; j < width; ++j) {
+          const T x = in_[start + j];
+          const bool is_better = better(x, best[j]);
+          best[j] = is_better ? x : best[j];
+          places[j] = is_better ? i : places[j];
+          values_[start + j] = best[j];
+          indices_[start + j] = places[j];
+        }
+    });
+  }
+
+ private:
+  /// Not below the best, or NaN: nothing compares with a best that is NaN but the next one.
+  [[gnu::always_inline]] static bool better(T x, T best) {
+    const auto a = static_cast<Compute<T>>(x), b = static_cast<Compute<T>>(best);
+    return (largest ? a >= b : a <= b) || functors::is_nan(a);
+  }
+
+  void column(int64_t at) const {
+    T best = in_[at];
+    int64_t place = 0;
+    for (int64_t i = 0; i < size_; ++i, at += inner_) {
+      const T x = in_[at];
+      if (better(x, best)) {
+        best = x;
+        place = i;
+      }
+      values_[at] = best;
+      indices_[at] = place;
+    }
+  }
+
+  const int64_t size_, inner_, outer_;
+  const T* in_;
+  T* values_;
+  int64_t* indices_;
 };
 
 /// Elements of which few are on the stack.
@@ -245,12 +319,26 @@ class ProdBackward {
 }  // namespace
 
 void scan(const LaunchContext&, const ScanArgs& args) {
+  if (args.op == ScanOp::LogSumExp)
+    return visit_floating(args.dtype, [&]<class T>() { Scan<ScanOp::LogSumExp, T>(args).run(); });
   visit_dtype(args.dtype == DType::Bool ? DType::UInt8 : args.dtype, [&]<class T>() {
     if constexpr (!std::is_same_v<T, bool>) {
       if (args.op == ScanOp::Sum)
         Scan<ScanOp::Sum, T>(args).run();
       else
         Scan<ScanOp::Prod, T>(args).run();
+    }
+  });
+}
+
+void scan_extreme(const LaunchContext&, const ScanExtremeArgs& args) {
+  if (args.size == 0) return;
+  visit_dtype(args.dtype == DType::Bool ? DType::UInt8 : args.dtype, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool>) {
+      if (args.largest)
+        ScanExtreme<true, T>(args).run();
+      else
+        ScanExtreme<false, T>(args).run();
     }
   });
 }

@@ -119,7 +119,7 @@ class Sorter {
     const int64_t nan = fill(x);
     if (args_.only_last) {
       int64_t position = nan;
-      if (nan < 0) {
+      if (nan < 0 || !args_.nan_wins) {
         std::nth_element(entries_.get(), entries_.get() + count - 1, entries_.get() + n);
         position = entries_.get()[count - 1].position();
       }

@@ -24,6 +24,8 @@ void binary(const LaunchContext& context, const BinaryArgs& args) {
     binary_division(context, args);
   else if (args.op <= BinaryOp::BitwiseXor)
     binary_compare(context, args);
+  else if (args.op <= BinaryOp::Lerp)
+    binary_function(context, args);
   else
     binary_activation(context, args);
 }

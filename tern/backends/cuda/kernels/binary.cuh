@@ -58,6 +58,7 @@ void dispatch_binary(const LaunchContext& context, const BinaryArgs& args) {
 
 void binary_compare(const LaunchContext& context, const BinaryArgs& args);
 void binary_division(const LaunchContext& context, const BinaryArgs& args);
+void binary_function(const LaunchContext& context, const BinaryArgs& args);
 void binary_activation(const LaunchContext& context, const BinaryArgs& args);
 
 }  // namespace tern::cuda_backend

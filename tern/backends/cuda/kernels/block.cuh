@@ -16,17 +16,27 @@ inline constexpr unsigned kAllLanes = 0xffffffffu;
 inline constexpr int kLongRow = 1024;            // threads of a block for a long row, at most
 inline constexpr unsigned kColumnThreads = 256;  // of a block for columns
 
-/// The value of the lane whose number differs by `mask`; of any type of whole words.
-template <class T>
-__device__ __forceinline__ T shuffle_xor(T value, int mask) {
+/// A value of any type of whole words, each of which `shuffle` takes from another lane.
+template <class T, class Shuffle>
+__device__ __forceinline__ T shuffle_words(T value, const Shuffle& shuffle) {
   static_assert(sizeof(T) % 4 == 0);
   constexpr int kWords = sizeof(T) / 4;
   uint32_t words[kWords];
   memcpy(words, &value, sizeof value);
 #pragma unroll
-  for (int i = 0; i < kWords; ++i) words[i] = __shfl_xor_sync(kAllLanes, words[i], mask);
+  for (int i = 0; i < kWords; ++i) words[i] = shuffle(words[i]);
   memcpy(&value, words, sizeof value);
   return value;
+}
+/// The value of the lane whose number differs by `mask`.
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T value, int mask) {
+  return shuffle_words(value, [&](uint32_t word) { return __shfl_xor_sync(kAllLanes, word, mask); });
+}
+/// The value of the lane whose number is less by `step`; its own where there is none.
+template <class T>
+__device__ __forceinline__ T shuffle_up(T value, int step) {
+  return shuffle_words(value, [&](uint32_t word) { return __shfl_up_sync(kAllLanes, word, step); });
 }
 
 /// The sum of f(first), f(first + step), ... below `end`, as four sums: shorter chains of roundings, and
@@ -105,10 +115,10 @@ __device__ __forceinline__ T block_scan(T value, T start, const Op& op, T identi
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   T running = value;
   for (int step = 1; step < 32; step *= 2) {
-    const T other = __shfl_up_sync(kAllLanes, running, step);
+    const T other = shuffle_up(running, step);
     if (lane >= step) running = op(other, running);
   }
-  T before = __shfl_up_sync(kAllLanes, running, 1);
+  T before = shuffle_up(running, 1);
   if (lane == 0) before = identity;
   __syncthreads();  // an earlier call may still be read
   if (lane == 31) warp_totals[warp] = running;

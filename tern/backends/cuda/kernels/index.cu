@@ -60,12 +60,6 @@ bool join_elements(IndexGetArgs& args) {
   return true;
 }
 
-/// The order of torch.sort: NaN above everything.
-template <class C>
-__device__ __forceinline__ bool below(C a, C b) {
-  return a < b || (b != b && a == a);
-}
-
 template <class C>
 __global__ void search(SearchSortedArgs args) {
   const int64_t i = int64_t{blockIdx.x} * kBlock + threadIdx.x;
@@ -76,7 +70,7 @@ __global__ void search(SearchSortedArgs args) {
   while (low < high) {
     const int64_t middle = (low + high) / 2;
     const C x = load<C>(args.dtype, args.sorted, row + middle);
-    if (args.right ? !below(value, x) : below(x, value))
+    if (args.right ? !(x > value) : !(x >= value))
       low = middle + 1;
     else
       high = middle;

@@ -168,11 +168,18 @@ void run(const LaunchContext& context, const IndexPutArgs& args, const Mode& mod
 
 void index_put(const LaunchContext& context, const IndexPutArgs& args) {
   visit_count(args.dims, [&]<int N>() {
-    if (args.mode == IndexPutMode::Add)
+    if (args.mode != IndexPutMode::Set)
       visit_compute(args.dtype, [&]<class C>() {
+        const C value = functors::from_param<C>(args.value);
+        if (args.mode == IndexPutMode::Prod)
+          return run<N>(context, args, JoinElements<C, IndexPutMode::Prod>{value});
+        if (args.mode == IndexPutMode::Max)
+          return run<N>(context, args, JoinElements<C, IndexPutMode::Max>{value});
+        if (args.mode == IndexPutMode::Min)
+          return run<N>(context, args, JoinElements<C, IndexPutMode::Min>{value});
         if constexpr (N == 1)
           if (add_lines<C>(context, args)) return;
-        run<N>(context, args, AddElements<C>{functors::from_param<C>(args.value)});
+        run<N>(context, args, AddElements<C>{value});
       });
     else
       visit_bits(args.dtype, [&]<class T>() {

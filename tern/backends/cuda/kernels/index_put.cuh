@@ -28,6 +28,32 @@ struct AddElements {
   }
 };
 
+/// Products, largest or smallest elements in C.
+template <class C, IndexPutMode mode>
+struct JoinElements {
+  C value;
+  C joined{};
+  bool any = false;
+  __device__ static C join(C a, C b) {
+    if constexpr (mode == IndexPutMode::Prod)
+      return functors::wrap_mul(a, b);
+    else if constexpr (mode == IndexPutMode::Max)
+      return functors::is_nan(a) || a > b ? a : b;
+    else
+      return functors::is_nan(a) || a < b ? a : b;
+  }
+  __device__ C read(const void* source, DType dtype, int64_t i) const {
+    return source ? load<C>(dtype, source, i) : value;
+  }
+  __device__ void take(C x) {
+    joined = any ? join(joined, x) : x;
+    any = true;
+  }
+  __device__ void finish(void* out, DType dtype, int64_t i) const {
+    if (any) store<C>(dtype, out, i, join(load<C>(dtype, out, i), joined));
+  }
+};
+
 template <int N>
 struct Put {
   DType dtype;

@@ -90,10 +90,12 @@ __global__ void losses(PairLossArgs args, double* partial, Fault* fault) {
   const int64_t begin = blockIdx.x * kPiece, end = min(begin + kPiece, args.numel);
   C sum = C(0);
   for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
-    const C a = widen(x[i]);
-    if (args.op == PairLoss::Bce && !(a >= C(0) && a <= C(1)))
-      report(fault, FaultKind::NotProbability, nullptr);
-    const C value = loss.value(a, widen(y[i]));
+    const C a = widen(x[i]), b = widen(y[i]);
+    if (args.op == PairLoss::Bce) {
+      if (!(a >= C(0) && a <= C(1))) report(fault, FaultKind::NotProbability, "input");
+      if (!(b >= C(0) && b <= C(1))) report(fault, FaultKind::NotProbability, "target");
+    }
+    const C value = loss.value(a, b);
     if (partial)
       sum += value;
     else

@@ -1,9 +1,10 @@
-// Running sums and products, and the gradients of products. Rows that lie dense are scanned in tiles: totals
-// of the tiles, their running totals, then every tile from where it starts. Other rows are walked by one
-// thread each, whose neighbours walk neighbouring columns.
+// Running sums, products and extremes, and the gradients of products. Rows that lie dense are scanned in
+// tiles: totals of the tiles, their running totals, then every tile from where it starts. Other rows are
+// walked by one thread each, whose neighbours walk neighbouring columns.
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/kernels/functors.h"
 #include "tern/kernels/scan.h"
 
 namespace tern::cuda_backend {
@@ -26,11 +27,58 @@ __device__ __forceinline__ void put(void* out, int64_t i, Acc<T> a) {
   static_cast<T*>(out)[i] = narrow<T>(static_cast<Compute<T>>(a));
 }
 
-template <class A>
-struct Join {
-  ScanOp op;
-  __device__ __forceinline__ A operator()(A a, A b) const { return op == ScanOp::Sum ? a + b : a * b; }
-  __device__ __forceinline__ A identity() const { return op == ScanOp::Sum ? A(0) : A(1); }
+/// Sums and products of rows of T: what is read, joined and written.
+template <class T, ScanOp op>
+struct RunningSum {
+  using A = Acc<T>;
+  ScanArgs args;
+
+  __device__ __forceinline__ A operator()(A a, A b) const {
+    if constexpr (op == ScanOp::Sum) {
+      return a + b;
+    } else if constexpr (op == ScanOp::Prod) {
+      return a * b;
+    } else {
+      const A high = a < b ? b : a, low = a < b ? a : b;
+      const A growth = math::log1p(math::exp(static_cast<Compute<T>>(low - high)));
+      return high + (a == b ? A(0.693147180559945309417) : growth);  // also of infinities
+    }
+  }
+  __device__ __forceinline__ A identity() const {
+    return op == ScanOp::Sum ? A(0) : op == ScanOp::Prod ? A(1) : A(-std::numeric_limits<double>::infinity());
+  }
+  __device__ __forceinline__ A read(int64_t i) const { return take<T>(args.dtype, args.in, i); }
+  __device__ __forceinline__ void write(int64_t i, A a) const { put<T>(args.out, i, a); }
+  __host__ __device__ __forceinline__ bool reverse() const { return args.reverse; }
+};
+
+template <class C>
+struct Placed {
+  C value;
+  int64_t at;  ///< below 0: nothing yet
+};
+
+/// The largest or smallest elements and their places.
+template <class C>
+struct RunningExtreme {
+  using A = Placed<C>;
+  ScanExtremeArgs args;
+
+  __device__ __forceinline__ A operator()(const A& a, const A& b) const {
+    if (a.at < 0) return b;
+    const bool better = (args.largest ? b.value >= a.value : b.value <= a.value) || functors::is_nan(b.value);
+    return b.at >= 0 && better ? b : a;
+  }
+  __device__ __forceinline__ A identity() const { return {C(0), -1}; }
+  __device__ __forceinline__ A read(int64_t i) const {
+    const int64_t at = args.inner == 1 ? i % args.size : i / args.inner % args.size;
+    return {load<C>(args.dtype, args.in, i), at};
+  }
+  __device__ __forceinline__ void write(int64_t i, const A& a) const {
+    store<C>(args.dtype, args.values, i, a.value);
+    args.indices[i] = a.at;
+  }
+  __host__ __device__ __forceinline__ bool reverse() const { return false; }
 };
 
 inline constexpr int kScanItems = 8;
@@ -45,18 +93,16 @@ __device__ __forceinline__ constexpr int64_t in_tile(int64_t i) {
 /// Tile by tile, row by row. With `totals` alone (no `starts`) only the tile's total is written; else the
 /// scan, from what stands in `starts`, if anything. Memory is read and written side by side, by way of shared
 /// memory.
-template <class T>
-__global__ void scan_tiles(ScanArgs args, Acc<T>* totals, const Acc<T>* starts, uint32_t tiles) {
-  using A = Acc<T>;
+template <class S, class A = typename S::A>
+__global__ void scan_tiles(S join, A* totals, const A* starts, uint32_t tiles) {
   __shared__ A shared[in_tile<A>(kTile)];
-  const Join<A> join{args.op};
-  const int64_t row = blockIdx.x / tiles, begin = blockIdx.x % tiles * kTile, size = args.size;
-  const auto address = [&](int64_t i) { return row * size + (args.reverse ? size - 1 - i : i); };
+  const int64_t row = blockIdx.x / tiles, begin = blockIdx.x % tiles * kTile, size = join.args.size;
+  const auto address = [&](int64_t i) { return row * size + (join.reverse() ? size - 1 - i : i); };
   A values[kScanItems];
 #pragma unroll
   for (int k = 0; k < kScanItems; ++k) {
     const int64_t i = begin + k * kBlock + threadIdx.x;
-    values[k] = i < size ? take<T>(args.dtype, args.in, address(i)) : join.identity();
+    values[k] = i < size ? join.read(address(i)) : join.identity();
   }
 #pragma unroll
   for (int k = 0; k < kScanItems; ++k) shared[in_tile<A>(k * kBlock + threadIdx.x)] = values[k];
@@ -78,13 +124,13 @@ __global__ void scan_tiles(ScanArgs args, Acc<T>* totals, const Acc<T>* starts, 
 #pragma unroll
   for (int k = 0; k < kScanItems; ++k) {
     const int64_t i = begin + k * kBlock + threadIdx.x;
-    if (i < size) put<T>(args.out, address(i), shared[in_tile<A>(k * kBlock + threadIdx.x)]);
+    if (i < size) join.write(address(i), shared[in_tile<A>(k * kBlock + threadIdx.x)]);
   }
 }
 
 /// Totals of a row's tiles become what each tile starts from; a block for each row.
-template <class A>
-__global__ void start_tiles(A* totals, int64_t tiles, Join<A> join) {
+template <class S, class A = typename S::A>
+__global__ void start_tiles(S join, A* totals, int64_t tiles) {
   A* row = totals + blockIdx.x * tiles;
   A start = join.identity();
   for (int64_t begin = 0; begin < tiles; begin += kTile) {
@@ -104,24 +150,26 @@ __global__ void start_tiles(A* totals, int64_t tiles, Join<A> join) {
   }
 }
 
-template <class T>
-__global__ void scan_columns(ScanArgs args) {
-  using A = Acc<T>;
+template <class S>
+__global__ void scan_columns(S join) {
+  using A = typename S::A;
+  const auto& args = join.args;
   const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x;
   if (column >= args.outer * args.inner) return;
-  const Join<A> join{args.op};
   const int64_t start = column / args.inner * args.size * args.inner + column % args.inner;
-  const auto address = [&](int64_t i) { return start + (args.reverse ? args.size - 1 - i : i) * args.inner; };
+  const auto address = [&](int64_t i) {
+    return start + (join.reverse() ? args.size - 1 - i : i) * args.inner;
+  };
   A sum = join.identity();
   for (int64_t first = 0; first < args.size; first += kScanItems) {
     A values[kScanItems];  // read before the first one is written
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k)
-      if (first + k < args.size) values[k] = take<T>(args.dtype, args.in, address(first + k));
+      if (first + k < args.size) values[k] = join.read(address(first + k));
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k) {
       if (first + k >= args.size) return;
-      put<T>(args.out, address(first + k), sum = join(sum, values[k]));
+      join.write(address(first + k), sum = join(sum, values[k]));
     }
   }
 }
@@ -129,13 +177,14 @@ __global__ void scan_columns(ScanArgs args) {
 /// Rows up to the first size are walked by a thread each, up to the second where there are many.
 constexpr int64_t kShortRow = 32, kShortOfManyRows = 128;
 
-template <class T>
-void run_scan(const LaunchContext& context, const ScanArgs& args) {
-  using A = Acc<T>;
+template <class S>
+void run_scan(const LaunchContext& context, const S& join) {
+  using A = typename S::A;
+  const auto& args = join.args;
   if (args.outer == 0 || args.size == 0 || args.inner == 0) return;
   if (args.inner > 1 || args.size <= kShortRow || (args.outer >= 8192 && args.size <= kShortOfManyRows))
-    return start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, scan_columns<T>,
-                 args);
+    return start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, scan_columns<S>,
+                 join);
   const int64_t tiles = ceil_div(args.size, kTile);
   Storage scratch;
   A* totals = nullptr;
@@ -143,10 +192,10 @@ void run_scan(const LaunchContext& context, const ScanArgs& args) {
   if (tiles > 1) {
     scratch = workspace(context, static_cast<size_t>(tiles * args.outer) * sizeof(A));
     totals = static_cast<A*>(scratch->data());
-    start(context, grid, kBlock, 0, scan_tiles<T>, args, totals, nullptr, blocks(tiles));
-    start(context, blocks(args.outer), kBlock, 0, start_tiles<A>, totals, tiles, Join<A>{args.op});
+    start(context, grid, kBlock, 0, scan_tiles<S>, join, totals, nullptr, blocks(tiles));
+    start(context, blocks(args.outer), kBlock, 0, start_tiles<S>, join, totals, tiles);
   }
-  start(context, grid, kBlock, 0, scan_tiles<T>, args, nullptr, static_cast<const A*>(totals), blocks(tiles));
+  start(context, grid, kBlock, 0, scan_tiles<S>, join, nullptr, static_cast<const A*>(totals), blocks(tiles));
 }
 
 /// `afters`: an element of working memory for each element, as wide as is computed; may be grad_in.
@@ -179,7 +228,7 @@ __global__ void __launch_bounds__(kBlock) prod_row_gradients(ProdBackwardArgs ar
   using A = Acc<T>;
   constexpr int kItems = 4;
   const int64_t start = blockIdx.x * args.size, tile = int64_t{blockDim.x} * kItems;
-  const Join<A> times{ScanOp::Prod};
+  const RunningSum<T, ScanOp::Prod> times{};
   // Calls use(i, the product of `from` and all elements before number i) in one direction.
   const auto walk = [&](A from, bool up, const auto& use) {
     for (int64_t base = 0; base < args.size; base += tile) {
@@ -209,10 +258,21 @@ __global__ void __launch_bounds__(kBlock) prod_row_gradients(ProdBackwardArgs ar
 }  // namespace
 
 void scan(const LaunchContext& context, const ScanArgs& args) {
-  if (is_floating_point(args.dtype))
-    return visit_floating(args.dtype, [&]<class T>() { run_scan<T>(context, args); });
+  const auto run = [&]<class T>() {
+    if constexpr (!std::is_same_v<T, int64_t>)
+      if (args.op == ScanOp::LogSumExp) return run_scan(context, RunningSum<T, ScanOp::LogSumExp>{args});
+    if (args.op == ScanOp::Sum)
+      run_scan(context, RunningSum<T, ScanOp::Sum>{args});
+    else
+      run_scan(context, RunningSum<T, ScanOp::Prod>{args});
+  };
+  if (is_floating_point(args.dtype)) return visit_floating(args.dtype, run);
   if (!is_computable(args.dtype)) throw_not_computable(args.dtype);
-  run_scan<int64_t>(context, args);
+  run.template operator()<int64_t>();
+}
+
+void scan_extreme(const LaunchContext& context, const ScanExtremeArgs& args) {
+  visit_compute(args.dtype, [&]<class C>() { run_scan(context, RunningExtreme<C>{args}); });
 }
 
 void prod_backward(const LaunchContext& context, const ProdBackwardArgs& args) {

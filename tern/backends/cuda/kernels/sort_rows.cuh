@@ -59,6 +59,7 @@ __device__ __forceinline__ void visit_raw(const KeyOrder& order, const void* dat
 /// Where `only_last` finds its element in a sorted row: is_nan(i) tells it of the i-th.
 template <class IsNan>
 __device__ __forceinline__ int64_t last_rank(const SortArgs& args, const IsNan& is_nan) {
+  if (!args.nan_wins) return args.count - 1;
   if (args.descending) return is_nan(0) ? 0 : args.count - 1;
   if (!is_nan(args.size - 1)) return args.count - 1;
   int64_t low = 0, high = args.size - 1;  // the first NaN is in [low, high]
