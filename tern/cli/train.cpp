@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "tern/base/check.h"
 #include "tern/base/error.h"
 #include "tern/cli/command.h"
 #include "tern/cli/model_file.h"
@@ -70,17 +71,19 @@ void add_options(CLI::App& command, TrainArguments& a) {
       ->type_name("N")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  command.add_option("--optimizer", s.optimizer, "sgd, adam, adamw or rmsprop")
+  command.add_option("--optimizer", s.optimizer, optimizer_choices())
       ->type_name("NAME")
       ->capture_default_str();
   add_optional(command, "--lr", s.lr,
-               "Learning rate, of onecycle the highest [sgd 0.05, adam and adamw 0.003, rmsprop 0.001]")
+               fmt::format("Learning rate, of onecycle the highest [{}]", default_learning_rates()))
       ->check(number_from(0, 1e6));
   add_optional(command, "--momentum", s.momentum, "For sgd [0.9] and rmsprop [0]")->check(number_from(0, 1));
   add_optional(command, "--weight-decay", s.weight_decay, "[0; 0.01 for adamw]")->check(number_from(0, 1e6));
   command
       .add_option("--schedule", s.schedule,
-                  "none, step:EPOCHS[:FACTOR], exponential:FACTOR, cosine[:LEAST] or onecycle")
+                  "none, step:EPOCHS[:FACTOR], exponential:FACTOR, restarts:EPOCHS[:FACTOR] (cosines that "
+                  "begin anew, "
+                  "each FACTOR times as long), polynomial[:POWER], cosine[:LEAST] or onecycle")
       ->type_name("S")
       ->capture_default_str();
   command
@@ -181,15 +184,21 @@ bool take_devices(const std::string& choice, TrainingOptions& training) {
   }
 }
 
-/// A schedule over the whole run would have been another one, had the run been longer.
-void check_length(const TrainSettings& settings, const ValueDict& saved, const std::string& path) {
+/// A run keeps its schedule; one over the whole run would have been another one, had the run been longer.
+void check_schedule(const TrainSettings& settings, const ValueDict& saved, const std::string& path) {
+  Schedule::parse(settings.schedule);
   const Value *epochs = saved.find("epochs"), *schedule = saved.find("schedule");
-  if (!epochs || !schedule || schedule->as_str() != settings.schedule || epochs->as_int() == settings.epochs)
-    return;
+  if (schedule && schedule->as_str() != settings.schedule)
+    throw CheckpointError(
+        fmt::format("resuming '{}': the run has the schedule {}, and --schedule {} is asked for: leave "
+                    "--schedule out to go on "
+                    "with the run's, or start anew in another folder",
+                    path, schedule->as_str(), settings.schedule));
+  if (!epochs || !schedule || epochs->as_int() == settings.epochs) return;
   throw CheckpointError(fmt::format(
       "resuming '{}': its schedule, {}, is that of a run of {} epoch{}, so that --epochs cannot become {}: "
-      "train longer in another folder, or there with --schedule none, step or exponential, whose runs can be "
-      "given more epochs later",
+      "train longer in another folder, or there with --schedule none, step, exponential or restarts, whose "
+      "runs can be given more epochs later",
       path, settings.schedule, epochs->as_int(), epochs->as_int() == 1 ? "" : "s", settings.epochs));
 }
 
@@ -232,13 +241,12 @@ void fill_from_checkpoint(const CLI::App& command, TrainArguments& a) {
     if (auto* v = find("--devices", saved.info, "devices")) was_on = v->as_str();
     if (auto* v = saved.info.find("pictures")) a.training.resumed = PictureFormat::from_value(*v);
   });
-  check_length(s, saved.settings, path.string());
+  check_schedule(s, saved.settings, path.string());
   const bool chosen = a.training.group || command.count("--device") || command.count("--devices");
   if (is_first && (chosen || was_on.empty() || take_devices(was_on, a.training)))
     tell_absent_devices(path.string(), a.training.devices[0]);
   // A momentum that was saved means nothing to another optimizer, which fit() will refuse.
-  if (s.optimizer == "adam" || s.optimizer == "adamw")
-    if (!command.count("--momentum")) s.momentum.reset();
+  if (!optimizer_has_momentum(s.optimizer) && !command.count("--momentum")) s.momentum.reset();
 }
 
 int run_train(const CLI::App& command, TrainArguments& a) {

@@ -6,10 +6,17 @@
 
 #include "tern/base/check.h"
 #include "tern/cli/usage.h"
+#include "tern/optim/adadelta.h"
+#include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
+#include "tern/optim/adamax.h"
+#include "tern/optim/asgd.h"
+#include "tern/optim/nadam.h"
 #include "tern/optim/one_cycle_lr.h"
+#include "tern/optim/radam.h"
 #include "tern/optim/rmsprop.h"
 #include "tern/optim/sgd.h"
+#include "tern/optim/warm_restarts.h"
 #include "tern/train/models.h"
 
 namespace tern::cli {
@@ -22,13 +29,79 @@ void check_name(const char* option, const std::string& given, const std::vector<
               hint.empty() ? "" : fmt::format(" (did you mean '{}'?)", hint), fmt::join(known, ", "));
 }
 
+template <class O, class Options>
+std::unique_ptr<optim::Optimizer> make(std::vector<Tensor> params, const TrainSettings& s) {
+  Options options{.lr = *s.lr};
+  options.weight_decay = *s.weight_decay;
+  if constexpr (requires { options.momentum; }) options.momentum = *s.momentum;
+  return std::make_unique<O>(std::move(params), options);
+}
+
+/// An optimizer for batches, with what stands where the command line says nothing.
+struct OptimizerChoice {
+  const char* name;
+  std::unique_ptr<optim::Optimizer> (*make)(std::vector<Tensor> params, const TrainSettings& settings);
+  double lr;
+  std::optional<double> momentum = std::nullopt;
+  double weight_decay = 0;
+};
+
+const std::vector<OptimizerChoice>& optimizers() {
+  static const std::vector<OptimizerChoice> choices = {
+      {"sgd", make<optim::SGD, optim::SGDOptions>, 0.05, 0.9},
+      {"adam", make<optim::Adam, optim::AdamOptions>, 0.003},
+      {"adamw", make<optim::AdamW, optim::AdamWOptions>, 0.003, std::nullopt, 0.01},
+      {"rmsprop", make<optim::RMSprop, optim::RMSpropOptions>, 0.001, 0.0},
+      {"adadelta", make<optim::Adadelta, optim::AdadeltaOptions>, 1.0},
+      {"adagrad", make<optim::Adagrad, optim::AdagradOptions>, 0.01},
+      {"adamax", make<optim::Adamax, optim::AdamaxOptions>, 0.003},
+      {"asgd", make<optim::ASGD, optim::ASGDOptions>, 0.05},
+      {"nadam", make<optim::NAdam, optim::NAdamOptions>, 0.003},
+      {"radam", make<optim::RAdam, optim::RAdamOptions>, 0.003},
+  };
+  return choices;
+}
+
+std::vector<std::string> optimizer_names() {
+  std::vector<std::string> names;
+  for (const OptimizerChoice& choice : optimizers()) names.emplace_back(choice.name);
+  return names;
+}
+
+/// Of a name that is known.
+const OptimizerChoice& optimizer_choice(const std::string& name) {
+  return *std::find_if(optimizers().begin(), optimizers().end(),
+                       [&](const OptimizerChoice& choice) { return choice.name == name; });
+}
+
 }  // namespace
+
+std::string optimizer_choices() {
+  std::vector<std::string> names = optimizer_names();
+  const std::string last = names.back();
+  names.pop_back();
+  return fmt::format("{} or {}", fmt::join(names, ", "), last);
+}
+
+std::string default_learning_rates() {
+  std::vector<std::string> rates;
+  for (const OptimizerChoice& choice : optimizers())
+    rates.push_back(fmt::format("{} {}", choice.name, choice.lr));
+  return fmt::format("{}", fmt::join(rates, ", "));
+}
+
+bool optimizer_has_momentum(const std::string& optimizer) {
+  return std::any_of(optimizers().begin(), optimizers().end(), [&](const OptimizerChoice& choice) {
+    return choice.name == optimizer && choice.momentum;
+  });
+}
 
 Schedule Schedule::parse(const std::string& text) {
   const auto parts = split(text, ':');
   Schedule schedule;
   schedule.kind = parts[0];
-  check_name("--schedule", schedule.kind, {"none", "step", "exponential", "cosine", "onecycle"});
+  check_name("--schedule", schedule.kind,
+             {"none", "step", "exponential", "restarts", "polynomial", "cosine", "onecycle"});
   auto count = [&](size_t least, size_t most, const char* form) {
     if (parts.size() < least || parts.size() > most)
       throw_usage("--schedule: write {}, not '{}'", form, text);
@@ -42,6 +115,17 @@ Schedule Schedule::parse(const std::string& text) {
   } else if (schedule.kind == "exponential") {
     count(2, 2, "exponential:FACTOR");
     schedule.gamma = parse_number(parts[1], "--schedule: the factor of exponential");
+  } else if (schedule.kind == "restarts") {
+    count(2, 3, "restarts:EPOCHS or restarts:EPOCHS:FACTOR");
+    schedule.step_size = parse_integer(parts[1], "--schedule: the epochs of restarts");
+    if (parts.size() > 2) schedule.growth = parse_integer(parts[2], "--schedule: the factor of restarts");
+    if (schedule.step_size < 1 || schedule.growth < 1)
+      throw_usage("--schedule: the epochs and the factor of restarts must be at least 1, got {} and {}",
+                  schedule.step_size, schedule.growth);
+  } else if (schedule.kind == "polynomial") {
+    count(1, 2, "polynomial or polynomial:POWER");
+    if (parts.size() > 1) schedule.power = parse_number(parts[1], "--schedule: the power of polynomial");
+    if (schedule.power <= 0) throw_usage("--schedule: the power of polynomial must be positive");
   } else if (schedule.kind == "cosine") {
     count(1, 2, "cosine or cosine:LEAST");
     if (parts.size() > 1) schedule.eta_min = parse_number(parts[1], "--schedule: the least rate of cosine");
@@ -59,7 +143,13 @@ std::unique_ptr<optim::LRScheduler> Schedule::make(optim::Optimizer& optimizer, 
     return std::make_unique<optim::StepLR>(optimizer,
                                            optim::StepLROptions{.step_size = step_size, .gamma = gamma});
   if (kind == "exponential") return std::make_unique<optim::ExponentialLR>(optimizer, gamma);
+  if (kind == "restarts")
+    return std::make_unique<optim::CosineAnnealingWarmRestarts>(
+        optimizer, optim::CosineAnnealingWarmRestartsOptions{.T_0 = step_size, .T_mult = growth});
   const int64_t steps = std::max<int64_t>(total_steps, 1);
+  if (kind == "polynomial")
+    return std::make_unique<optim::PolynomialLR>(
+        optimizer, optim::PolynomialLROptions{.total_iters = steps, .power = power});
   if (kind == "cosine")
     return std::make_unique<optim::CosineAnnealingLR>(
         optimizer, optim::CosineAnnealingLROptions{.T_max = steps, .eta_min = eta_min});
@@ -73,15 +163,15 @@ std::unique_ptr<optim::LRScheduler> Schedule::make(optim::Optimizer& optimizer, 
 
 void TrainSettings::complete() {
   check_name("--model", model, train::model_names());
-  check_name("--optimizer", optimizer, {"sgd", "adam", "adamw", "rmsprop"});
+  check_name("--optimizer", optimizer, optimizer_names());
   check_name("--precision", precision, {"fp32", "bf16", "fp16"});
   DataSource::parse(data);
   Schedule::parse(schedule);
-  const bool has_momentum = optimizer == "sgd" || optimizer == "rmsprop";
-  if (momentum && !has_momentum) throw_usage("--momentum is for sgd and rmsprop, not for {}", optimizer);
-  if (!momentum && has_momentum) momentum = optimizer == "sgd" ? 0.9 : 0.0;
-  if (!lr) lr = optimizer == "sgd" ? 0.05 : optimizer == "rmsprop" ? 0.001 : 0.003;
-  if (!weight_decay) weight_decay = optimizer == "adamw" ? 0.01 : 0.0;
+  const OptimizerChoice& choice = optimizer_choice(optimizer);
+  if (momentum && !choice.momentum) throw_usage("--momentum is for sgd and rmsprop, not for {}", optimizer);
+  if (!momentum) momentum = choice.momentum;
+  if (!lr) lr = choice.lr;
+  if (!weight_decay) weight_decay = choice.weight_decay;
 }
 
 ValueDict TrainSettings::fixed() const {
@@ -121,19 +211,7 @@ ValueDict TrainSettings::free(const PictureFormat& format) const {
 }
 
 std::unique_ptr<optim::Optimizer> TrainSettings::make_optimizer(std::vector<Tensor> params) const {
-  if (optimizer == "sgd")
-    return std::make_unique<optim::SGD>(
-        std::move(params),
-        optim::SGDOptions{.lr = *lr, .momentum = *momentum, .weight_decay = *weight_decay});
-  if (optimizer == "rmsprop")
-    return std::make_unique<optim::RMSprop>(
-        std::move(params),
-        optim::RMSpropOptions{.lr = *lr, .weight_decay = *weight_decay, .momentum = *momentum});
-  if (optimizer == "adamw")
-    return std::make_unique<optim::AdamW>(std::move(params),
-                                          optim::AdamWOptions{.lr = *lr, .weight_decay = *weight_decay});
-  return std::make_unique<optim::Adam>(std::move(params),
-                                       optim::AdamOptions{.lr = *lr, .weight_decay = *weight_decay});
+  return optimizer_choice(optimizer).make(std::move(params), *this);
 }
 
 }  // namespace tern::cli

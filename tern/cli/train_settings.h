@@ -15,18 +15,26 @@ namespace tern::cli {
 
 /// The value of --schedule.
 struct Schedule {
-  std::string kind = "none";  ///< none, step, exponential, cosine or onecycle
+  std::string kind = "none";  ///< none, step, exponential, restarts, polynomial, cosine or onecycle
   int64_t step_size = 0;      ///< epochs
+  int64_t growth = 1;         ///< of the time from one restart to the next
   double gamma = 0.1;
   double eta_min = 0;
+  double power = 1;
 
   /// Throws UsageError.
   static Schedule parse(const std::string& text);
   /// Moves with every step instead of every epoch, over the whole of the run, whose length is thereby fixed.
-  bool spans_run() const { return kind == "cosine" || kind == "onecycle"; }
+  bool spans_run() const { return kind == "cosine" || kind == "onecycle" || kind == "polynomial"; }
   /// Null for none. `total_steps` is the length of the whole run.
   std::unique_ptr<optim::LRScheduler> make(optim::Optimizer& optimizer, double lr, int64_t total_steps) const;
 };
+
+/// The values of --optimizer: "sgd, adam, ... or radam".
+std::string optimizer_choices();
+/// Their learning rates when --lr is not given: "sgd 0.05, adam 0.003, ...".
+std::string default_learning_rates();
+bool optimizer_has_momentum(const std::string& optimizer);
 
 /// Everything that decides the numbers of a run.
 struct TrainSettings {

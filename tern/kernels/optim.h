@@ -17,7 +17,7 @@ struct OptimEntry {
   void* state[3];    ///< read and written; which is which stands with each kernel; null where not used
   int64_t numel;
   int64_t first;      ///< number of elements in the entries before this one
-  double scalars[2];  ///< what depends on the number of steps that this parameter has taken
+  double scalars[3];  ///< what depends on the number of steps that this parameter has taken
   bool fresh;         ///< its first step: the momentum buffer holds nothing yet
 };
 
@@ -85,6 +85,82 @@ struct AdagradStepArgs {
   bool maximize;
 };
 
+// The element functions of the next six are written once, in kernels/optim_steps.h.
+
+/// NAdam. state: exp_avg, exp_avg_sq, both updated as Adam's; mu is the momentum of this step, prod the
+/// product of all so far. scalars: lr * (1 - mu) / (1 - prod), lr * mu_next / (1 - prod * mu_next), 1 -
+/// beta2^t.
+///   param -= (scalars[0] * g + scalars[1] * exp_avg) / (sqrt(exp_avg_sq / scalars[2]) + eps)
+struct NadamStepArgs {
+  OptimList list;
+  double lr;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  bool decoupled;
+  bool maximize;
+};
+
+/// RAdam. state: exp_avg, exp_avg_sq, both updated as Adam's.
+/// scalars: lr / (1 - beta1^t), sqrt(1 - beta2^t) * rectification, 0 while there is none.
+///   param -= scalars[0] * exp_avg * (scalars[1] != 0 ? scalars[1] / (sqrt(exp_avg_sq) + eps) : 1)
+struct RadamStepArgs {
+  OptimList list;
+  double lr;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  bool decoupled;
+  bool maximize;
+};
+
+/// Adamax. state: exp_avg, updated as Adam's, and exp_inf. scalars: lr / (1 - beta1^t).
+///   exp_inf = max(beta2 * exp_inf, |g| + eps);  param -= scalars[0] * exp_avg / exp_inf
+struct AdamaxStepArgs {
+  OptimList list;
+  double beta1;
+  double beta2;
+  double eps;
+  double weight_decay;
+  bool maximize;
+};
+
+/// Adadelta. state: square_avg, acc_delta.
+///   square_avg = rho * square_avg + (1 - rho) * g * g
+///   delta = sqrt(acc_delta + eps) / sqrt(square_avg + eps) * g
+///   acc_delta = rho * acc_delta + (1 - rho) * delta * delta;  param -= lr * delta
+struct AdadeltaStepArgs {
+  OptimList list;
+  double lr;
+  double rho;
+  double eps;
+  double weight_decay;
+  bool maximize;
+};
+
+/// Averaged stochastic gradient descent. state: ax. scalars: eta, mu.
+///   param = (1 - lambd * eta) * param - eta * g;  ax = mu == 1 ? param : ax + mu * (param - ax)
+struct AsgdStepArgs {
+  OptimList list;
+  double lambd;
+  double weight_decay;
+  bool maximize;
+};
+
+/// Resilient backpropagation. state: prev, step_size.
+///   step_size = clamp(step_size * (g * prev > 0 ? etaplus : g * prev < 0 ? etaminus : 1), least, most)
+///   prev = g * prev < 0 ? 0 : g;  param -= sign(prev) * step_size
+struct RpropStepArgs {
+  OptimList list;
+  double etaminus;
+  double etaplus;
+  double least;
+  double most;
+  bool maximize;
+};
+
 /// out = (sum over all `grad` of |x|^norm_type)^(1 / norm_type); the largest |x| for infinity, the number of
 /// elements that are not 0 for 0. `out` is one float64 for a list of float64, else one float32. NaN in, NaN
 /// out.
@@ -130,6 +206,12 @@ HostArray host_array(const Args& args) {
   X(adam_step, AdamStepArgs)              \
   X(rmsprop_step, RmspropStepArgs)        \
   X(adagrad_step, AdagradStepArgs)        \
+  X(nadam_step, NadamStepArgs)            \
+  X(radam_step, RadamStepArgs)            \
+  X(adamax_step, AdamaxStepArgs)          \
+  X(adadelta_step, AdadeltaStepArgs)      \
+  X(asgd_step, AsgdStepArgs)              \
+  X(rprop_step, RpropStepArgs)            \
   X(optim_norm, OptimNormArgs)            \
   X(optim_clip_norm, OptimClipNormArgs)   \
   X(optim_clip_value, OptimClipValueArgs) \

@@ -58,6 +58,35 @@ void describe(const AdagradStepArgs& args, Work& work) {
            {.state = {true, false, false}, .keeps_fresh = false});
 }
 
+void describe(const NadamStepArgs& args, Work& work) {
+  add_step(work, args.list, 15 + decay_flops(args.weight_decay),
+           {.state = {true, true, false}, .keeps_fresh = false});
+}
+
+void describe(const RadamStepArgs& args, Work& work) {
+  add_step(work, args.list, 13 + decay_flops(args.weight_decay),
+           {.state = {true, true, false}, .keeps_fresh = false});
+}
+
+void describe(const AdamaxStepArgs& args, Work& work) {
+  add_step(work, args.list, 10 + decay_flops(args.weight_decay),
+           {.state = {true, true, false}, .keeps_fresh = false});
+}
+
+void describe(const AdadeltaStepArgs& args, Work& work) {
+  add_step(work, args.list, 16 + decay_flops(args.weight_decay),
+           {.state = {true, true, false}, .keeps_fresh = false});
+}
+
+void describe(const AsgdStepArgs& args, Work& work) {
+  add_step(work, args.list, 6 + decay_flops(args.weight_decay),
+           {.state = {true, false, false}, .keeps_fresh = false});
+}
+
+void describe(const RpropStepArgs& args, Work& work) {
+  add_step(work, args.list, 6, {.state = {true, true, false}, .keeps_fresh = false});
+}
+
 void describe(const OptimNormArgs& args, Work& work) {
   work.op = "clip_grad_norm_";
   work.flops = 2 * static_cast<double>(args.list.numel);

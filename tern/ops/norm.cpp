@@ -455,6 +455,8 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   check_input(op, x, {});
   TERN_CHECK(x.dim() >= 3, ShapeError, "{}: Expected 3D or higher dimensionality input (got {} dimensions)",
              op, x.dim());
+  if (x.dim() > 3 && x.numel() > 0 && autocasts_on_cpu(x)) [[unlikely]]  // PyTorch's is made of avg_pool3d
+    return autocast_float32(local_response_norm, x, size, alpha, beta, k);
   TERN_CHECK(size >= 1, ValueError, "{}: size must be at least 1, got {}", op, size);
   if (x.numel() == 0) return x;
   // Channels as the height of images, for sums of neighbours.

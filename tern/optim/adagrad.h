@@ -36,6 +36,7 @@ class Adagrad final : public GroupedOptimizer<AdagradOptions> {
       : GroupedOptimizer("Adagrad", std::move(params), options) {}
   explicit Adagrad(std::vector<ParamGroup<AdagradOptions>> groups)
       : GroupedOptimizer("Adagrad", std::move(groups)) {}
+  using Optimizer::step;
   void step() override;
 
  private:

@@ -8,13 +8,7 @@
 namespace tern::optim {
 
 void AdamOptions::check(const char* optimizer) const {
-  detail::check_option(lr >= 0, optimizer, "learning rate", lr);
-  detail::check_option(eps >= 0, optimizer, "epsilon value", eps);
-  detail::check_option(betas.first >= 0 && betas.first < 1, optimizer, "beta parameter at index 0",
-                       betas.first, "at least 0 and below 1");
-  detail::check_option(betas.second >= 0 && betas.second < 1, optimizer, "beta parameter at index 1",
-                       betas.second, "at least 0 and below 1");
-  detail::check_option(weight_decay >= 0, optimizer, "weight_decay value", weight_decay);
+  detail::check_adam_options(optimizer, lr, betas, eps, weight_decay);
 }
 
 Optimizer::StateLayout Adam::state_layout(size_t group) const {

@@ -45,6 +45,7 @@ class Adam : public GroupedOptimizer<AdamOptions> {
   explicit Adam(std::vector<Tensor> params, const AdamOptions& options = {})
       : Adam("Adam", std::move(params), options) {}
   explicit Adam(std::vector<ParamGroup<AdamOptions>> groups) : Adam("Adam", std::move(groups)) {}
+  using Optimizer::step;
   void step() override;
 
  protected:

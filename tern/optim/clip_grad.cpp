@@ -20,14 +20,13 @@ Tensor norm_of(const GradBatch& batch, double norm_type) {
   return norm;
 }
 
-}  // namespace
+void check_norm_type(const char* op, double norm_type) {
+  TERN_CHECK(norm_type >= 0, ValueError, "{}: norm_type must be 0, positive or infinity, got {}", op,
+             norm_type);
+}
 
-Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, ClipGradNormOptions options) {
+Tensor total_norm_of(const char* op, const std::vector<GradBatch>& batches, ClipGradNormOptions options) {
   const double p = options.norm_type;
-  TERN_CHECK(p >= 0, ValueError, "clip_grad_norm_: norm_type must be 0, positive or infinity, got {}", p);
-  TERN_CHECK(max_norm >= 0, ValueError, "clip_grad_norm_: max_norm must not be negative, got {}", max_norm);
-  NoGradGuard no_grad;
-  std::vector<GradBatch> batches = grad_batches("clip_grad_norm_", parameters);
   Tensor norm;
   if (batches.empty()) {
     norm = empty_contiguous(Shape{}, 1, float32, kCPU);
@@ -48,19 +47,53 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, C
     norm = norm_of(joined, p == 0 ? 1 : p);
   }
   if (options.error_if_nonfinite) {
-    TERN_CHECK(std::isfinite(norm.item<double>()), ValueError,
-               "clip_grad_norm_: the total norm of order {} for gradients from `parameters` is non-finite, "
-               "so it cannot be "
-               "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
-               "error_if_nonfinite to false",
-               p);
+    TERN_CHECK(
+        std::isfinite(norm.item<double>()), ValueError,
+        "{}: the total norm of order {} for gradients from `parameters` is non-finite, so it cannot be "
+        "clipped. To disable this error and scale the gradients by the non-finite norm anyway, set "
+        "error_if_nonfinite to false",
+        op, p);
   }
+  return norm;
+}
+
+void clip_with_norm(std::vector<GradBatch>& batches, double max_norm, const Tensor& norm) {
   for (GradBatch& batch : batches) {
     Tensor here = norm.to(batch.device);
     launch(current_stream(batch.device), kernels::optim_clip_norm,
            {.list = batch.list(), .norm_dtype = here.dtype(), .norm = here.data_ptr(), .max_norm = max_norm});
     batch.finish();
   }
+}
+
+}  // namespace
+
+Tensor get_total_norm(const std::vector<Tensor>& tensors, ClipGradNormOptions options) {
+  check_norm_type("get_total_norm", options.norm_type);
+  const NoGradGuard no_grad;
+  return total_norm_of("get_total_norm", batches_of("get_total_norm", tensors), options);
+}
+
+void clip_grads_with_norm_(const std::vector<Tensor>& parameters, double max_norm, const Tensor& total_norm) {
+  constexpr const char* op = "clip_grads_with_norm_";
+  TERN_CHECK(max_norm >= 0, ValueError, "{}: max_norm must not be negative, got {}", op, max_norm);
+  TERN_CHECK(total_norm.defined() && total_norm.dim() == 0, ShapeError,
+             "{}: total_norm must be a 0-d tensor, got {}", op,
+             total_norm.defined() ? to_string(total_norm.shape()) : "an undefined tensor");
+  TERN_CHECK(total_norm.dtype() == float32 || total_norm.dtype() == float64, DTypeError,
+             "{}: total_norm must be float32 or float64, got {}", op, name(total_norm.dtype()));
+  const NoGradGuard no_grad;
+  std::vector<GradBatch> batches = grad_batches(op, parameters);
+  clip_with_norm(batches, max_norm, total_norm.detach());
+}
+
+Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, ClipGradNormOptions options) {
+  check_norm_type("clip_grad_norm_", options.norm_type);
+  TERN_CHECK(max_norm >= 0, ValueError, "clip_grad_norm_: max_norm must not be negative, got {}", max_norm);
+  const NoGradGuard no_grad;
+  std::vector<GradBatch> batches = grad_batches("clip_grad_norm_", parameters);
+  const Tensor norm = total_norm_of("clip_grad_norm_", batches, options);
+  clip_with_norm(batches, max_norm, norm);
   return norm;
 }
 

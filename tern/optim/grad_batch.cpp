@@ -26,17 +26,34 @@ void GradBatch::finish() {
   for (const Tensor& grad : grads) grad.storage()->bump_version();
 }
 
+namespace {
+
+void add_to_batches(std::vector<GradBatch>& batches, const Tensor& tensor) {
+  auto batch = batches.begin();
+  while (batch != batches.end() && !(batch->dtype == tensor.dtype() && batch->device == tensor.device()))
+    ++batch;
+  if (batch == batches.end()) batch = batches.insert(batch, GradBatch{tensor.dtype(), tensor.device()});
+  batch->add(tensor);
+}
+
+}  // namespace
+
+std::vector<GradBatch> batches_of(const char* op, const std::vector<Tensor>& tensors) {
+  std::vector<GradBatch> batches;
+  for (const Tensor& tensor : tensors) {
+    TERN_CHECK(tensor.defined(), ValueError, "{}: one of the tensors is undefined", op);
+    TERN_CHECK(tensor.is_floating_point() && is_computable(tensor.dtype()), DTypeError,
+               "{}: takes floating-point tensors, got one of {}", op, name(tensor.dtype()));
+    add_to_batches(batches, tensor);
+  }
+  return batches;
+}
+
 std::vector<GradBatch> grad_batches(const char* op, const std::vector<Tensor>& parameters) {
   std::vector<GradBatch> batches;
   for (const Tensor& parameter : parameters) {
     TERN_CHECK(parameter.defined(), ValueError, "{}: one of the parameters is undefined", op);
-    const Tensor grad = parameter.grad();
-    if (!grad.defined()) continue;
-    auto batch = batches.begin();
-    while (batch != batches.end() && !(batch->dtype == grad.dtype() && batch->device == grad.device()))
-      ++batch;
-    if (batch == batches.end()) batch = batches.insert(batch, GradBatch{grad.dtype(), grad.device()});
-    batch->add(grad);
+    if (const Tensor grad = parameter.grad(); grad.defined()) add_to_batches(batches, grad);
   }
   return batches;
 }

@@ -26,6 +26,10 @@ struct GradBatch {
   void finish();
 };
 
+/// Tensors by their dtype and device. Throws ValueError, naming `op`, for an undefined tensor, and DTypeError
+/// for one that is not floating point.
+std::vector<GradBatch> batches_of(const char* op, const std::vector<Tensor>& tensors);
+
 /// The gradients of parameters, of those that have one. Throws ValueError, naming `op`, for an undefined
 /// parameter.
 std::vector<GradBatch> grad_batches(const char* op, const std::vector<Tensor>& parameters);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,10 @@ struct OptionWriter {
 
   void operator()(const char* name, double value) { map.set(name, value); }
   void operator()(const char* name, bool value) { map.set(name, value); }
+  void operator()(const char* name, int64_t value) { map.set(name, value); }
+  void operator()(const char* name, const std::optional<std::string>& value) {
+    map.set(name, value ? StateValue(*value) : StateValue());
+  }
   void operator()(const char* name, const std::pair<double, double>& value) {
     map.set(name, std::vector<double>{value.first, value.second});
   }
@@ -41,6 +46,8 @@ struct OptionReader {
 
   void operator()(const char* name, double& value);
   void operator()(const char* name, bool& value);
+  void operator()(const char* name, int64_t& value);
+  void operator()(const char* name, std::optional<std::string>& value);
   void operator()(const char* name, std::pair<double, double>& value);
   void fixed(const char*, const StateValue&) {}
 };
@@ -48,6 +55,9 @@ struct OptionReader {
 /// Throws ValueError "<optimizer>: Invalid <what>: <value>" unless `valid`.
 void check_option(bool valid, const char* optimizer, const char* what, double value,
                   const char* rule = "at least 0");
+/// The same for the options that Adam and its relatives have.
+void check_adam_options(const char* optimizer, double lr, std::pair<double, double> betas, double eps,
+                        double weight_decay);
 
 }  // namespace detail
 

@@ -11,10 +11,14 @@ namespace tern::optim {
 
 using std::numbers::pi;
 
-LRScheduler::LRScheduler(Optimizer& optimizer) : optimizer_(optimizer) {
-  for (size_t g = 0; g < optimizer.num_groups(); ++g)
-    if (!optimizer.extra("initial_lr", g)) optimizer.set_extra("initial_lr", optimizer.lr(g), g);
+LRScheduler::LRScheduler(const char* name, Optimizer& optimizer) : name_(name), optimizer_(optimizer) {
+  keep_initial_lrs();
   keep_base_lrs();
+}
+
+void LRScheduler::keep_initial_lrs() {
+  for (size_t g = 0; g < optimizer_.num_groups(); ++g)
+    if (!optimizer_.extra("initial_lr", g)) optimizer_.set_extra("initial_lr", optimizer_.lr(g), g);
 }
 
 void LRScheduler::keep_base_lrs() {
@@ -26,7 +30,7 @@ void LRScheduler::keep_base_lrs() {
 void LRScheduler::start() {
   step_count_ = 0;
   initial_ = true;
-  LRScheduler::step();
+  step();
   initial_ = false;
 }
 
@@ -89,7 +93,7 @@ void LRScheduler::load_state_dict(const StateMap& saved) {
 // ----------------------------------------------------------------------------------------------------------
 
 StepLR::StepLR(Optimizer& optimizer, const StepLROptions& options)
-    : LRScheduler(optimizer), options_(options) {
+    : LRScheduler("StepLR", optimizer), options_(options) {
   TERN_CHECK(options.step_size >= 1, ValueError, "StepLR: step_size must be at least 1, got {}",
              options.step_size);
   start();
@@ -121,7 +125,7 @@ std::function<void()> StepLR::load(const StateMap& map) {
 // -----------------------------------------------------------------------------------------------------
 
 MultiStepLR::MultiStepLR(Optimizer& optimizer, MultiStepLROptions options)
-    : LRScheduler(optimizer), options_(std::move(options)) {
+    : LRScheduler("MultiStepLR", optimizer), options_(std::move(options)) {
   std::sort(options_.milestones.begin(), options_.milestones.end());
   start();
 }
@@ -155,7 +159,7 @@ std::function<void()> MultiStepLR::load(const StateMap& map) {
 // ------------------------------------------------------------------------------------------------------
 
 ConstantLR::ConstantLR(Optimizer& optimizer, const ConstantLROptions& options)
-    : LRScheduler(optimizer), options_(options) {
+    : LRScheduler("ConstantLR", optimizer), options_(options) {
   TERN_CHECK(options.factor > 0 && options.factor <= 1, ValueError,
              "ConstantLR: Constant multiplicative factor expected to be between 0 and 1, and not 0, got {}",
              options.factor);
@@ -187,7 +191,7 @@ std::function<void()> ConstantLR::load(const StateMap& map) {
 // --------------------------------------------------------------------------------------------------------
 
 LinearLR::LinearLR(Optimizer& optimizer, const LinearLROptions& options)
-    : LRScheduler(optimizer), options_(options) {
+    : LRScheduler("LinearLR", optimizer), options_(options) {
   TERN_CHECK(
       options.start_factor > 0 && options.start_factor <= 1, ValueError,
       "LinearLR: Starting multiplicative factor expected to be greater than 0 and less or equal to 1, got {}",
@@ -229,7 +233,8 @@ std::function<void()> LinearLR::load(const StateMap& map) {
 // ---- ExponentialLR
 // ---------------------------------------------------------------------------------------------------
 
-ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : LRScheduler(optimizer), gamma_(gamma) {
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma)
+    : LRScheduler("ExponentialLR", optimizer), gamma_(gamma) {
   start();
 }
 
@@ -249,7 +254,7 @@ std::function<void()> ExponentialLR::load(const StateMap& map) {
 // -----------------------------------------------------------------------------------------------
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, const CosineAnnealingLROptions& options)
-    : LRScheduler(optimizer), options_(options) {
+    : LRScheduler("CosineAnnealingLR", optimizer), options_(options) {
   TERN_CHECK(options.T_max >= 1, ValueError, "CosineAnnealingLR: T_max must be at least 1, got {}",
              options.T_max);
   start();
@@ -288,27 +293,71 @@ std::function<void()> CosineAnnealingLR::load(const StateMap& map) {
   return [this, read] { options_ = read; };
 }
 
-// ---- LambdaLR
-// --------------------------------------------------------------------------------------------------------
+// ---- PolynomialLR
+// ----------------------------------------------------------------------------------------------------
 
-LambdaLR::LambdaLR(Optimizer& optimizer, Function lr_lambda)
-    : LambdaLR(optimizer, std::vector<Function>(optimizer.num_groups(), std::move(lr_lambda))) {}
-
-LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Function> lr_lambdas)
-    : LRScheduler(optimizer), lr_lambdas_(std::move(lr_lambdas)) {
-  TERN_CHECK(lr_lambdas_.size() == optimizer.num_groups(), ValueError,
-             "LambdaLR: Expected {} lr_lambdas, but got {}", optimizer.num_groups(), lr_lambdas_.size());
-  for (const Function& function : lr_lambdas_)
-    TERN_CHECK(static_cast<bool>(function), ValueError, "LambdaLR: one of the functions is empty");
+PolynomialLR::PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options)
+    : LRScheduler("PolynomialLR", optimizer), options_(options) {
+  TERN_CHECK(options.total_iters >= 1, ValueError, "PolynomialLR: total_iters must be at least 1, got {}",
+             options.total_iters);
   start();
 }
 
-double LambdaLR::next_lr(size_t group) { return base(group) * lr_lambdas_.at(group)(last_epoch_); }
-void LambdaLR::save(StateMap& map) const {
+double PolynomialLR::next_lr(size_t group) {
+  if (initial_ || last_epoch_ > options_.total_iters) return current(group);
+  const double epoch = static_cast<double>(last_epoch_), iters = static_cast<double>(options_.total_iters);
+  return current(group) * std::pow((1.0 - epoch / iters) / (1.0 - (epoch - 1) / iters), options_.power);
+}
+
+std::optional<double> PolynomialLR::closed_form_lr(size_t group) const {
+  const auto& [iters, power] = options_;
+  const double passed = static_cast<double>(std::min(iters, last_epoch_)) / static_cast<double>(iters);
+  return base(group) * std::pow(1.0 - passed, power);
+}
+
+void PolynomialLR::save(StateMap& map) const {
+  map.set("total_iters", options_.total_iters);
+  map.set("power", options_.power);
+}
+
+std::function<void()> PolynomialLR::load(const StateMap& map) {
+  PolynomialLROptions read{map.integer("total_iters").value_or(options_.total_iters),
+                           map.number("power").value_or(options_.power)};
+  TERN_CHECK(read.total_iters >= 1, ValueError,
+             "PolynomialLR: the loaded total_iters must be at least 1, got {}", read.total_iters);
+  return [this, read] { options_ = read; };
+}
+
+// ---- LambdaLR, MultiplicativeLR
+// --------------------------------------------------------------------------------------
+
+FunctionLR::FunctionLR(const char* name, Optimizer& optimizer, std::vector<Function> lr_lambdas)
+    : LRScheduler(name, optimizer), lr_lambdas_(std::move(lr_lambdas)) {
+  TERN_CHECK(lr_lambdas_.size() == optimizer.num_groups(), ValueError,
+             "{}: Expected {} lr_lambdas, but got {}", name, optimizer.num_groups(), lr_lambdas_.size());
+  for (const Function& function : lr_lambdas_)
+    TERN_CHECK(static_cast<bool>(function), ValueError, "{}: one of the functions is empty", name);
+}
+
+void FunctionLR::save(StateMap& map) const {
   map.set("lr_lambdas", std::vector<std::monostate>(lr_lambdas_.size()));
 }
-std::function<void()> LambdaLR::load(const StateMap&) {
+std::function<void()> FunctionLR::load(const StateMap&) {
   return [] {};
+}
+
+LambdaLR::LambdaLR(Optimizer& optimizer, Function lr_lambda)
+    : LambdaLR(optimizer, std::vector<Function>(optimizer.num_groups(), std::move(lr_lambda))) {}
+LambdaLR::LambdaLR(Optimizer& optimizer, std::vector<Function> lr_lambdas)
+    : FunctionLR("LambdaLR", optimizer, std::move(lr_lambdas)) {
+  start();
+}
+
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, Function lr_lambda)
+    : MultiplicativeLR(optimizer, std::vector<Function>(optimizer.num_groups(), std::move(lr_lambda))) {}
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::vector<Function> lr_lambdas)
+    : FunctionLR("MultiplicativeLR", optimizer, std::move(lr_lambdas)) {
+  start();
 }
 
 // ---- PerGroup

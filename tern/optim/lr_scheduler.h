@@ -1,6 +1,6 @@
-// Schedules of the learning rate: the base and the simple ones. OneCycleLR, ReduceLROnPlateau and
-// SequentialLR have files of their own. Formulas, names and saved entries are those of
-// torch.optim.lr_scheduler.
+// Schedules of the learning rate: the base and the simple ones. Those of more state have files of their own:
+// cyclic_lr.h, one_cycle_lr.h, reduce_lr_on_plateau.h, warm_restarts.h, and combined_lr.h for schedules made
+// of schedules. Formulas, names and saved entries are those of torch.optim.lr_scheduler.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,8 @@ class LRScheduler {
   LRScheduler(const LRScheduler&) = delete;
   LRScheduler& operator=(const LRScheduler&) = delete;
 
+  /// "StepLR".
+  const char* name() const noexcept { return name_; }
   /// Goes on by one epoch (or whatever the schedule counts) and sets the learning rates of all groups.
   virtual void step();
   /// The learning rates that the last step set.
@@ -38,11 +40,12 @@ class LRScheduler {
 
  protected:
   /// Keeps the optimizer's present learning rates as `initial_lr`, unless a schedule before it did.
-  explicit LRScheduler(Optimizer& optimizer);
-  /// Without `initial_lr`: for schedules that only know the present learning rate.
+  LRScheduler(const char* name, Optimizer& optimizer);
+  /// Without `initial_lr`: for schedules that only know the present learning rate, or set it first.
   struct KeepNoInitial {};
-  LRScheduler(Optimizer& optimizer, KeepNoInitial) : optimizer_(optimizer) {}
+  LRScheduler(const char* name, Optimizer& optimizer, KeepNoInitial) : name_(name), optimizer_(optimizer) {}
 
+  void keep_initial_lrs();
   /// Takes the groups' `initial_lr` as the base.
   void keep_base_lrs();
   /// The first step; for the constructors of schedules.
@@ -60,6 +63,9 @@ class LRScheduler {
   void update_lr(std::optional<int64_t> epoch = std::nullopt);
   double current(size_t group) const { return optimizer_.lr(group); }
   double base(size_t group) const { return base_lrs_.at(group); }
+  void set_base_lrs(std::vector<double> lrs) { base_lrs_ = std::move(lrs); }
+  /// Forgets the first step, before a schedule that this one is part of takes it.
+  virtual void take_back_first_step() { --last_epoch_; }
 
   bool initial_ = false;    ///< during the first step
   int64_t step_count_ = 0;  ///< calls of step, the first one included
@@ -67,8 +73,10 @@ class LRScheduler {
   std::vector<double> last_lr_;
 
  private:
+  friend class CombinedLR;
   friend class SequentialLR;
 
+  const char* name_;
   Optimizer& optimizer_;
   std::vector<double> base_lrs_;
 };
@@ -174,19 +182,59 @@ class CosineAnnealingLR final : public LRScheduler {
   CosineAnnealingLROptions options_;
 };
 
-/// Multiplies the first learning rate by a function of the epoch.
-class LambdaLR final : public LRScheduler {
+struct PolynomialLROptions {
+  int64_t total_iters = 5;
+  double power = 1.0;
+};
+/// Goes down to 0 in `total_iters` epochs, as a power of what is left of them.
+class PolynomialLR final : public LRScheduler {
+ public:
+  explicit PolynomialLR(Optimizer& optimizer, const PolynomialLROptions& options = {});
+
+ private:
+  double next_lr(size_t group) override;
+  std::optional<double> closed_form_lr(size_t group) const override;
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  PolynomialLROptions options_;
+};
+
+/// What schedules share whose learning rate a function of the epoch gives, one function for each group.
+/// Functions are not saved.
+class FunctionLR : public LRScheduler {
  public:
   using Function = std::function<double(int64_t epoch)>;
+
+ protected:
+  FunctionLR(const char* name, Optimizer& optimizer, std::vector<Function> lr_lambdas);
+  double factor(size_t group) const { return lr_lambdas_.at(group)(last_epoch_); }
+
+ private:
+  void save(StateMap& map) const override;
+  std::function<void()> load(const StateMap& map) override;
+  std::vector<Function> lr_lambdas_;
+};
+
+/// Multiplies the first learning rate by a function of the epoch.
+class LambdaLR final : public FunctionLR {
+ public:
   LambdaLR(Optimizer& optimizer, Function lr_lambda);
   /// One function for each group.
   LambdaLR(Optimizer& optimizer, std::vector<Function> lr_lambdas);
 
  private:
-  double next_lr(size_t group) override;
-  void save(StateMap& map) const override;
-  std::function<void()> load(const StateMap& map) override;
-  std::vector<Function> lr_lambdas_;
+  double next_lr(size_t group) override { return base(group) * factor(group); }
+};
+
+/// Multiplies the present learning rate by a function of the epoch, from epoch 1 on.
+class MultiplicativeLR final : public FunctionLR {
+ public:
+  MultiplicativeLR(Optimizer& optimizer, Function lr_lambda);
+  /// One function for each group.
+  MultiplicativeLR(Optimizer& optimizer, std::vector<Function> lr_lambdas);
+
+ private:
+  double next_lr(size_t group) override { return initial_ ? current(group) : current(group) * factor(group); }
 };
 
 /// A number for all parameter groups, or one for each.

@@ -9,7 +9,9 @@
 namespace tern::optim {
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const OneCycleLROptions& o)
-    : LRScheduler(optimizer), anneal_strategy_(o.anneal_strategy), cycle_momentum_(o.cycle_momentum) {
+    : LRScheduler("OneCycleLR", optimizer),
+      anneal_strategy_(o.anneal_strategy),
+      cycle_momentum_(o.cycle_momentum) {
   if (o.total_steps) {
     TERN_CHECK(*o.total_steps > 0, ValueError,
                "OneCycleLR: Expected positive integer total_steps, but got {}", *o.total_steps);

@@ -20,6 +20,22 @@ void Optimizer::set_lr(double lr) {
   for (size_t group = 0; group < num_groups(); ++group) set_lr(lr, group);
 }
 
+void Optimizer::check_closure(const char* optimizer, const Closure& closure) {
+  TERN_CHECK(static_cast<bool>(closure), ValueError,
+             "{}: step(closure) got an empty function: it must compute the loss and return it", optimizer);
+}
+
+Tensor Optimizer::step(const Closure& closure) {
+  check_closure(name_, closure);
+  Tensor loss;
+  {
+    const EnableGradGuard enable_grad;
+    loss = closure();
+  }
+  step();
+  return loss;
+}
+
 void Optimizer::zero_grad(bool set_to_none) {
   for (Group& group : groups_) {
     for (Slot& slot : group.slots) {
@@ -55,7 +71,7 @@ void Optimizer::add_slots(std::vector<Tensor> params) {
     TERN_CHECK(known.insert(&param.impl()).second, ValueError,
                "{}: some parameters appear {}: parameter {} of the new group", name_,
                before == 0 ? "twice in a parameter group" : "in more than one parameter group", i);
-    added.slots.push_back({std::move(param), {}, 0, false});
+    added.slots.push_back({.param = std::move(param)});
   }
   groups_.push_back(std::move(added));
 }

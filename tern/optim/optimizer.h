@@ -32,6 +32,11 @@ class Optimizer {
 
   /// Updates all parameters that have a gradient, and counts a change in place of each.
   virtual void step() = 0;
+  /// Computes the loss anew: zero_grad, forward, backward; returns the loss.
+  using Closure = std::function<Tensor()>;
+  /// Calls `closure`, with gradients being recorded, then takes a step, and returns what it gave. Throws
+  /// ValueError for an empty function.
+  virtual Tensor step(const Closure& closure);
   /// Takes the gradients away, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
 
@@ -58,22 +63,24 @@ class Optimizer {
   }
 
   /// PyTorch's layout and names. The tensors are the optimizer's own, not copies.
-  OptimizerState state_dict() const;
+  virtual OptimizerState state_dict() const;
   /// Takes copies of the saved values, converted to the parameters' dtype and device. Parameters are matched
   /// by their place in the groups. Throws ValueError (PyTorch's sentences), ShapeError or TypeError; then
   /// nothing has been changed.
-  void load_state_dict(const OptimizerState& saved);
+  virtual void load_state_dict(const OptimizerState& saved);
 
  protected:
   static constexpr int kMaxStates = 3;
+  static constexpr int kMaxNumbers = 2;
 
   /// One parameter with its state; what is in `state` depends on the algorithm, undefined before the first
   /// step.
   struct Slot {
     Tensor param;
-    std::array<Tensor, kMaxStates> state;
+    std::array<Tensor, kMaxStates> state{};
     int64_t steps = 0;
-    bool fresh = false;  ///< its state holds nothing yet
+    bool fresh = false;                         ///< its state holds nothing yet
+    std::array<double, kMaxNumbers> numbers{};  ///< further state, from the first step on
 
     bool has_state() const noexcept { return steps > 0 || state[0].defined(); }
   };
@@ -84,14 +91,16 @@ class Optimizer {
   /// How an algorithm's state is saved.
   struct StateLayout {
     bool has_step = false;
-    std::array<const char*, kMaxStates> names{};   ///< null: not used
-    std::array<bool, kMaxStates> required{};       ///< a saved state without it is an error
-    std::optional<double> initial = std::nullopt;  ///< set: state exists from the start, filled with this
+    std::array<const char*, kMaxStates> names{};     ///< null: not used
+    std::array<bool, kMaxStates> required{};         ///< a saved state without it is an error
+    std::optional<double> initial = std::nullopt;    ///< set: state exists from the start, filled with this
+    std::array<const char*, kMaxNumbers> numbers{};  ///< of Slot::numbers; null: not used
   };
 
   explicit Optimizer(const char* name) : name_(name) {}
 
   void add_slots(std::vector<Tensor> params);
+  static void check_closure(const char* optimizer, const Closure& closure);
   /// The number itself. Throws IndexError unless there is such a group.
   size_t checked(size_t group) const {
     if (group >= groups_.size()) [[unlikely]]
@@ -112,7 +121,8 @@ class Optimizer {
   static constexpr double kUnfilled = std::numeric_limits<double>::quiet_NaN();
 
   /// The fused step of a group: counts a step for each parameter with a gradient, calls `prepare(slot,
-  /// entry)` to fill in the entry's scalars, and `start(stream, list)` for each dtype and device.
+  /// entry)` to fill in the entry's scalars (and the slot's numbers), and `start(stream, list)` for each
+  /// dtype and device.
   ///
   /// Both are kept by a recorded step (device/capture.h), whose replays count and prepare as well: what they
   /// refer to must live as long as the optimizer.

@@ -1,4 +1,5 @@
 // state_dict and load_state_dict of optimizers.
+#include <algorithm>
 #include <unordered_map>
 
 #include "tern/autograd/grad_mode.h"
@@ -8,10 +9,10 @@
 namespace tern::optim {
 namespace {
 
-/// A count of steps as PyTorch keeps it: a 0-dim float32 on the CPU.
-Tensor step_tensor(int64_t steps) {
+/// A number as PyTorch keeps it: a 0-dim float32 on the CPU.
+Tensor number_tensor(double number) {
   Tensor tensor = empty_contiguous(Shape{}, 1, float32, kCPU);
-  tensor.fill_(static_cast<double>(steps));
+  tensor.fill_(number);
   return tensor;
 }
 
@@ -27,7 +28,9 @@ OptimizerState Optimizer::state_dict() const {
       group.params.push_back(number);
       if (slot.has_state() || layout.initial) {
         StateMap state;
-        if (layout.has_step) state.set("step", step_tensor(slot.steps));
+        if (layout.has_step) state.set("step", number_tensor(static_cast<double>(slot.steps)));
+        for (size_t n = 0; n < kMaxNumbers; ++n)
+          if (layout.numbers[n]) state.set(layout.numbers[n], number_tensor(slot.numbers[n]));
         for (size_t s = 0; s < kMaxStates; ++s) {
           if (!layout.names[s]) continue;
           Tensor tensor = slot.state[s];
@@ -49,9 +52,13 @@ OptimizerState Optimizer::state_dict() const {
 
 Optimizer::Slot Optimizer::loaded_slot(const Slot& own, const StateMap& saved, const StateLayout& layout,
                                        int64_t number) const {
-  Slot slot{own.param, {}, 0, false};
+  Slot slot{.param = own.param};
+  auto is_number = [&](const std::string& name) {
+    return name == "step" || std::any_of(layout.numbers.begin(), layout.numbers.end(),
+                                         [&](const char* known) { return known && name == known; });
+  };
   for (const StateEntry& entry : saved) {
-    if (entry.name == "step") continue;
+    if (is_number(entry.name)) continue;
     if (std::holds_alternative<std::monostate>(entry.value)) continue;
     const auto* tensor = std::get_if<Tensor>(&entry.value);
     size_t s = 0;
@@ -71,6 +78,13 @@ Optimizer::Slot Optimizer::loaded_slot(const Slot& own, const StateMap& saved, c
              name_, number, slot.steps);
   TERN_CHECK(!layout.has_step || saved.contains("step"), ValueError,
              "{}: the loaded state of parameter {} has no 'step'", name_, number);
+  for (size_t n = 0; n < kMaxNumbers; ++n) {
+    if (!layout.numbers[n]) continue;
+    const std::optional<double> value = saved.number(layout.numbers[n]);
+    TERN_CHECK(value, ValueError, "{}: the loaded state of parameter {} has no '{}'", name_, number,
+               layout.numbers[n]);
+    slot.numbers[n] = *value;
+  }
   for (size_t s = 0; s < kMaxStates; ++s)
     TERN_CHECK(!layout.required[s] || slot.state[s].defined(), ValueError,
                "{}: the loaded state of parameter {} has no '{}'", name_, number, layout.names[s]);
@@ -104,7 +118,7 @@ void Optimizer::load_state_dict(const OptimizerState& saved) {
   std::vector<Group> loaded(groups_.size());
   try {
     for (size_t g = 0; g < groups_.size(); ++g)
-      for (const Slot& slot : groups_[g].slots) loaded[g].slots.push_back({slot.param, {}, 0, false});
+      for (const Slot& slot : groups_[g].slots) loaded[g].slots.push_back({.param = slot.param});
     for (const auto& [number, state] : saved.state) {
       auto place = places.find(number);
       TERN_CHECK(place != places.end(), ValueError,

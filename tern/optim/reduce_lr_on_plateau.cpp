@@ -25,7 +25,9 @@ void check(const ReduceLROnPlateauOptions& o) {
 }  // namespace
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const ReduceLROnPlateauOptions& options)
-    : LRScheduler(optimizer, KeepNoInitial()), options_(options), best_(worst(options.mode)) {
+    : LRScheduler("ReduceLROnPlateau", optimizer, KeepNoInitial()),
+      options_(options),
+      best_(worst(options.mode)) {
   check(options);
   min_lrs_ = options.min_lr.expand("min_lr", optimizer.num_groups());
   last_epoch_ = 0;

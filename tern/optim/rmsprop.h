@@ -38,6 +38,7 @@ class RMSprop final : public GroupedOptimizer<RMSpropOptions> {
       : GroupedOptimizer("RMSprop", std::move(params), options) {}
   explicit RMSprop(std::vector<ParamGroup<RMSpropOptions>> groups)
       : GroupedOptimizer("RMSprop", std::move(groups)) {}
+  using Optimizer::step;
   void step() override;
 
  private:

@@ -4,27 +4,23 @@
 #include <algorithm>
 
 #include "tern/base/check.h"
-#include "tern/optim/reduce_lr_on_plateau.h"
+#include "tern/optim/chained_scheduler.h"
 
 namespace tern::optim {
 
-SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
-                           SequentialLROptions options)
-    : LRScheduler(optimizer), schedulers_(std::move(schedulers)), milestones_(std::move(options.milestones)) {
-  TERN_CHECK(!schedulers_.empty(), ValueError,
-             "SequentialLR: expects at least one scheduler, but got no scheduler");
+SequentialLR::SequentialLR(Optimizer& optimizer, Schedulers schedulers, SequentialLROptions options)
+    : CombinedLR("SequentialLR", optimizer, std::move(schedulers)),
+      milestones_(std::move(options.milestones)) {
   for (size_t i = 0; i < schedulers_.size(); ++i) {
-    TERN_CHECK(schedulers_[i], ValueError, "SequentialLR: scheduler {} is null", i);
-    TERN_CHECK(!dynamic_cast<ReduceLROnPlateau*>(schedulers_[i].get()), ValueError,
-               "SequentialLR: does not support `ReduceLROnPlateau`, which needs a metric: scheduler {}", i);
     TERN_CHECK(
         !dynamic_cast<SequentialLR*>(schedulers_[i].get()), ValueError,
         "SequentialLR: can not contain another SequentialLR (scheduler {}): put its schedulers into one list",
         i);
-    TERN_CHECK(&schedulers_[i]->optimizer() == &optimizer, ValueError,
-               "SequentialLR: expects all schedulers to belong to the same optimizer: scheduler {} belongs "
-               "to another",
-               i);
+    TERN_CHECK(
+        i == 0 || !dynamic_cast<ChainedScheduler*>(schedulers_[i].get()), ValueError,
+        "SequentialLR: a ChainedScheduler can only be the first, since it can not start at a milestone: "
+        "scheduler {}",
+        i);
   }
   TERN_CHECK(milestones_.size() + 1 == schedulers_.size(), ValueError,
              "SequentialLR: expects number of schedulers provided to be one more than the number of "
@@ -36,7 +32,7 @@ SequentialLR::SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRS
   // Each schedule took its first step when it was made: that is taken back, and the first one takes it again.
   last_epoch_ = 0;
   for (size_t g = 0; g < optimizer.num_groups(); ++g) optimizer.set_lr(*optimizer.extra("initial_lr", g), g);
-  for (const auto& scheduler : schedulers_) --scheduler->last_epoch_;
+  take_back_first_steps();
   LRScheduler& first = at(0);
   first.start();
   last_lr_ = first.get_last_lr();
@@ -62,33 +58,19 @@ StateMap SequentialLR::state_dict() const {
   map.set("_milestones", milestones_);
   map.set("last_epoch", last_epoch_);
   map.set("_last_lr", last_lr_);
-  std::vector<StateMap> schedulers;
-  for (const auto& scheduler : schedulers_) schedulers.push_back(scheduler->state_dict());
-  map.set("_schedulers", std::move(schedulers));
+  map.set("_schedulers", save_schedulers());
   return map;
 }
 
 void SequentialLR::load_state_dict(const StateMap& saved) {
   auto last_epoch = saved.integer("last_epoch");
-  auto states = saved.maps("_schedulers");
-  TERN_CHECK(last_epoch && states, ValueError,
-             "SequentialLR: the loaded state lacks 'last_epoch' or '_schedulers'");
-  TERN_CHECK(states->size() == schedulers_.size(), ValueError,
-             "SequentialLR: the loaded state is of {} schedulers, not of {}", states->size(),
-             schedulers_.size());
+  TERN_CHECK(last_epoch, ValueError, "SequentialLR: the loaded state has no 'last_epoch'");
   auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
   auto milestones = saved.integers("_milestones");
   TERN_CHECK(!milestones || milestones->size() == milestones_.size(), ValueError,
              "SequentialLR: the loaded state has {} milestones, not {}", milestones ? milestones->size() : 0,
              milestones_.size());
-  std::vector<StateMap> before;
-  for (const auto& scheduler : schedulers_) before.push_back(scheduler->state_dict());
-  try {
-    for (size_t i = 0; i < schedulers_.size(); ++i) schedulers_[i]->load_state_dict((*states)[i]);
-  } catch (...) {
-    for (size_t i = 0; i < schedulers_.size(); ++i) schedulers_[i]->load_state_dict(before[i]);
-    throw;
-  }
+  load_schedulers(saved);
   if (milestones) milestones_ = std::move(*milestones);
   last_epoch_ = *last_epoch;
   last_lr_ = std::move(last_lr);

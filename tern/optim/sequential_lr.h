@@ -1,7 +1,7 @@
 // Schedules one after the other. The base of schedules is in optim/lr_scheduler.h.
 #pragma once
 
-#include "tern/optim/lr_scheduler.h"
+#include "tern/optim/combined_lr.h"
 
 namespace tern::optim {
 
@@ -12,26 +12,20 @@ struct SequentialLROptions {
 
 /// Runs schedules of one optimizer one after the other: a warm-up, then a decay. They are stepped by this one
 /// alone.
-class SequentialLR final : public LRScheduler {
+class SequentialLR final : public CombinedLR {
  public:
   /// Throws ValueError unless there is one more schedule than milestones and all are of this optimizer; a
-  /// schedule that needs a metric and another SequentialLR can not take part.
-  SequentialLR(Optimizer& optimizer, std::vector<std::shared_ptr<LRScheduler>> schedulers,
-               SequentialLROptions options);
+  /// schedule that needs a metric and another SequentialLR can not take part, a ChainedScheduler only as the
+  /// first.
+  SequentialLR(Optimizer& optimizer, Schedulers schedulers, SequentialLROptions options);
   void step() override;
 
   StateMap state_dict() const override;
   void load_state_dict(const StateMap& saved) override;
 
  private:
-  double next_lr(size_t group) override { return current(group); }
-  void save(StateMap&) const override {}
-  std::function<void()> load(const StateMap&) override {
-    return [] {};
-  }
   LRScheduler& at(int64_t epoch) const;
 
-  std::vector<std::shared_ptr<LRScheduler>> schedulers_;
   std::vector<int64_t> milestones_;
 };
 

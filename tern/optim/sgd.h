@@ -36,6 +36,7 @@ class SGD final : public GroupedOptimizer<SGDOptions> {
   explicit SGD(std::vector<Tensor> params, const SGDOptions& options = {})
       : GroupedOptimizer("SGD", std::move(params), options) {}
   explicit SGD(std::vector<ParamGroup<SGDOptions>> groups) : GroupedOptimizer("SGD", std::move(groups)) {}
+  using Optimizer::step;
   void step() override;
 
  private:

@@ -10,9 +10,9 @@ namespace tern::optim {
 namespace {
 
 const char* kind_name(const StateValue& value) {
-  constexpr const char* names[] = {"None",         "bool",   "int",           "float",
-                                   "str",          "Tensor", "list of float", "list of int",
-                                   "list of dict", "dict",   "list of str",   "list of None"};
+  constexpr const char* names[] = {"None",        "bool",          "int",           "float",        "str",
+                                   "Tensor",      "list of float", "list of int",   "list of dict", "dict",
+                                   "list of str", "list of None",  "list of Tensor"};
   static_assert(std::size(names) == std::variant_size_v<StateValue>);
   return names[value.index()];
 }
@@ -96,6 +96,27 @@ std::optional<std::vector<StateMap>> StateMap::maps(std::string_view name) const
   if (!value) return std::nullopt;
   if (auto* list = std::get_if<std::vector<StateMap>>(value)) return *list;
   throw_kind(name, "a list of dict", *value);
+}
+
+std::optional<Tensor> StateMap::tensor(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* tensor = std::get_if<Tensor>(value); tensor && tensor->defined()) return *tensor;
+  throw_kind(name, "a tensor", *value);
+}
+
+std::optional<std::vector<Tensor>> StateMap::tensors(std::string_view name) const {
+  const StateValue* value = value_of(*this, name);
+  if (!value) return std::nullopt;
+  if (auto* list = std::get_if<std::vector<Tensor>>(value)) {
+    for (const Tensor& tensor : *list)
+      if (!tensor.defined()) throw_kind(name, "a list of tensors without None", *value);
+    return *list;
+  }
+  // An empty list does not say of what it is.
+  if (auto* list = std::get_if<std::vector<double>>(value); list && list->empty())
+    return std::vector<Tensor>();
+  throw_kind(name, "a list of tensors", *value);
 }
 
 }  // namespace tern::optim

@@ -41,16 +41,19 @@ class StateMap {
   std::optional<std::vector<double>> numbers(std::string_view name) const;
   std::optional<std::vector<int64_t>> integers(std::string_view name) const;
   std::optional<std::vector<StateMap>> maps(std::string_view name) const;
+  std::optional<Tensor> tensor(std::string_view name) const;
+  std::optional<std::vector<Tensor>> tensors(std::string_view name) const;
 
  private:
   std::vector<StateEntry> entries_;
 };
 
-/// None, bool, int, float, str, a tensor, a list of floats (a tuple where the name is "betas"), of ints (a
-/// Counter where it is "milestones"), of dicts, a dict, or a list of strs or of Nones.
+/// None, bool, int, float, str, a tensor, a list of floats (a tuple where the name is "betas", "etas" or
+/// "step_sizes"), of ints (a Counter where it is "milestones"), of dicts, a dict, or a list of strs, of
+/// Nones, or of tensors (undefined where None stands among them).
 using StateValue = std::variant<std::monostate, bool, int64_t, double, std::string, Tensor,
                                 std::vector<double>, std::vector<int64_t>, std::vector<StateMap>, StateMap,
-                                std::vector<std::string>, std::vector<std::monostate>>;
+                                std::vector<std::string>, std::vector<std::monostate>, std::vector<Tensor>>;
 
 struct StateEntry {
   std::string name;

@@ -82,6 +82,7 @@ Checkpoint read_checkpoint(const Value& value) {
   c.model = value["model"].as_state_dict();
   c.optimizer = to_optimizer_state(value["optimizer"]);
   if (!value["scheduler"].is_none()) c.scheduler = to_state_map(value["scheduler"]);
+  if (const Value* name = value.find("scheduler_name")) c.scheduler_name = name->as_str();
   if (const Value* scaler = value.find("grad_scaler"); scaler && !scaler->is_none())
     c.grad_scaler = to_state_map(*scaler);
   c.epoch = read_count(value["epoch"], "epoch");
@@ -133,6 +134,7 @@ Value Checkpoint::to_value() const {
                               {"interval", sums_value(interval_sums)},
                               {"history", Value::list(std::move(reports))},
                               {"log_size", static_cast<int64_t>(log_size)}}}};
+  if (!scheduler_name.empty()) all.as_dict().set("scheduler_name", scheduler_name);
   if (!random_of_others.empty()) {
     std::vector<Value> others;
     for (const auto& bytes : random_of_others) others.push_back(random_value(bytes));

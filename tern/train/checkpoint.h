@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "tern/core/generator.h"
@@ -21,7 +22,7 @@ namespace tern::train {
 ///
 ///     {'format': 'tern-checkpoint', 'version': 1,
 ///      'model': OrderedDict, 'optimizer': {'state': ..., 'param_groups': ...}, 'scheduler': {...} or None,
-///      'grad_scaler': {...} where there is one,
+///      'scheduler_name': 'StepLR' where there is one, 'grad_scaler': {...} where there is one,
 ///      'epoch': finished epochs, 'step': steps, 'awaits_test': bool,
 ///      'data': {'seed', 'sampler_seed', 'epoch', 'batch', 'batch_size', 'dataset_size'},
 ///      'random': {'seed', 'position'} or bytes of a Mersenne Twister, 'settings': {...}, 'info': {...},
@@ -31,6 +32,7 @@ struct Checkpoint {
   StateDict model;
   optim::OptimizerState optimizer;
   std::optional<optim::StateMap> scheduler;
+  std::string scheduler_name;  ///< its class; empty in files of older versions
   std::optional<optim::StateMap> grad_scaler;
   int64_t epoch = 0;         ///< epochs that are finished
   int64_t step = 0;          ///< steps that are done

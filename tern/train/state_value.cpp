@@ -46,11 +46,16 @@ Value to_value(const std::string& name, const optim::StateValue& state) {
           return nullptr;
         } else if constexpr (std::is_same_v<T, std::vector<double>>) {
           std::vector<Value> items(held.begin(), held.end());
-          return name == "betas" ? Value::tuple(std::move(items)) : Value::list(std::move(items));
+          const bool is_pair = name == "betas" || name == "etas" || name == "step_sizes";
+          return is_pair ? Value::tuple(std::move(items)) : Value::list(std::move(items));
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
           return name == "milestones" ? to_counter(held) : Value(held);
         } else if constexpr (std::is_same_v<T, std::vector<std::monostate>>) {
           return Value::list(std::vector<Value>(held.size()));
+        } else if constexpr (std::is_same_v<T, std::vector<Tensor>>) {
+          std::vector<Value> items;
+          for (const Tensor& tensor : held) items.push_back(tensor.defined() ? Value(tensor) : Value());
+          return Value::list(std::move(items));
         } else if constexpr (std::is_same_v<T, std::vector<optim::StateMap>>) {
           std::vector<Value> items;
           for (const optim::StateMap& map : held) items.push_back(train::to_value(map));
@@ -88,6 +93,16 @@ optim::StateValue list_to_state(const std::string& name, const std::vector<Value
     std::vector<optim::StateMap> maps;
     for (const Value& item : items) maps.push_back(to_state_map(item));
     return maps;
+  }
+  // LBFGS keeps lists of tensors, some with None for what has not come up yet.
+  const bool has_tensor = std::any_of(items.begin(), items.end(),
+                                      [](const Value& item) { return item.kind() == ValueKind::Tensor; });
+  if (has_tensor) {
+    return with_context(fmt::format("'{}'", name), [&] {
+      std::vector<Tensor> tensors;
+      for (const Value& item : items) tensors.push_back(item.is_none() ? Tensor() : item.as_tensor());
+      return tensors;
+    });
   }
   return with_context(fmt::format("'{}'", name), [&] {
     std::vector<double> numbers;

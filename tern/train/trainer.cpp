@@ -285,7 +285,15 @@ void Run::resume() {
   TERN_CHECK(saved.epoch <= options_.epochs, CheckpointError,
              "{}: {} epochs are done already, and {} are asked for", context, saved.epoch, options_.epochs);
   TERN_CHECK(saved.scheduler.has_value() == (options_.scheduler != nullptr), CheckpointError,
-             "{}: the run was started {} a schedule", context, saved.scheduler ? "with" : "without");
+             "{}: the run was started {} a schedule, and {} is asked for", context,
+             saved.scheduler ? "with" : "without", options_.scheduler ? options_.scheduler->name() : "none");
+  TERN_CHECK(
+      !options_.scheduler || saved.scheduler_name.empty() ||
+          saved.scheduler_name == options_.scheduler->name(),
+      CheckpointError,
+      "{}: the run was started with the schedule {}, and {} is asked for: resume with the same one, or start "
+      "anew in another folder",
+      context, saved.scheduler_name, options_.scheduler ? options_.scheduler->name() : "");
   TERN_CHECK(saved.grad_scaler.has_value() == (options_.grad_scaler != nullptr), CheckpointError,
              "{}: the run was started {} a gradient scaler", context, saved.grad_scaler ? "with" : "without");
   with_context(context, [&] {
@@ -319,7 +327,10 @@ Checkpoint Run::checkpoint() {
   Checkpoint saved;
   saved.model = net_.module.state_dict();
   saved.optimizer = optimizer_.state_dict();
-  if (options_.scheduler) saved.scheduler = options_.scheduler->state_dict();
+  if (options_.scheduler) {
+    saved.scheduler = options_.scheduler->state_dict();
+    saved.scheduler_name = options_.scheduler->name();
+  }
   if (options_.grad_scaler) saved.grad_scaler = options_.grad_scaler->state_dict();
   saved.epoch = result_.epoch;
   saved.step = result_.step;

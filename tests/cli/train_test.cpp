@@ -1,4 +1,5 @@
-// `tern train`: files, exact resumption after Ctrl-C and after a kill, refusals, what is shown where.
+// `tern train`: files, exact resumption after Ctrl-C and after a kill, refusals, what is shown where. Devices
+// are in train_devices_test.cpp.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -12,6 +13,7 @@
 #include "tern/io/serialize.h"
 #include "tern/ops/pointwise.h"
 #include "tests/cli/program.h"
+#include "tests/cli/train_run.h"
 #include "tests/support/temporary_folder.h"
 
 namespace tern::cli {
@@ -19,35 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-/// A run that takes a moment: dropout-free, shuffled, with a schedule over all its steps.
-std::vector<std::string> small_run(const fs::path& out, std::vector<std::string> more = {}) {
-  std::vector<std::string> arguments = {
-      "train",       "--model", "mlp",    "--limit", "400",       "--epochs", "3",     "--batch-size", "20",
-      "--log-every", "7",       "--seed", "5",       "--threads", "1",        "--out", out.string()};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  return arguments;
-}
-
-std::vector<Json> read_metrics(const fs::path& folder) {
-  std::vector<Json> lines;
-  std::ifstream file(folder / "metrics.jsonl");
-  for (std::string line; std::getline(file, line);) {
-    lines.push_back(Json::parse(line));
-    lines.back().erase("samples_per_second");
-    lines.back().erase("seconds");
-  }
-  return lines;
-}
-
-/// Sums were taken in another order.
-void expect_near(const std::vector<Json>& metrics, const std::vector<Json>& wanted) {
-  ASSERT_EQ(metrics.size(), wanted.size());
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    EXPECT_EQ(metrics[i]["step"], wanted[i]["step"]);
-    EXPECT_NEAR(metrics[i]["loss"].get<double>(), wanted[i]["loss"].get<double>(), 1e-3) << metrics[i];
-  }
-}
 
 void expect_same_weights(const fs::path& a, const fs::path& b) {
   const StateDict left =
@@ -261,8 +234,42 @@ TEST_F(TrainTest, AScheduleOverTheRunKeepsItsLength) {
   EXPECT_EQ(longer.err,
             "tern: resuming '" + (out_ / "checkpoint.pt").string() +
                 "': its schedule, onecycle, is that of a run of 1 epoch, so that --epochs cannot become 2: "
-                "train longer in another folder, or there with --schedule none, step or exponential, whose "
-                "runs can be given more epochs later\n");
+                "train longer in another folder, or there with --schedule none, step, exponential or "
+                "restarts, whose runs can be given more epochs later\n");
+}
+
+TEST_F(TrainTest, ARunKeepsItsSchedule) {
+  ASSERT_EQ(run_program(small_run(out_, {"--epochs", "1", "--schedule", "cosine"})).code, 0);
+  for (const char* other : {"none", "step:3", "cosine:0.1"}) {
+    const Outcome resumed = run_program({"train", "--resume", "--out", out_.string(), "--schedule", other});
+    EXPECT_EQ(resumed.code, 1);
+    EXPECT_EQ(resumed.err,
+              "tern: resuming '" + (out_ / "checkpoint.pt").string() +
+                  "': the run has the schedule cosine, and --schedule " + other +
+                  " is asked for: leave --schedule out to go on with the run's, or start anew in "
+                  "another folder\n");
+  }
+  EXPECT_EQ(run_program({"train", "--resume", "--out", out_.string(), "--schedule", "bogus"}).code, 2);
+}
+
+TEST_F(TrainTest, EveryOptimizerAndScheduleLearnsAndGoesOn) {
+  const std::vector<std::pair<const char*, const char*>> pairs = {
+      {"adadelta", "polynomial:2"}, {"adagrad", "restarts:1:2"},   {"adamax", "polynomial"},
+      {"adamw", "step:1:0.5"},      {"asgd", "restarts:2"},        {"nadam", "onecycle"},
+      {"radam", "cosine"},          {"rmsprop", "exponential:0.9"}};
+  for (const auto& [optimizer, schedule] : pairs) {
+    SCOPED_TRACE(optimizer);
+    const fs::path out = out_ / optimizer;
+    ASSERT_EQ(
+        run_program(small_run(out, {"--epochs", "2", "--optimizer", optimizer, "--schedule", schedule})).code,
+        0);
+    const std::vector<Json> lines = read_metrics(out);
+    EXPECT_LT(lines.back()["loss"].get<double>(), 2.2);
+    const Value saved = load(out / "checkpoint.pt");
+    EXPECT_EQ(saved["settings"]["optimizer"].as_str(), optimizer);
+    const Outcome resumed = run_program({"train", "--resume", "--out", out.string()});
+    EXPECT_EQ(resumed.code, 0) << resumed.err;
+  }
 }
 
 TEST_F(TrainTest, SaysThatTheCpuTrainsWhereAllDevicesAreNone) {
@@ -442,104 +449,6 @@ TEST(Train, ProfileWritesATraceAndATable) {
   const Outcome refused = run_program(small_run(folder / "other", {"--profile", "/nowhere/trace.json"}));
   EXPECT_EQ(refused.code, 1);
   EXPECT_NE(refused.err.find("cannot write the trace '/nowhere/trace.json'"), std::string::npos);
-}
-
-TEST(Train, GoesOnWithAnotherNumberOfDevices) {
-  const TemporaryFolder folder;
-  const RunOptions four_gpus{.environment = {{"TERN_SIM_GPUS", "4"}}};
-  const auto run = [&](const std::string& name, const char* epochs, std::vector<std::string> more) {
-    more.insert(more.end(), {"--epochs", epochs, "--schedule", "none", "--json"});
-    const Outcome outcome = run_program(small_run(folder / name, more), four_gpus);
-    EXPECT_EQ(outcome.code, 0) << outcome.err;
-    return Json::parse(outcome.out.substr(0, outcome.out.find('\n')));
-  };
-  run("whole", "2", {"--device", "cuda:0"});
-  const StateDict expected = load(folder / "whole" / "mlp.pt").as_state_dict();
-  const Json first = run("first", "1", {"--devices", "all"});
-  EXPECT_EQ(first["devices"], Json({"cuda:0", "cuda:1", "cuda:2", "cuda:3"}));
-  for (const char* devices : {"cuda:0", "cuda:0,cuda:1", "cuda:2,cuda:0,cuda:1", "all"}) {
-    fs::remove_all(folder / "next");
-    fs::copy(folder / "first", folder / "next", fs::copy_options::recursive);
-    run("next", "2", {"--resume", "--devices", devices});
-    const StateDict dict = load(folder / "next" / "mlp.pt").as_state_dict();
-    ASSERT_EQ(dict.size(), expected.size());
-    for (const auto& [name, tensor] : expected)  // the names have no prefix
-      EXPECT_LT((dict.at(name) - tensor).abs().max().item<double>(), 1e-3) << devices << " " << name;
-  }
-}
-
-TEST(Train, SaysWhatWasOnDevicesThatAreNotHere) {
-  const TemporaryFolder folder;
-  const fs::path out = folder / "run";
-  const RunOptions four_gpus{.environment = {{"TERN_SIM_GPUS", "4"}}};
-  const RunOptions two_gpus{.environment = {{"TERN_SIM_GPUS", "2"}}};
-  const auto first =
-      run_program(small_run(out, {"--epochs", "1", "--schedule", "none", "--device", "cuda:3"}), four_gpus);
-  ASSERT_EQ(first.code, 0) << first.err;
-  const std::string checkpoint = (out / "checkpoint.pt").string();
-  ASSERT_TRUE(Json::parse(run_program({"inspect", checkpoint, "--json"}).out)["tensors"][0]["device"] ==
-              "cuda:3");
-  const auto said = [](const Outcome& outcome) {  // without the sizes
-    const size_t from = outcome.err.find(" ("), to = outcome.err.find(')');
-    return outcome.err.substr(0, from) + outcome.err.substr(to == std::string::npos ? from : to + 1);
-  };
-  const std::string absent = "tern: cuda:3 is not here: what was there is on ";
-  const std::vector<std::string> eval = {"eval", "--checkpoint", checkpoint, "--limit", "10", "--json"};
-  const auto with = [](std::vector<std::string> arguments, const char* device) {
-    arguments.insert(arguments.end(), {"--device", device});
-    return arguments;
-  };
-  const Outcome on_cpu = run_program(eval);
-  EXPECT_EQ(on_cpu.code, 0);
-  EXPECT_EQ(said(on_cpu), absent + "cpu\n");
-  EXPECT_TRUE(Json::accept(on_cpu.out));
-  EXPECT_EQ(said(run_program(with(eval, "cuda:1"), two_gpus)), absent + "cuda:1\n");
-  EXPECT_EQ(run_program(with(eval, "cuda:1"), four_gpus).err, "");
-  const Outcome resumed = run_program(
-      {"train", "--resume", "--out", out.string(), "--epochs", "2", "--json", "--device", "cuda:0"},
-      two_gpus);
-  EXPECT_EQ(resumed.code, 0) << resumed.err;
-  EXPECT_EQ(said(resumed), absent + "cuda:0\n");
-}
-
-TEST(Train, GoesOnOnTheDevicesThatItWasOn) {
-  const TemporaryFolder folder;
-  const fs::path out = folder / "run";
-  const RunOptions two_gpus{.environment = {{"TERN_SIM_GPUS", "2"}}};
-  struct Case {
-    std::vector<std::string> first;
-    Json devices;  ///< of the run that goes on
-  };
-  for (const Case& each : std::vector<Case>{{{"--device", "cuda:1"}, {"cuda:1"}},
-                                            {{"--devices", "cuda:1,cuda:0"}, {"cuda:1", "cuda:0"}},
-                                            {{"--devices", "all"}, {"cuda:0", "cuda:1"}},
-                                            {{}, {"cpu"}}}) {
-    fs::remove_all(out);
-    std::vector<std::string> arguments = small_run(out, each.first);
-    arguments.insert(arguments.end(), {"--schedule", "none", "--epochs", "1"});
-    const Outcome first = run_program(arguments, two_gpus);
-    ASSERT_EQ(first.code, 0) << first.err;
-    const auto resume = [&](const RunOptions& options, std::vector<std::string> more) {
-      fs::remove_all(folder / "next");
-      fs::copy(out, folder / "next", fs::copy_options::recursive);
-      more.insert(more.begin(),
-                  {"train", "--resume", "--out", (folder / "next").string(), "--epochs", "2", "--json"});
-      Outcome outcome = run_program(more, options);
-      EXPECT_EQ(outcome.code, 0) << outcome.err;
-      outcome.out.erase(outcome.out.find('\n'));
-      return outcome;
-    };
-    const Outcome same = resume(two_gpus, {});
-    EXPECT_EQ(Json::parse(same.out)["devices"], each.devices);
-    EXPECT_EQ(same.err, "");
-    const Outcome chosen = resume(two_gpus, {"--device", "cuda:0"});
-    EXPECT_EQ(Json::parse(chosen.out)["devices"], Json({"cuda:0"}));
-    EXPECT_EQ(chosen.err, "");
-    const Outcome without = resume({.environment = {{"CUDA_VISIBLE_DEVICES", ""}}}, {});
-    EXPECT_EQ(Json::parse(without.out)["devices"], Json({"cpu"}));
-    EXPECT_EQ(std::count(without.err.begin(), without.err.end(), '\n'), each.first.empty() ? 0 : 1)
-        << without.err;
-  }
 }
 
 TEST(Train, TheCommandToGoOnIsFitForAShell) {

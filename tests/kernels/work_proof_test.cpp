@@ -32,11 +32,17 @@
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
 #include "tern/ops/sort.h"
+#include "tern/optim/adadelta.h"
 #include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
+#include "tern/optim/adamax.h"
+#include "tern/optim/asgd.h"
 #include "tern/optim/clip_grad.h"
 #include "tern/optim/grad_scaler.h"
+#include "tern/optim/nadam.h"
+#include "tern/optim/radam.h"
 #include "tern/optim/rmsprop.h"
+#include "tern/optim/rprop.h"
 #include "tern/optim/sgd.h"
 #include "tests/kernels/launch_proof.h"
 
@@ -501,6 +507,13 @@ std::vector<ProofRow> optim_rows() {
        [](DType d) { steps<optim::Adagrad>(d, optim::AdagradOptions{.lr = 0.1, .weight_decay = 0.1}); }},
       {"shared_steps",
        [](DType d) {
+         steps<optim::NAdam>(d, optim::NAdamOptions{.lr = 0.1, .weight_decay = 0.1});
+         steps<optim::RAdam>(
+             d, optim::RAdamOptions{.lr = 0.1, .weight_decay = 0.1, .decoupled_weight_decay = true});
+         steps<optim::Adamax>(d, optim::AdamaxOptions{.lr = 0.1});
+         steps<optim::Adadelta>(d, optim::AdadeltaOptions{.weight_decay = 0.1});
+         steps<optim::ASGD>(d, optim::ASGDOptions{.lr = 0.1, .lambd = 0.1});
+         steps<optim::Rprop>(d, optim::RpropOptions{.lr = 0.1});
        }},
       {"clip_grad",
        [](DType d) {

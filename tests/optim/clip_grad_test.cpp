@@ -46,6 +46,26 @@ TEST(ClipGradNorm, ScalesToTheNormAskedFor) {
   EXPECT_FALSE(params[2].grad().defined());
 }
 
+TEST(ClipGradNorm, InTwoParts) {
+  std::vector<Tensor> params = gradients();
+  const Tensor norm = get_total_norm({params[0].grad(), params[1].grad()});
+  EXPECT_EQ(norm.dim(), 0);
+  EXPECT_NEAR(norm.item<double>(), std::sqrt(170.0), 1e-5);
+  clip_grads_with_norm_(params, 2, norm);
+  const float c = 2 / (std::sqrt(170.0F) + 1e-6F);
+  expect_near(params[1].grad().to_vector<double>(), {12 * c, -1 * c}, 1e-6, 0);
+  EXPECT_EQ(get_total_norm({params[0].grad()}, {.norm_type = 0}).item<double>(), 2);
+  EXPECT_EQ(get_total_norm({}).item<double>(), 0);
+  const Tensor infinite = parameter({static_cast<float>(kInfinity)}).detach();
+  EXPECT_THROW(get_total_norm({infinite}, {.error_if_nonfinite = true}), ValueError);
+  EXPECT_THROW(get_total_norm({Tensor()}), ValueError);
+  EXPECT_THROW(get_total_norm({norm.to(int64)}), DTypeError);
+  EXPECT_THROW(get_total_norm({norm}, {.norm_type = -1}), ValueError);
+  EXPECT_THROW(clip_grads_with_norm_(params, -1, norm), ValueError);
+  EXPECT_THROW(clip_grads_with_norm_(params, 1, params[0].grad()), ShapeError);
+  EXPECT_THROW(clip_grads_with_norm_(params, 1, norm.to(int64)), DTypeError);
+}
+
 TEST(ClipGradNorm, MixesDtypes) {
   std::vector<Tensor> params = {parameter({0, 0}), parameter({0}, {}, float64), parameter({0}, {}, float16)};
   give_grad(params[0], {3, 0});

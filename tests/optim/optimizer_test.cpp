@@ -4,11 +4,19 @@
 #include <functional>
 #include <memory>
 
+#include "tern/autograd/grad_mode.h"
 #include "tern/base/parallel.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/reduce.h"
+#include "tern/optim/adadelta.h"
 #include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
+#include "tern/optim/adamax.h"
+#include "tern/optim/asgd.h"
+#include "tern/optim/nadam.h"
+#include "tern/optim/radam.h"
 #include "tern/optim/rmsprop.h"
+#include "tern/optim/rprop.h"
 #include "tern/optim/sgd.h"
 #include "tests/optim/support.h"
 #include "tests/support/expect_error.h"
@@ -38,6 +46,12 @@ std::vector<OptimizerCase> optimizer_cases() {
   using W = AdamWOptions;
   using R = RMSpropOptions;
   using G = AdagradOptions;
+  using N = NAdamOptions;
+  using V = RAdamOptions;
+  using X = AdamaxOptions;
+  using D = AdadeltaOptions;
+  using P = RpropOptions;
+  using Average = ASGDOptions;
   return {
       make_case<SGD>("sgd", S{.lr = 0.05}),
       make_case<SGD>("sgd_decay", S{.lr = 0.05, .weight_decay = 0.1}),
@@ -63,6 +77,30 @@ std::vector<OptimizerCase> optimizer_cases() {
       make_case<Adagrad>(
           "adagrad_all",
           G{.lr = 0.1, .lr_decay = 0.05, .weight_decay = 0.1, .initial_accumulator_value = 0.2, .eps = 1e-3}),
+      make_case<NAdam>("nadam", N{.lr = 0.05}),
+      make_case<NAdam>(
+          "nadam_decay",
+          N{.lr = 0.05, .betas = {0.8, 0.95}, .eps = 1e-3, .weight_decay = 0.1, .momentum_decay = 0.1}),
+      make_case<NAdam>("nadam_decoupled",
+                       N{.lr = 0.05, .weight_decay = 0.1, .decoupled_weight_decay = true, .maximize = true}),
+      make_case<RAdam>("radam", V{.lr = 0.05}),
+      make_case<RAdam>("radam_decay", V{.lr = 0.05, .betas = {0.4, 0.9}, .eps = 1e-3, .weight_decay = 0.1}),
+      make_case<RAdam>("radam_decoupled",
+                       V{.lr = 0.05, .weight_decay = 0.1, .decoupled_weight_decay = true, .maximize = true}),
+      make_case<Adamax>("adamax", X{.lr = 0.05}),
+      make_case<Adamax>(
+          "adamax_all",
+          X{.lr = 0.05, .betas = {0.4, 0.9}, .eps = 1e-3, .weight_decay = 0.1, .maximize = true}),
+      make_case<Adadelta>("adadelta", D{.lr = 2}),
+      make_case<Adadelta>("adadelta_all",
+                          D{.lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.1, .maximize = true}),
+      make_case<ASGD>("asgd", Average{.lr = 0.05}),
+      make_case<ASGD>(
+          "asgd_all",
+          Average{.lr = 0.05, .lambd = 0.01, .alpha = 0.6, .t0 = 5, .weight_decay = 0.1, .maximize = true}),
+      make_case<Rprop>("rprop", P{.lr = 0.05}),
+      make_case<Rprop>("rprop_all",
+                       P{.lr = 0.02, .etas = {0.4, 1.3}, .step_sizes = {0.01, 0.1}, .maximize = true}),
   };
 }
 
@@ -153,6 +191,37 @@ TEST_P(Optimizers, NumberOfThreadsAndPlaceInMemoryDoNotMatter) {
   }
   set_num_threads(before);
   EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(Optimizer, ClosuresGiveTheLossFromBeforeTheStep) {
+  Tensor x = parameter({3, -1});
+  SGD optimizer({x}, {.lr = 0.25});
+  const NoGradGuard no_grad;  // which does not reach the closure
+  std::vector<float> losses;
+  for (int i = 0; i < 3; ++i)
+    losses.push_back(optimizer
+                         .step([&] {
+                           optimizer.zero_grad();
+                           Tensor loss = sum(square(x));
+                           loss.backward();
+                           return loss;
+                         })
+                         .item<float>());
+  EXPECT_EQ(losses, (std::vector<float>{10, 2.5, 0.625}));
+  EXPECT_EQ(x.detach().to_vector<float>(), (std::vector<float>{0.375, -0.125}));
+  expect_error<ValueError>([&] { optimizer.step(Optimizer::Closure()); },
+                           "SGD: step(closure) got an empty function");
+}
+
+TEST(Rprop, NaNAndZeroGradientsMoveNothing) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  Tensor x = parameter({1, 2, 3});
+  Rprop optimizer({x}, {.lr = 0.5});
+  for (const std::vector<float>& grad : {std::vector<float>{nan, 0, 1}, {1, 0, -1}, {1, 0, -1}}) {
+    give_grad(x, grad);
+    optimizer.step();
+  }
+  expect_near(x.detach().to_vector<double>(), {-0.1, 2, 2.75}, 1e-6, 0);  // PyTorch 2.15
 }
 
 TEST(Optimizer, CountsAVersionAndSkipsParametersWithoutGradient) {
@@ -278,6 +347,21 @@ TEST(Optimizer, RefusesWrongParametersAndOptions) {
               HasSubstr("RMSprop: Invalid alpha"));
   EXPECT_THAT(message_of<ValueError>([&] { Adagrad({x}, {.lr_decay = -1}); }),
               HasSubstr("Adagrad: Invalid lr_decay"));
+  EXPECT_THAT(message_of<ValueError>([&] { NAdam({x}, {.momentum_decay = -1}); }),
+              HasSubstr("NAdam: Invalid momentum_decay value: -1"));
+  EXPECT_THAT(message_of<ValueError>([&] {
+                RAdam({x}, {.betas = {-0.5, 0.9}});
+              }),
+              HasSubstr("RAdam: Invalid beta parameter at index 0: -0.5"));
+  EXPECT_THAT(message_of<ValueError>([&] { Adamax({x}, {.eps = std::nan("")}); }),
+              HasSubstr("Adamax: Invalid epsilon value: nan"));
+  EXPECT_THAT(message_of<ValueError>([&] { Adadelta({x}, {.rho = 1.5}); }),
+              HasSubstr("Adadelta: Invalid rho value: 1.5 (it must be from 0 to 1)"));
+  EXPECT_THAT(message_of<ValueError>([&] { ASGD({x}, {.lambd = -1}); }), HasSubstr("ASGD: Invalid lambd"));
+  EXPECT_THAT(message_of<ValueError>([&] {
+                Rprop({x}, {.etas = {0.5, 1}});
+              }),
+              HasSubstr("Rprop: Invalid eta values: 0.5, 1"));
 }
 
 }  // namespace

@@ -1,12 +1,19 @@
 // What optimizers save and load: PyTorch's layout, older layouts, and wrong ones.
 #include <gmock/gmock.h>
 
+#include "tern/optim/adadelta.h"
 #include "tern/optim/adagrad.h"
 #include "tern/optim/adam.h"
+#include "tern/optim/adamax.h"
+#include "tern/optim/asgd.h"
 #include "tern/optim/lr_scheduler.h"
+#include "tern/optim/nadam.h"
+#include "tern/optim/radam.h"
 #include "tern/optim/rmsprop.h"
+#include "tern/optim/rprop.h"
 #include "tern/optim/sgd.h"
 #include "tests/optim/support.h"
+#include "tests/support/expect_error.h"
 
 namespace tern::optim {
 namespace {
@@ -19,17 +26,6 @@ std::vector<std::string> names(const StateMap& map) {
   std::vector<std::string> list;
   for (const StateEntry& entry : map) list.push_back(entry.name);
   return list;
-}
-
-template <class F>
-std::string value_error(F&& f) {
-  try {
-    f();
-  } catch (const ValueError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no ValueError";
-  return {};
 }
 
 TEST(OptimizerState, AdamHasPyTorchsLayout) {
@@ -87,6 +83,58 @@ TEST(OptimizerState, KeysOfTheOthers) {
               ElementsAre("lr", "momentum", "alpha", "eps", "centered", "weight_decay", "capturable",
                           "foreach", "maximize", "differentiable"));
   EXPECT_THAT(names(adagrad.state_dict().state.at(0).second), ElementsAre("step", "sum"));
+}
+
+template <class O>
+std::pair<std::vector<std::string>, std::vector<std::string>> keys_after_a_step() {
+  Tensor x = parameter({1, 2});
+  give_grad(x, {1, 1});
+  O optimizer({x});
+  optimizer.step();
+  const OptimizerState saved = optimizer.state_dict();
+  return {names(saved.param_groups[0].options), names(saved.state.at(0).second)};
+}
+
+TEST(OptimizerState, KeysAreInPyTorchsOrder) {
+  using Keys = std::pair<std::vector<std::string>, std::vector<std::string>>;
+  EXPECT_EQ(keys_after_a_step<NAdam>(),
+            Keys({"lr", "betas", "eps", "weight_decay", "momentum_decay", "decoupled_weight_decay",
+                  "maximize", "foreach", "capturable", "differentiable"},
+                 {"step", "mu_product", "exp_avg", "exp_avg_sq"}));
+  EXPECT_EQ(keys_after_a_step<RAdam>(), Keys({"lr", "betas", "eps", "weight_decay", "maximize", "foreach",
+                                              "capturable", "decoupled_weight_decay", "differentiable"},
+                                             {"step", "exp_avg", "exp_avg_sq"}));
+  EXPECT_EQ(keys_after_a_step<Adamax>(), Keys({"lr", "betas", "eps", "weight_decay", "foreach", "maximize",
+                                               "differentiable", "capturable"},
+                                              {"step", "exp_avg", "exp_inf"}));
+  EXPECT_EQ(keys_after_a_step<Adadelta>(),
+            Keys({"lr", "rho", "eps", "weight_decay", "maximize", "capturable", "foreach", "differentiable"},
+                 {"step", "square_avg", "acc_delta"}));
+  EXPECT_EQ(keys_after_a_step<ASGD>(), Keys({"lr", "lambd", "alpha", "t0", "weight_decay", "foreach",
+                                             "maximize", "differentiable", "capturable"},
+                                            {"step", "eta", "mu", "ax"}));
+  EXPECT_EQ(keys_after_a_step<Rprop>(),
+            Keys({"lr", "etas", "step_sizes", "foreach", "maximize", "differentiable", "capturable"},
+                 {"step", "prev", "step_size"}));
+}
+
+TEST(OptimizerState, NumbersOfParametersAreLoadedAndRequired) {
+  Tensor x = parameter({1, 2});
+  give_grad(x, {1, 1});
+  NAdam optimizer({x}), other({x});
+  optimizer.step();
+  optimizer.step();
+  OptimizerState saved = optimizer.state_dict();
+  const double product = *saved.state[0].second.number("mu_product");
+  EXPECT_NEAR(product, 0.9 * (1 - 0.5 * std::pow(0.96, 0.004)) * 0.9 * (1 - 0.5 * std::pow(0.96, 0.008)),
+              1e-7);
+  other.load_state_dict(saved);
+  EXPECT_EQ(other.state_dict().state[0].second.number("mu_product"), product);
+  saved.state[0].second.set("mu_product", std::monostate());
+  EXPECT_THAT(message_of<ValueError>([&] { other.load_state_dict(saved); }),
+              HasSubstr("has no 'mu_product'"));
+  saved.state[0].second.set("mu_product", std::string("x"));
+  EXPECT_THAT(message_of<TypeError>([&] { other.load_state_dict(saved); }), HasSubstr("'mu_product'"));
 }
 
 /// State as Adam of PyTorch 1.6 saved it: numbers by id, whole-number steps, few keys.
@@ -160,7 +208,7 @@ TEST(OptimizerState, RefusesWhatDoesNotFitAndChangesNothing) {
   auto load = [&](auto change) {
     OptimizerState saved = old_adam();
     change(saved);
-    return value_error([&] { optimizer.load_state_dict(saved); });
+    return message_of<ValueError>([&] { optimizer.load_state_dict(saved); });
   };
   EXPECT_THAT(load([](auto& s) { s.param_groups.emplace_back(); }),
               HasSubstr("loaded state dict has a different number of parameter groups"));
@@ -208,6 +256,12 @@ TEST(StateMap, ReadsNumbersAndRefusesOtherKinds) {
   EXPECT_THROW(map.text("d"), TypeError);
   EXPECT_THROW(map.numbers("d"), TypeError);
   EXPECT_THROW(map.maps("d"), TypeError);
+  EXPECT_THROW(map.tensor("d"), TypeError);
+  EXPECT_THROW(map.tensors("list"), TypeError);
+  map.set("list", std::vector<Tensor>{parameter({1}), Tensor()});
+  EXPECT_THAT(message_of<TypeError>([&] { map.tensors("list"); }), HasSubstr("without None"));
+  map.set("list", std::vector<double>());
+  EXPECT_TRUE(map.tensors("list")->empty());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@ import math
 import torch
 
 L = torch.optim.lr_scheduler
+SWALR = torch.optim.swa_utils.SWALR
 
 OPTIMIZERS = {
     "sgd": (torch.optim.SGD, dict(lr=0.05)),
@@ -29,6 +30,27 @@ OPTIMIZERS = {
     "adagrad": (torch.optim.Adagrad, dict(lr=0.1)),
     "adagrad_all": (torch.optim.Adagrad,
                     dict(lr=0.1, lr_decay=0.05, weight_decay=0.1, initial_accumulator_value=0.2, eps=1e-3)),
+    "nadam": (torch.optim.NAdam, dict(lr=0.05)),
+    "nadam_decay": (torch.optim.NAdam,
+                    dict(lr=0.05, betas=(0.8, 0.95), eps=1e-3, weight_decay=0.1, momentum_decay=0.1)),
+    "nadam_decoupled": (torch.optim.NAdam, dict(lr=0.05, weight_decay=0.1, decoupled_weight_decay=True, maximize=True)),
+    "radam": (torch.optim.RAdam, dict(lr=0.05)),
+    "radam_decay": (torch.optim.RAdam, dict(lr=0.05, betas=(0.4, 0.9), eps=1e-3, weight_decay=0.1)),
+    "radam_decoupled": (torch.optim.RAdam, dict(lr=0.05, weight_decay=0.1, decoupled_weight_decay=True, maximize=True)),
+    "adamax": (torch.optim.Adamax, dict(lr=0.05)),
+    "adamax_all": (torch.optim.Adamax, dict(lr=0.05, betas=(0.4, 0.9), eps=1e-3, weight_decay=0.1, maximize=True)),
+    "adadelta": (torch.optim.Adadelta, dict(lr=2.0)),
+    "adadelta_all": (torch.optim.Adadelta, dict(lr=0.5, rho=0.8, eps=1e-3, weight_decay=0.1, maximize=True)),
+    "asgd": (torch.optim.ASGD, dict(lr=0.05)),
+    "asgd_all": (torch.optim.ASGD, dict(lr=0.05, lambd=0.01, alpha=0.6, t0=5, weight_decay=0.1, maximize=True)),
+    "rprop": (torch.optim.Rprop, dict(lr=0.05)),
+    "rprop_all": (torch.optim.Rprop, dict(lr=0.02, etas=(0.4, 1.3), step_sizes=(0.01, 0.1), maximize=True)),
+}
+
+LBFGS = {
+    "plain": dict(lr=0.02, max_iter=5),
+    "wolfe": dict(line_search_fn="strong_wolfe"),
+    "wolfe_short": dict(lr=0.5, max_iter=6, max_eval=9, history_size=2, line_search_fn="strong_wolfe", maximize=True),
 }
 
 SCHEDULES = {
@@ -45,7 +67,25 @@ SCHEDULES = {
     "one_cycle_three": lambda o: L.OneCycleLR(o, 0.5, total_steps=50, pct_start=0.35, three_phase=True),
     "sequential": lambda o: L.SequentialLR(
         o, [L.LinearLR(o, start_factor=0.1, total_iters=5), L.ExponentialLR(o, 0.9), L.CosineAnnealingLR(o, 30)], [5, 20]),
+    "polynomial": lambda o: L.PolynomialLR(o),
+    "polynomial_power": lambda o: L.PolynomialLR(o, total_iters=40, power=2.5),
+    "multiplicative": lambda o: L.MultiplicativeLR(o, lambda epoch: 1.0 - 0.1 / epoch),
+    "restarts": lambda o: L.CosineAnnealingWarmRestarts(o, 7),
+    "restarts_longer": lambda o: L.CosineAnnealingWarmRestarts(o, 5, T_mult=2, eta_min=0.01),
+    "cyclic": lambda o: L.CyclicLR(o, 0.1, 0.5, step_size_up=8),
+    "cyclic_halved": lambda o: L.CyclicLR(o, 0.1, 0.5, step_size_up=6, step_size_down=3, mode="triangular2"),
+    "cyclic_exp": lambda o: L.CyclicLR(o, 0.1, 0.5, step_size_up=6, mode="exp_range", gamma=0.97, cycle_momentum=False),
+    "cyclic_function": lambda o: L.CyclicLR(o, 0.1, 0.5, step_size_up=6, scale_fn=lambda x: 1 / x, base_momentum=0.6),
+    "chained": lambda o: L.ChainedScheduler([L.ConstantLR(o, factor=0.1, total_iters=6), L.ExponentialLR(o, 0.9)]),
+    "chained_first": lambda o: L.SequentialLR(
+        o, [L.ChainedScheduler([L.ConstantLR(o, factor=0.5, total_iters=3), L.ExponentialLR(o, 0.9)]),
+            L.CosineAnnealingWarmRestarts(o, 30)], [10]),
+    "restarts_first": lambda o: L.SequentialLR(o, [L.CosineAnnealingWarmRestarts(o, 4), L.PolynomialLR(o, 30)], [10]),
+    "swa": lambda o: SWALR(o, 0.05),
+    "swa_linear": lambda o: SWALR(o, 0.05, anneal_epochs=7, anneal_strategy="linear"),
+    "swa_at_once": lambda o: SWALR(o, 0.05, anneal_epochs=0),
 }
+MOMENTA = ("one_cycle", "one_cycle_linear", "one_cycle_three", "cyclic", "cyclic_halved", "cyclic_function")
 
 
 def gradient(step, place):
@@ -69,6 +109,25 @@ def run_optimizer(cls, options):
             p.grad = None if i == 1 and step < 3 else torch.tensor(values, dtype=torch.float64).float().view(p.shape)
         optimizer.step()
     return [v for p in params for v in p.detach().flatten().tolist()]
+
+
+def run_lbfgs(options):
+    params = [torch.nn.Parameter(torch.tensor([[0.5, -1.0, 2.0], [0.25, 0.0, -3.0]], dtype=torch.float64)),
+              torch.nn.Parameter(torch.tensor([1.0, -0.5, 0.125, 4.0], dtype=torch.float64))]
+    optimizer = torch.optim.LBFGS(params, **options)
+
+    def closure():
+        optimizer.zero_grad()
+        x = torch.cat([p.flatten() for p in params])
+        loss = (1 - x[:-1]).square().sum() + 2 * (x[1:] - x[:-1].square()).square().sum()
+        if options.get("maximize"):
+            loss = -loss
+        loss.backward()
+        return loss
+
+    losses = [optimizer.step(closure).item() for _ in range(4)]
+    state = optimizer.state_dict()["state"][0]
+    return [state["n_iter"], state["func_evals"], *losses, *(v for p in params for v in p.detach().flatten().tolist())]
 
 
 def run_schedule(make):
@@ -106,6 +165,11 @@ def main():
     for name, (cls, options) in OPTIMIZERS.items():
         print(f'    {{"{name}", {{{numbers(run_optimizer(cls, options))}}}}},')
     print("};\n")
+    print("/// Iterations, evaluations, the losses of 4 steps, and the ten elements after them.")
+    print("inline const std::vector<Row> lbfgs = {")
+    for name, options in LBFGS.items():
+        print(f'    {{"{name}", {{{numbers(run_lbfgs(options))}}}}},')
+    print("};\n")
     print("/// The learning rates before each of 50 steps.")
     print("inline const std::vector<Row> schedules = {")
     momenta = {}
@@ -116,7 +180,7 @@ def main():
     print("};\n")
     print("/// The momenta that go with them.")
     print("inline const std::vector<Row> momenta = {")
-    for name in ("one_cycle", "one_cycle_linear", "one_cycle_three"):
+    for name in MOMENTA:
         print(f'    {{"{name}", {{{numbers(momenta[name])}}}}},')
     print("};\n")
     print("}  // namespace tern::tables")

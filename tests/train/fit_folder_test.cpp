@@ -1,6 +1,6 @@
 // fit: what it leaves in its folder and finds there, modes of modules, random numbers of tests. Learning and
 // resuming are in trainer_test.cpp.
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <set>
 
@@ -52,6 +52,29 @@ std::set<std::string> names_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder))
     if (entry.path().extension() == ".pt") names.insert(entry.path().filename().string());
   return names;
+}
+
+TEST(FitFolder, ARunKeepsItsSchedule) {
+  const TemporaryFolder folder;
+  Parts first;
+  optim::StepLR step(first.optimizer, {.step_size = 1});
+  first.run({.epochs = 1, .scheduler = &step, .out_dir = folder.path()});
+  const auto resume = [&](const auto& make) {
+    Parts parts;
+    const auto schedule = make(parts.optimizer);
+    return message_of<CheckpointError>([&] {
+      parts.run({.epochs = 2, .scheduler = schedule.get(), .out_dir = folder.path(), .resume = true});
+    });
+  };
+  EXPECT_THAT(
+      resume([](auto& o) { return std::make_unique<optim::ExponentialLR>(o, 0.5); }),
+      ::testing::HasSubstr("the run was started with the schedule StepLR, and ExponentialLR is asked for"));
+  EXPECT_THAT(resume([](auto&) { return std::unique_ptr<optim::LRScheduler>(); }),
+              ::testing::HasSubstr("the run was started with a schedule, and none is asked for"));
+  Parts second;
+  optim::StepLR same(second.optimizer, {.step_size = 1});
+  EXPECT_EQ(second.run({.epochs = 2, .scheduler = &same, .out_dir = folder.path(), .resume = true}).epoch, 2);
+  EXPECT_EQ(load(folder.path() / "checkpoint.pt")["scheduler_name"].as_str(), "StepLR");
 }
 
 TEST(FitFolder, ATestThatDrawsNumbersIsResumedToTheBit) {

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from inspect import signature
 
 import torch
 from torch import nn
@@ -31,6 +32,19 @@ OPTIMIZERS = {
     "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, weight_decay=0.1),
     "RMSprop": lambda p: torch.optim.RMSprop(p, lr=0.01, momentum=0.5, centered=True),
 }
+# Older versions of PyTorch do not have it.
+DECOUPLED = {"decoupled_weight_decay": True} if "decoupled_weight_decay" in signature(torch.optim.NAdam).parameters else {}
+MORE_OPTIMIZERS = {
+    "NAdam": lambda p: torch.optim.NAdam(p, lr=0.01, weight_decay=0.1, **DECOUPLED),
+    "RAdam": lambda p: torch.optim.RAdam(p, lr=0.05, betas=(0.9, 0.95), weight_decay=0.1),
+    "Adamax": lambda p: torch.optim.Adamax(p, lr=0.01, betas=(0.8, 0.99)),
+    "Adadelta": lambda p: torch.optim.Adadelta(p, lr=3.0, rho=0.8),
+    "Adagrad": lambda p: torch.optim.Adagrad(p, lr=0.05, lr_decay=0.1),
+    "ASGD": lambda p: torch.optim.ASGD(p, lr=0.5, lambd=0.01, t0=4),
+    "Rprop": lambda p: torch.optim.Rprop(p, lr=0.002, etas=(0.4, 1.3), step_sizes=(1e-5, 0.01)),
+    # With a line search, which jumps where rounding decides, no two runs would agree for long.
+    "LBFGS": lambda p: torch.optim.LBFGS(p, lr=0.1, max_iter=3, history_size=4),
+}
 MAKE_SCHEDULE = {
     "StepLR": lambda o: SCHEDULES.StepLR(o, 4, gamma=0.5),
     "CosineAnnealingLR": lambda o: SCHEDULES.CosineAnnealingLR(o, 20, eta_min=1e-4),
@@ -39,24 +53,35 @@ MAKE_SCHEDULE = {
         o, [SCHEDULES.LinearLR(o, 0.5, total_iters=3), SCHEDULES.MultiStepLR(o, [2, 5, 5, 9], gamma=0.5)], [4]),
     "OneCycleLR": lambda o: SCHEDULES.OneCycleLR(o, 0.1, total_steps=40),
 }
+MORE_SCHEDULES = {
+    "PolynomialLR": lambda o: SCHEDULES.PolynomialLR(o, total_iters=30, power=1.5),
+    "MultiplicativeLR": lambda o: SCHEDULES.MultiplicativeLR(o, lambda epoch: 1 - 0.5 / epoch),
+    "CosineAnnealingWarmRestarts": lambda o: SCHEDULES.CosineAnnealingWarmRestarts(o, 4, T_mult=2),
+    "CyclicLR": lambda o: SCHEDULES.CyclicLR(o, 0.001, 0.1, step_size_up=4, mode="triangular2"),
+    "ChainedScheduler": lambda o: SCHEDULES.ChainedScheduler(
+        [SCHEDULES.ConstantLR(o, factor=0.1, total_iters=8), SCHEDULES.ExponentialLR(o, 0.9)]),
+    "SWALR": lambda o: torch.optim.swa_utils.SWALR(o, 0.001),
+}
 
 
 class Run:
     def __init__(self, optimizer, schedule, dropout=0.0):
         torch.manual_seed(0)
         self.net = Net(dropout)
-        self.optimizer = OPTIMIZERS[optimizer](self.net.parameters())
-        self.schedule = MAKE_SCHEDULE[schedule](self.optimizer)
+        self.optimizer = (OPTIMIZERS | MORE_OPTIMIZERS)[optimizer](self.net.parameters())
+        self.schedule = (MAKE_SCHEDULE | MORE_SCHEDULES)[schedule](self.optimizer)
         self.inputs, self.targets = torch.randn(16, 8), torch.randint(0, 3, (16,))
+
+    def loss(self):
+        self.optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(self.net(self.inputs), self.targets)
+        loss.backward()
+        return loss
 
     def steps(self, count):
         losses = []
         for _ in range(count):
-            self.optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(self.net(self.inputs), self.targets)
-            losses.append(loss.item())
-            loss.backward()
-            self.optimizer.step()
+            losses.append(self.optimizer.step(self.loss).item())
             self.schedule.step()
         return losses
 
@@ -94,7 +119,7 @@ def check(optimizer, schedule, devices, folder, dropout=0.0):
     other.load(state)
     losses += other.steps(SHARE)
     worst = worst_difference(losses, expected)
-    print(f"{optimizer:8} {schedule:18} {devices} GPUs, dropout {dropout}: losses differ by {worst:.1e} at most")
+    print(f"{optimizer:8} {schedule:27} {devices} GPUs, dropout {dropout}: losses differ by {worst:.1e} at most")
     return worst < 2e-4
 
 
@@ -119,6 +144,13 @@ def main():
             for schedule in MAKE_SCHEDULE:
                 good &= check(optimizer, schedule, 0, folder)
             good &= check(optimizer, "StepLR", 0, folder, dropout=0.25)
+        for optimizer in MORE_OPTIMIZERS:
+            good &= check(optimizer, "StepLR", 0, folder)
+        for schedule in MORE_SCHEDULES:
+            # Older versions of PyTorch cycle no betas, and can not save such a schedule.
+            if schedule != "CyclicLR" or DECOUPLED:
+                good &= check("Adam", schedule, 0, folder)
+        good &= check("LBFGS", "StepLR", 1, folder)
         for devices in (1, 2, 4):
             good &= check("Adam", "OneCycleLR", devices, folder)
         good &= check_chain(folder)

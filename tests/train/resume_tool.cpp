@@ -30,6 +30,14 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const std::string& name, const 
   if (name == "AMSGrad") return std::make_unique<optim::Adam>(params, optim::AdamOptions{.amsgrad = true});
   if (name == "AdamW") return std::make_unique<optim::AdamW>(params);
   if (name == "RMSprop") return std::make_unique<optim::RMSprop>(params);
+  if (name == "NAdam") return std::make_unique<optim::NAdam>(params);
+  if (name == "RAdam") return std::make_unique<optim::RAdam>(params);
+  if (name == "Adamax") return std::make_unique<optim::Adamax>(params);
+  if (name == "Adadelta") return std::make_unique<optim::Adadelta>(params);
+  if (name == "Adagrad") return std::make_unique<optim::Adagrad>(params);
+  if (name == "ASGD") return std::make_unique<optim::ASGD>(params);
+  if (name == "Rprop") return std::make_unique<optim::Rprop>(params);
+  if (name == "LBFGS") return std::make_unique<optim::LBFGS>(params);
   throw ValueError("unknown optimizer " + name);
 }
 
@@ -52,6 +60,21 @@ std::unique_ptr<optim::LRScheduler> make_schedule(const std::string& name, optim
             std::make_shared<optim::LinearLR>(optimizer),
             std::make_shared<optim::MultiStepLR>(optimizer, optim::MultiStepLROptions{{9}})},
         optim::SequentialLROptions{{1}});
+  if (name == "PolynomialLR") return std::make_unique<optim::PolynomialLR>(optimizer);
+  if (name == "MultiplicativeLR")
+    return std::make_unique<optim::MultiplicativeLR>(
+        optimizer, optim::MultiplicativeLR::Function(
+                       [](int64_t epoch) { return 1 - 0.5 / static_cast<double>(epoch); }));
+  if (name == "CosineAnnealingWarmRestarts")
+    return std::make_unique<optim::CosineAnnealingWarmRestarts>(
+        optimizer, optim::CosineAnnealingWarmRestartsOptions{.T_0 = 9});
+  if (name == "CyclicLR")
+    return std::make_unique<optim::CyclicLR>(optimizer, optim::CyclicLROptions{.base_lr = 1, .max_lr = 2});
+  if (name == "ChainedScheduler")
+    return std::make_unique<optim::ChainedScheduler>(
+        optim::ChainedScheduler::Schedulers{std::make_shared<optim::ConstantLR>(optimizer),
+                                            std::make_shared<optim::ExponentialLR>(optimizer, 0.5)});
+  if (name == "SWALR") return std::make_unique<optim::SWALR>(optimizer, optim::SWALROptions{.swa_lr = 1});
   throw ValueError("unknown schedule " + name);
 }
 
@@ -79,11 +102,13 @@ void run(char** argv) {
                targets = file["targets"].as_tensor().to(device);
   std::vector<Value> losses;
   for (int step = 0; step < steps; ++step) {
-    optimizer->zero_grad();
-    Tensor loss = nn::cross_entropy(replicas ? (*replicas)(inputs) : net(inputs), targets);
+    const Tensor loss = optimizer->step([&] {
+      optimizer->zero_grad();
+      Tensor at = nn::cross_entropy(replicas ? (*replicas)(inputs) : net(inputs), targets);
+      at.backward();
+      return at;
+    });
     losses.push_back(loss.item<double>());
-    loss.backward();
-    optimizer->step();
     schedule->step();
   }
   save({{"model", replicas ? replicas->state_dict() : net.state_dict()},

@@ -1,15 +1,12 @@
 // The fused optimizer steps. The formulas are written in kernels/optim.h; norms and clipping are in
 // optim_clip.cu.
 #include "tern/backends/cuda/kernels/optim.cuh"
+#include "tern/kernels/optim_steps.h"
 
 namespace tern::cuda_backend {
 namespace {
 
-/// torch.lerp, which starts from the nearer end.
-template <class C>
-__device__ __forceinline__ C lerp(C from, C to, C weight) {
-  return weight < C(0.5) ? from + weight * (to - from) : to - (to - from) * (C(1) - weight);
-}
+using optim_steps::lerp;
 
 // Every step reads all that it needs before it computes, so that loads do not wait for each other.
 
@@ -106,6 +103,42 @@ struct AdagradStep {
   }
 };
 
+/// A step whose element function is in kernels/optim_steps.h.
+template <template <class> class Step, class Args>
+struct SharedStep {
+  Args args;
+  template <class T>
+  __device__ void at(const OptimEntry& entry, int64_t i) const {
+    using C = Compute<T>;
+    using Of = Step<C>;
+    const optim_steps::Decay<C> decay(args);
+    const Of step(args, entry);
+    C g = decay.sign * grad<T>(entry, i, false);
+    C x = widen(param<T>(entry, i)), a = widen(state<T>(entry, 0, i));
+    C b = C(0);
+    if constexpr (Of::kStates == 2) b = widen(state<T>(entry, 1, i));
+    if (decay.weight_decay != C(0)) {
+      if (decay.decoupled)
+        x = x * decay.shrink;
+      else
+        g = g + decay.weight_decay * x;
+    }
+    if constexpr (Of::kStates == 2) {
+      step(x, g, a, b);
+      state<T>(entry, 1, i) = narrow<T>(b);
+    } else {
+      step(x, g, a);
+    }
+    state<T>(entry, 0, i) = narrow<T>(a);
+    param<T>(entry, i) = narrow<T>(x);
+  }
+};
+
+template <template <class> class Step, class Args>
+void run_shared(const LaunchContext& context, const Args& args) {
+  run_steps(context, args.list, SharedStep<Step, Args>{args});
+}
+
 }  // namespace
 
 void sgd_step(const LaunchContext& context, const SgdStepArgs& args) {
@@ -128,6 +161,25 @@ void rmsprop_step(const LaunchContext& context, const RmspropStepArgs& args) {
 
 void adagrad_step(const LaunchContext& context, const AdagradStepArgs& args) {
   run_steps(context, args.list, AdagradStep{args.eps, args.weight_decay, args.maximize});
+}
+
+void nadam_step(const LaunchContext& context, const NadamStepArgs& args) {
+  run_shared<optim_steps::Nadam>(context, args);
+}
+void radam_step(const LaunchContext& context, const RadamStepArgs& args) {
+  run_shared<optim_steps::Radam>(context, args);
+}
+void adamax_step(const LaunchContext& context, const AdamaxStepArgs& args) {
+  run_shared<optim_steps::Adamax>(context, args);
+}
+void adadelta_step(const LaunchContext& context, const AdadeltaStepArgs& args) {
+  run_shared<optim_steps::Adadelta>(context, args);
+}
+void asgd_step(const LaunchContext& context, const AsgdStepArgs& args) {
+  run_shared<optim_steps::Asgd>(context, args);
+}
+void rprop_step(const LaunchContext& context, const RpropStepArgs& args) {
+  run_shared<optim_steps::Rprop>(context, args);
 }
 
 }  // namespace tern::cuda_backend
