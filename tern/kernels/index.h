@@ -68,11 +68,11 @@ struct IndexGetArgs {
 
 enum class IndexPutMode : uint8_t { Set, Add, Prod, Max, Min };
 
-/// out[... + sum of index_i[...] * stride_i] = source[...], or += , *= , max= or min= (NaN wins). A null
-/// `source` stands for `value`. The walked elements are the product of two geometries, each of out, source,
-/// index tensors: along `free`, elements of `out` are distinct, so it is cut into parallel pieces; along
-/// `addressed` (out has stride 0) the same element may be met again, so it is walked in order: the last one
-/// wins, and sums have one order whatever the number of threads.
+/// out[... + sum of index_i[...] * stride_i] = source[...], or += , and, with one index tensor, *= , max= or
+/// min= (NaN wins). A null `source` stands for `value`. The walked elements are the product of two
+/// geometries, each of out, source, index tensors: along `free`, elements of `out` are distinct, so it is cut
+/// into parallel pieces; along `addressed` (out has stride 0) the same element may be met again, so it is
+/// walked in order: the last one wins, and sums have one order whatever the number of threads.
 struct IndexPutArgs {
   DType dtype;
   IndexPutMode mode;

@@ -447,9 +447,13 @@ void index_put(const LaunchContext&, const IndexPutArgs& args) {
     if (args.mode == IndexPutMode::Set)
       return visit_bits(args.dtype,
                         [&]<class T>() { put<SetElement, T, N>(args, static_cast<T*>(args.out)); });
-    visit_join(args.mode, [&]<IndexPutMode mode>() {
+    const auto join_all = [&]<IndexPutMode mode>() {
       visit_dtype(args.dtype, [&]<class T>() { join<mode, T, N>(args); });
-    });
+    };
+    if constexpr (N == 1)
+      visit_join(args.mode, join_all);
+    else
+      join_all.template operator()<IndexPutMode::Add>();
   });
 }
 

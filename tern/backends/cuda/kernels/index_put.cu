@@ -171,14 +171,15 @@ void index_put(const LaunchContext& context, const IndexPutArgs& args) {
     if (args.mode != IndexPutMode::Set)
       visit_compute(args.dtype, [&]<class C>() {
         const C value = functors::from_param<C>(args.value);
-        if (args.mode == IndexPutMode::Prod)
-          return run<N>(context, args, JoinElements<C, IndexPutMode::Prod>{value});
-        if (args.mode == IndexPutMode::Max)
-          return run<N>(context, args, JoinElements<C, IndexPutMode::Max>{value});
-        if (args.mode == IndexPutMode::Min)
-          return run<N>(context, args, JoinElements<C, IndexPutMode::Min>{value});
-        if constexpr (N == 1)
+        if constexpr (N == 1) {
+          if (args.mode == IndexPutMode::Prod)
+            return run<N>(context, args, JoinElements<C, IndexPutMode::Prod>{value});
+          if (args.mode == IndexPutMode::Max)
+            return run<N>(context, args, JoinElements<C, IndexPutMode::Max>{value});
+          if (args.mode == IndexPutMode::Min)
+            return run<N>(context, args, JoinElements<C, IndexPutMode::Min>{value});
           if (add_lines<C>(context, args)) return;
+        }
         run<N>(context, args, AddElements<C>{value});
       });
     else
