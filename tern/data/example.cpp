@@ -22,42 +22,46 @@ Tensor scalar_tensor(T number) {
 
 /// The i-th tensors of all examples as one, or those that have the name of the first example's.
 Tensor stack_field(const std::vector<Example>& examples, size_t i) {
-  const Example& leader = examples[0];
-  const std::string label = leader.names.empty() ? std::to_string(i) : fmt::format("'{}'", leader.names[i]);
-  TensorList column;
-  for (const Example& example : examples)
-    column.push_back(leader.names.empty() ? example[i] : example[leader.names[i]]);
-  const Tensor& first = column[0];
+  const std::vector<std::string>& names = examples[0].names;
+  const auto field = [&](const Example& example) -> const Tensor& {
+    return names.empty() ? example[i] : example[names[i]];
+  };
+  const auto label = [&] { return names.empty() ? std::to_string(i) : fmt::format("'{}'", names[i]); };
+  const Tensor& first = field(examples[0]);
   bool plain = true;
-  for (size_t entry = 0; entry < column.size(); ++entry) {
-    const Tensor& tensor = column[entry];
+  for (size_t entry = 0; entry < examples.size(); ++entry) {
+    const Tensor& tensor = field(examples[entry]);
     TERN_CHECK(IntArrayRef(tensor.shape()) == IntArrayRef(first.shape()), DataError,
                "default_collate: tensors {} of the examples differ in shape: {} at entry 0 and {} at entry "
                "{}; make them "
                "equal in a transform (Resize, CenterCrop) or pass a collate_fn",
-               label, to_string(first.shape()), to_string(tensor.shape()), entry);
+               label(), to_string(first.shape()), to_string(tensor.shape()), entry);
     TERN_CHECK(tensor.dtype() == first.dtype(), DataError,
                "default_collate: tensors {} of the examples differ in dtype: {} at entry 0 and {} at entry "
                "{}; convert "
                "them in the dataset",
-               label, name(first.dtype()), name(tensor.dtype()), entry);
+               label(), name(first.dtype()), name(tensor.dtype()), entry);
     TERN_CHECK(tensor.device() == first.device(), DataError,
                "default_collate: tensors {} of the examples are on different devices: {} at entry 0 and {} "
                "at entry {}",
-               label, first.device().str(), tensor.device().str(), entry);
+               label(), first.device().str(), tensor.device().str(), entry);
     plain = plain && detail::is_plain(tensor);
   }
-  if (!plain) return stack(column, /*dim=*/0);
+  if (!plain) {
+    TensorList tensors;
+    for (const Example& example : examples) tensors.push_back(field(example));
+    return stack(tensors, /*dim=*/0);
+  }
   Shape shape;
   shape.resize(first.shape().size() + 1);
-  shape[0] = static_cast<int64_t>(column.size());
+  shape[0] = static_cast<int64_t>(examples.size());
   std::copy(first.shape().begin(), first.shape().end(), shape.begin() + 1);
   Tensor batch = detail::make_tensor(shape, first.dtype());
   char* to = static_cast<char*>(batch.data_ptr());
   const size_t row_bytes = first.nbytes();
   if (row_bytes == 0) return batch;
-  for (const Tensor& tensor : column) {
-    std::memcpy(to, tensor.data_ptr(), row_bytes);
+  for (const Example& example : examples) {
+    std::memcpy(to, field(example).data_ptr(), row_bytes);
     to += row_bytes;
   }
   return batch;

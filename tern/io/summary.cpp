@@ -143,10 +143,11 @@ std::string wrapper_of(const Value& root) {
   return wrapper.empty() || prefix.empty() ? wrapper + prefix : wrapper + "." + prefix;
 }
 
-/// How files of so many bytes are read.
-LoadOptions load_options(const SummaryOptions& options, uint64_t bytes, bool mappable) {
+/// How files of so many bytes are read; `mappable` is asked only where it matters.
+template <class Mappable>
+LoadOptions load_options(const SummaryOptions& options, uint64_t bytes, const Mappable& mappable) {
   const bool values = options.values || bytes <= kReadWhole;
-  const bool mmap = options.mmap && values && bytes > kReadWhole && mappable;
+  const bool mmap = options.mmap && values && bytes > kReadWhole && mappable();
   return {.map_location = "cpu",
           .mmap = mmap,
           .verify_mapped = mmap && options.verify,
@@ -180,8 +181,9 @@ void take_format(Summary& summary, const std::shared_ptr<const ByteSource>& sour
 void read_file(const std::filesystem::path& path, const SummaryOptions& options, Summary& summary) {
   const std::vector<std::filesystem::path> files = files_of(path);
   summary.file_bytes = bytes_of(files);
-  const bool mappable =
-      std::ranges::all_of(files, [](const auto& file) { return is_mappable(*open_file(file)); });
+  const auto mappable = [&files] {
+    return std::ranges::all_of(files, [](const auto& file) { return is_mappable(*open_file(file)); });
+  };
   Checkpoint checkpoint = read_checkpoint(path, load_options(options, summary.file_bytes, mappable));
   if (std::filesystem::is_directory(path))
     summary.format = std::filesystem::exists(path / ".metadata") ? "distributed" : "sharded";
@@ -214,8 +216,8 @@ Summary summarize_source(const std::shared_ptr<const ByteSource>& source, const 
   return with_context(source->name(), [&] {
     Summary summary;
     summary.file_bytes = source->size();
-    Checkpoint checkpoint =
-        read_checkpoint(source, load_options(options, summary.file_bytes, is_mappable(*source)));
+    Checkpoint checkpoint = read_checkpoint(
+        source, load_options(options, summary.file_bytes, [&] { return is_mappable(*source); }));
     take_format(summary, source, checkpoint);
     take(summary, std::move(checkpoint));
     return summary;

@@ -8,16 +8,11 @@
 #include <cmath>
 #include <type_traits>
 
+#include "tern/kernels/functors.h"
 #include "tern/kernels/optim.h"
 #include "tern/kernels/target.h"
 
 namespace tern::optim_steps {
-
-/// torch.lerp, which starts from the nearer end.
-template <class C>
-TERN_FN C lerp(C from, C to, C weight) {
-  return weight < C(0.5) ? from + weight * (to - from) : to - (to - from) * (C(1) - weight);
-}
 
 /// What is done with weights before the step: to the gradient, or with `decoupled` to the parameter.
 template <class C>
@@ -49,7 +44,7 @@ struct Nadam {
         of_avg(static_cast<C>(entry.scalars[1])),
         correction(static_cast<C>(entry.scalars[2])) {}
   TERN_FN void operator()(C& x, C g, C& m, C& v) const {
-    m = lerp(m, g, rest1);
+    m = functors::interpolated(m, g, rest1);
     v = v * beta2 + rest2 * g * g;
     x -= (of_grad * g + of_avg * m) / (std::sqrt(v / correction) + eps);
   }
@@ -68,7 +63,7 @@ struct Radam {
         step_size(static_cast<C>(entry.scalars[0])),
         rectified(static_cast<C>(entry.scalars[1])) {}
   TERN_FN void operator()(C& x, C g, C& m, C& v) const {
-    m = lerp(m, g, rest1);
+    m = functors::interpolated(m, g, rest1);
     v = v * beta2 + rest2 * g * g;
     x -= step_size * m * (rectified != C(0) ? rectified / (std::sqrt(v) + eps) : C(1));
   }
@@ -85,7 +80,7 @@ struct Adamax {
         eps(static_cast<C>(args.eps)),
         step_size(static_cast<C>(entry.scalars[0])) {}
   TERN_FN void operator()(C& x, C g, C& m, C& inf) const {
-    m = lerp(m, g, rest1);
+    m = functors::interpolated(m, g, rest1);
     const C before = inf * beta2, now = std::fabs(g) + eps;
     inf = before > now || before != before ? before : now;  // NaN stays
     x -= step_size * m / inf;

@@ -22,31 +22,17 @@ void check_channels(const char* layer, int64_t in, int64_t out, int64_t groups) 
 }
 
 template <class Size>
-std::string tuple(Size size) {
-  const auto sizes = sizes_of(size);
-  return python_tuple({sizes.data(), sizes.size()});
-}
-template <class Size>
 std::string unless(Size size, int64_t usual) {
-  return size == Size(usual) ? "" : tuple(size);
-}
-
-/// Sequences have theirs in the width.
-template <int N>
-SizeOf<N> padding_size(const ConvPaddingOf<N>& padding) {
-  if constexpr (N == 1)
-    return padding.size.w;
-  else
-    return padding.size;
+  return size == Size(usual) ? "" : tuple_text(size);
 }
 
 template <int N>
 void check_options(const char* layer, SizeOf<N> kernel_size, const ConvOptions<N>& o) {
-  check_window(layer, sizes_of(kernel_size), sizes_of(o.stride), sizes_of(padding_size<N>(o.padding)),
+  check_window(layer, sizes_of(kernel_size), sizes_of(o.stride), sizes_of(explicit_padding<N>(o.padding)),
                sizes_of(o.dilation));
   TERN_CHECK(o.padding.mode != ConvPaddingOf<N>::kSame || o.stride == SizeOf<N>(1), ValueError,
              "{}: padding='same' is not supported for strided convolutions, got stride {}", layer,
-             tuple(o.stride));
+             tuple_text(o.stride));
 }
 
 template <int N>
@@ -57,7 +43,7 @@ void check_options(const char* layer, SizeOf<N> kernel_size, const ConvTranspose
   for (size_t d = 0; d < more.size(); ++d)
     TERN_CHECK(more[d] < std::max(stride[d], dilation[d]), ValueError,
                "{}: output_padding must be smaller than either stride or dilation, got {}", layer,
-               tuple(o.output_padding));
+               tuple_text(o.output_padding));
 }
 
 template <int N>
@@ -175,7 +161,7 @@ template <int N, bool kTransposed>
 std::string ConvLayer<N, kTransposed>::extra_repr() const {
   const auto& o = options_;
   std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", in_channels(), out_channels(),
-                                 tuple(kernel_size()), tuple(o.stride));
+                                 tuple_text(kernel_size()), tuple_text(o.stride));
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) text += fmt::format(", {}={}", name, value);
   };
@@ -183,7 +169,7 @@ std::string ConvLayer<N, kTransposed>::extra_repr() const {
     add("padding", unless(o.padding, 0));
   else
     add("padding",
-        o.padding.word().empty() ? unless(padding_size<N>(o.padding), 0) : std::string(o.padding.word()));
+        o.padding.word().empty() ? unless(explicit_padding<N>(o.padding), 0) : std::string(o.padding.word()));
   add("dilation", unless(o.dilation, 1));
   if constexpr (kTransposed) add("output_padding", unless(o.output_padding, 0));
   if (o.groups != 1) add("groups", std::to_string(o.groups));

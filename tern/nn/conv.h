@@ -38,6 +38,15 @@ using ConvTranspose1dOptions = ConvTransposeOptions<1>;
 using ConvTranspose2dOptions = ConvTransposeOptions<2>;
 using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 
+/// The numbers of a padding; a sequence has its own in the width.
+template <int N>
+SizeOf<N> explicit_padding(const ConvPaddingOf<N>& padding) {
+  if constexpr (N == 1)
+    return padding.size.w;
+  else
+    return padding.size;
+}
+
 /// What convolutions share, in N = 1, 2 or 3 dimensions, transposed or not. Weight and bias start uniform
 /// within 1 / sqrt(weight.size(1) * kernel area).
 template <int N, bool kTransposed>

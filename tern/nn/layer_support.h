@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 
 #include "tern/base/check.h"
@@ -20,6 +21,23 @@ namespace tern::nn {
 inline int64_t at_least(const char* layer, const char* argument, int64_t value, int64_t least) {
   TERN_CHECK(value >= least, ValueError, "{}: {} must be at least {}, got {}", layer, argument, least, value);
   return value;
+}
+
+/// Sizes of one, two or three dimensions as Python's tuple.
+template <class Size>
+std::string tuple_text(Size size) {
+  const auto sizes = sizes_of(size);
+  return python_tuple({sizes.data(), sizes.size()});
+}
+/// A number when all are equal, else a tuple; -1 is None.
+template <class Size>
+std::string sizes_text(Size size) {
+  const auto sizes = sizes_of(size);
+  const auto one = [](int64_t value) { return value == -1 ? std::string("None") : std::to_string(value); };
+  if (std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; })) return one(sizes[0]);
+  std::string all;
+  for (const int64_t s : sizes) all += (all.empty() ? "" : ", ") + one(s);
+  return "(" + all + ")";
 }
 
 /// The same for each of several sizes.
@@ -70,6 +88,13 @@ inline void init_bias(const Parameter& bias, const Parameter& weight) {
   const int64_t fan_in = init::fan_in_and_out(weight).first;
   const double bound = fan_in > 0 ? 1 / std::sqrt(static_cast<double>(fan_in)) : 0;
   init::uniform_(bias, -bound, bound);
+}
+
+/// Those that are there, uniform within 1 / sqrt(size): the start of recurrent layers and of Bilinear.
+inline void init_uniform(std::initializer_list<const Parameter*> parameters, int64_t size) {
+  const double bound = size > 0 ? 1 / std::sqrt(static_cast<double>(size)) : 0;
+  for (const Parameter* parameter : parameters)
+    if (parameter->defined()) init::uniform_(*parameter, -bound, bound);
 }
 
 /// Draws both; a lazy layer's are drawn with its first input.

@@ -61,11 +61,7 @@ Bilinear::Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_featu
   reset_parameters();
 }
 
-void Bilinear::reset_parameters() {
-  const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
-  init::uniform_(weight, -bound, bound);
-  if (bias.defined()) init::uniform_(bias, -bound, bound);
-}
+void Bilinear::reset_parameters() { init_uniform({&weight, &bias}, weight.size(1)); }
 
 Tensor Bilinear::forward(const Tensor& x1, const Tensor& x2) const { return bilinear(x1, x2, weight, bias); }
 

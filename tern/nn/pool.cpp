@@ -12,23 +12,6 @@
 namespace tern::nn {
 namespace {
 
-template <class Size>
-std::string as_tuple(Size size) {
-  const auto sizes = sizes_of(size);
-  return python_tuple({sizes.data(), sizes.size()});
-}
-
-/// A number when all are equal, else a tuple; -1 is None.
-template <class Size>
-std::string text(Size size) {
-  const auto sizes = sizes_of(size);
-  const auto one = [](int64_t value) { return value == -1 ? std::string("None") : std::to_string(value); };
-  if (std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; })) return one(sizes[0]);
-  std::string all;
-  for (const int64_t s : sizes) all += (all.empty() ? "" : ", ") + one(s);
-  return "(" + all + ")";
-}
-
 /// A pooling's options; a window may have no more padding than its half.
 template <class Size>
 void check_pool(const char* layer, Size kernel_size, Size stride, Size padding, Size dilation) {
@@ -38,7 +21,7 @@ void check_pool(const char* layer, Size kernel_size, Size stride, Size padding, 
     TERN_CHECK(pads[d] <= (steps[d] * (kernel[d] - 1) + 1) / 2, ValueError,
                "{}: pad should be at most half of effective kernel size, but got pad={}, "
                "kernel_size={} and dilation={}",
-               layer, as_tuple(padding), as_tuple(kernel_size), as_tuple(dilation));
+               layer, tuple_text(padding), tuple_text(kernel_size), tuple_text(dilation));
 }
 
 // By N - 1.
@@ -78,9 +61,9 @@ std::string MaxPool<N>::class_name() const {
 template <int N>
 std::string MaxPool<N>::extra_repr() const {
   const auto& o = options_;
-  return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}", text(o.kernel_size),
-                     text(o.stride.value_or(o.kernel_size)), text(o.padding), text(o.dilation),
-                     python_text(o.ceil_mode));
+  return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}",
+                     sizes_text(o.kernel_size), sizes_text(o.stride.value_or(o.kernel_size)),
+                     sizes_text(o.padding), sizes_text(o.dilation), python_text(o.ceil_mode));
 }
 
 // ---- means
@@ -114,7 +97,7 @@ std::string AvgPool<N>::class_name() const {
 template <int N>
 std::string AvgPool<N>::extra_repr() const {
   const auto& o = options_;
-  const auto write = [](SizeOf<N> size) { return N == 1 ? as_tuple(size) : text(size); };
+  const auto write = [](SizeOf<N> size) { return N == 1 ? tuple_text(size) : sizes_text(size); };
   return fmt::format("kernel_size={}, stride={}, padding={}", write(o.kernel_size),
                      write(o.stride.value_or(o.kernel_size)), write(o.padding));
 }
@@ -145,7 +128,8 @@ std::string LPPool<N>::extra_repr() const {
   return fmt::format(
       "norm_type={}, kernel_size={}, stride={}, ceil_mode={}",
       norm_type_ == std::floor(norm_type_) ? fmt::format("{:.0f}", norm_type_) : python_text(norm_type_),
-      text(kernel_size_), options_.stride ? text(*options_.stride) : "None", python_text(options_.ceil_mode));
+      sizes_text(kernel_size_), options_.stride ? sizes_text(*options_.stride) : "None",
+      python_text(options_.ceil_mode));
 }
 
 // ---- windows that divide the input
@@ -172,7 +156,7 @@ std::string AdaptivePool<N, kMaximum>::class_name() const {
 
 template <int N, bool kMaximum>
 std::string AdaptivePool<N, kMaximum>::extra_repr() const {
-  return "output_size=" + text(output_size_);
+  return "output_size=" + sizes_text(output_size_);
 }
 
 template class MaxPool<1>;

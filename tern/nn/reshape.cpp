@@ -32,13 +32,9 @@ namespace {
 void check_blocks(const char* layer, Size2 kernel_size, const FoldOptions& o) {
   check_window(layer, sizes_of(kernel_size), sizes_of(o.stride), sizes_of(o.padding), sizes_of(o.dilation));
 }
-/// A number when both are equal, else a tuple.
-std::string number_or_pair(Size2 size) {
-  return size.h == size.w ? std::to_string(size.h) : python_tuple({size.h, size.w});
-}
 std::string blocks_repr(Size2 kernel_size, const FoldOptions& o) {
-  return fmt::format("kernel_size={}, dilation={}, padding={}, stride={}", number_or_pair(kernel_size),
-                     number_or_pair(o.dilation), number_or_pair(o.padding), number_or_pair(o.stride));
+  return fmt::format("kernel_size={}, dilation={}, padding={}, stride={}", sizes_text(kernel_size),
+                     sizes_text(o.dilation), sizes_text(o.padding), sizes_text(o.stride));
 }
 
 }  // namespace
@@ -55,7 +51,7 @@ Fold::Fold(Size2 output_size_, Size2 kernel_size_, const FoldOptions& options_)
   check_blocks("Fold", kernel_size, options);
 }
 std::string Fold::extra_repr() const {
-  return fmt::format("output_size={}, {}", number_or_pair(output_size), blocks_repr(kernel_size, options));
+  return fmt::format("output_size={}, {}", sizes_text(output_size), blocks_repr(kernel_size, options));
 }
 
 }  // namespace tern::nn

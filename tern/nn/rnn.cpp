@@ -43,12 +43,6 @@ RecurrentOptions without_nonlinearity(const RNNOptions& options) {
           .dtype = options.dtype};
 }
 
-void init_uniform(const std::vector<Parameter*>& parameters, int64_t hidden_size) {
-  const double bound = hidden_size > 0 ? 1 / std::sqrt(static_cast<double>(hidden_size)) : 0;
-  for (const Parameter* parameter : parameters)
-    if (parameter->defined()) init::uniform_(*parameter, -bound, bound);
-}
-
 /// PyTorch's tuple of sizes, which it writes before the list that it was given.
 void check_state(const char* layer, const char* what, const Tensor& state, const Shape& expected) {
   TERN_CHECK(!state.defined() || state.shape() == expected, ShapeError, "{}: Expected {} size {}, got {}",

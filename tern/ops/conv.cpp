@@ -179,9 +179,7 @@ Tensor conv2d_named(const char* op, const Tensor& x, const Tensor& weight, const
   s.dilation_h = o.dilation.h;
   s.dilation_w = o.dilation.w;
   s.groups = o.groups;
-  TERN_CHECK(s.kernel_h > 0 && s.kernel_w > 0, ShapeError,
-             "{}: kernel size should be greater than zero, but got weight of size {}", op,
-             to_string(weight.shape()));
+  check_conv_kernel(op, weight);
   s.out_h = Conv2dShape::output_size(s.in_h, s.kernel_h, s.stride_h, s.padding_h, s.dilation_h);
   s.out_w = Conv2dShape::output_size(s.in_w, s.kernel_w, s.stride_w, s.padding_w, s.dilation_w);
   check_conv_sizes(op, Sizes2{s.in_h + 2 * s.padding_h, s.in_w + 2 * s.padding_w},

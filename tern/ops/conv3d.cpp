@@ -112,11 +112,9 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (same) check_same_padding(op, sizes_of(o.stride));
   const Sizes3 in = volume_of(x), kernel = volume_of(weight), stride = sizes_of(o.stride),
                dilation = sizes_of(o.dilation), padding = sizes_of(o.padding.size);
+  check_conv_kernel(op, weight);
   Sizes3 padded, reach, out;
   for (size_t d = 0; d < 3; ++d) {
-    TERN_CHECK(kernel[d] > 0, ShapeError,
-               "{}: kernel size should be greater than zero, but got weight of size {}", op,
-               to_string(weight.shape()));
     reach[d] = dilation[d] * (kernel[d] - 1) + 1;
     padded[d] = same ? in[d] + reach[d] - 1 : in[d] + 2 * padding[d];
     out[d] = padded[d] < reach[d] ? 0 : (padded[d] - reach[d]) / stride[d] + 1;

@@ -93,6 +93,13 @@ void check_conv_transpose_channels(const char* op, const Tensor& x, const Tensor
   check_conv_bias(op, weight, bias, weight.size(1) * groups);
 }
 
+void check_conv_kernel(const char* op, const Tensor& weight) {
+  for (int64_t d = 2; d < weight.dim(); ++d)
+    TERN_CHECK(weight.size(d) > 0, ShapeError,
+               "{}: kernel size should be greater than zero, but got weight of size {}", op,
+               to_string(weight.shape()));
+}
+
 void check_same_padding(const char* op, std::span<const int64_t> stride) {
   TERN_CHECK(all_below(stride, 2), ValueError,
              "{}: padding='same' is not supported for strided convolutions: got stride {}: give the "

@@ -22,6 +22,8 @@ void check_conv_channels(const char* op, const Tensor& x, const Tensor& weight, 
 void check_conv_transpose_channels(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
                                    int64_t groups);
 
+/// Every size of the kernel is 1 at least.
+void check_conv_kernel(const char* op, const Tensor& weight);
 /// padding='same' has no meaning with a stride.
 void check_same_padding(const char* op, std::span<const int64_t> stride);
 

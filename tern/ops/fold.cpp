@@ -7,6 +7,7 @@
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -50,40 +51,16 @@ BlockPlan block_plan(const char* op, Size2 size, Size2 kernel, const FoldOptions
 }
 
 /// The elements of image planes [planes, H + 2 * padding, W + 2 * padding] at one place of every block:
-/// [planes, blocks.h, blocks.w]; no history.
+/// [planes, blocks.h, blocks.w].
 Tensor at_place(const BlockPlan& p, const Tensor& images, int64_t i, int64_t j) {
-  const int64_t row = images.stride(-2), column = images.stride(-1);
-  return Tensor::view_of(images.storage(), images.dtype(), {images.size(0), p.blocks.h, p.blocks.w},
-                         {images.stride(0), p.stride.h * row, p.stride.w * column},
-                         images.storage_offset() + i * p.dilation.h * row + j * p.dilation.w * column);
+  const int64_t top = i * p.dilation.h, left = j * p.dilation.w;
+  return slice(slice(images, 1, top, top + (p.blocks.h - 1) * p.stride.h + 1, p.stride.h), 2, left,
+               left + (p.blocks.w - 1) * p.stride.w + 1, p.stride.w);
 }
 
 /// What lies inside the padding.
 Tensor inside(const BlockPlan& p, const Tensor& images) {
-  const int64_t row = images.stride(-2), column = images.stride(-1);
-  return Tensor::view_of(images.storage(), images.dtype(), {images.size(0), p.size.h, p.size.w},
-                         {images.stride(0), row, column},
-                         images.storage_offset() + p.padding.h * row + p.padding.w * column);
-}
-
-/// A contiguous tensor in another shape of as many elements; no history.
-Tensor seen_as(const Tensor& x, Shape shape) {
-  Strides strides(shape.size(), 1);
-  for (size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * std::max<int64_t>(shape[d], 1);
-  return Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), x.storage_offset());
-}
-
-/// `count` planes from the first on; no history.
-Tensor part_of_planes(const Tensor& x, int64_t first, int64_t count) {
-  Shape shape = x.shape();
-  shape[0] = count;
-  return Tensor::view_of(x.storage(), x.dtype(), std::move(shape), x.strides(),
-                         x.storage_offset() + first * x.stride(0));
-}
-/// The k-th place of blocks [planes, places, blocks.h, blocks.w]; no history.
-Tensor place_of_blocks(const Tensor& x, int64_t k) {
-  return Tensor::view_of(x.storage(), x.dtype(), {x.size(0), x.size(2), x.size(3)},
-                         {x.stride(0), x.stride(2), x.stride(3)}, x.storage_offset() + k * x.stride(1));
+  return narrow(narrow(images, 1, p.padding.h, p.size.h), 2, p.padding.w, p.size.w);
 }
 
 /// Planes of images with zeros around them where the plan has padding.
@@ -100,19 +77,18 @@ Tensor unfolded(const BlockPlan& p, const Tensor& x, Shape shape) {
   if (y.numel() != 0) {
     const NoGradGuard no_grad;
     const int64_t planes = x.numel() / (p.size.h * p.size.w);
-    Tensor images = seen_as(contiguous(x), {planes, p.size.h, p.size.w});
+    Tensor images = reshape(x, {planes, p.size.h, p.size.w});
     if (p.is_padded()) {
       const Tensor wide = padded_planes(p, planes, x);
       copy_elements(inside(p, wide), images);
       images = wide;
     }
     const int64_t row = images.stride(-2), column = images.stride(-1);
-    copy_elements(seen_as(y, {planes, p.kernel.h, p.kernel.w, p.blocks.h, p.blocks.w}),
-                  Tensor::view_of(images.storage(), images.dtype(),
-                                  {planes, p.kernel.h, p.kernel.w, p.blocks.h, p.blocks.w},
-                                  {images.stride(0), p.dilation.h * row, p.dilation.w * column,
-                                   p.stride.h * row, p.stride.w * column},
-                                  images.storage_offset()));
+    copy_elements(view(y, {planes, p.kernel.h, p.kernel.w, p.blocks.h, p.blocks.w}),
+                  as_strided(images, {planes, p.kernel.h, p.kernel.w, p.blocks.h, p.blocks.w},
+                             {images.stride(0), p.dilation.h * row, p.dilation.w * column, p.stride.h * row,
+                              p.stride.w * column},
+                             images.storage_offset()));
   }
   if (tracks_grad(x))
     record("unfold", y, {x},
@@ -125,7 +101,7 @@ Tensor folded_blocks(const BlockPlan& p, const Tensor& x, Shape shape) {
   if (y.numel() != 0) {
     const NoGradGuard no_grad;
     const int64_t planes = y.numel() / (p.size.h * p.size.w);
-    const Tensor blocks = seen_as(contiguous(x), {planes, p.kernel.h * p.kernel.w, p.blocks.h, p.blocks.w});
+    const Tensor blocks = reshape(x, {planes, p.kernel.h * p.kernel.w, p.blocks.h, p.blocks.w});
     // On the CPU some planes after the others, so that a cache holds the sums.
     constexpr int64_t kCachedPlanes = int64_t{128} << 10;
     const int64_t plane = (p.size.h + 2 * p.padding.h) * (p.size.w + 2 * p.padding.w);
@@ -133,12 +109,12 @@ Tensor folded_blocks(const BlockPlan& p, const Tensor& x, Shape shape) {
         x.device().is_cpu() ? std::max<int64_t>(1, kCachedPlanes * num_threads() / plane) : planes;
     for (int64_t first = 0; first < planes; first += at_once) {
       const int64_t count = std::min(at_once, planes - first);
-      const Tensor part = part_of_planes(blocks, first, count);
-      const Tensor to = part_of_planes(seen_as(y, {planes, p.size.h, p.size.w}), first, count);
+      const Tensor part = narrow(blocks, 0, first, count);
+      const Tensor to = narrow(view(y, {planes, p.size.h, p.size.w}), 0, first, count);
       const Tensor sums = p.is_padded() ? padded_planes(p, count, x) : to;
       if (!p.is_padded()) fill_elements(sums, 0);
       for (int64_t k = 0; k < p.kernel.h * p.kernel.w; ++k)
-        accumulate_into(at_place(p, sums, k / p.kernel.w, k % p.kernel.w), place_of_blocks(part, k));
+        accumulate_into(at_place(p, sums, k / p.kernel.w, k % p.kernel.w), select(part, 1, k));
       if (p.is_padded()) copy_elements(to, inside(p, sums));
     }
   }

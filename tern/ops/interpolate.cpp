@@ -125,11 +125,10 @@ std::vector<ResizeAxis> resize_axes(const Tensor& x, const InterpolateOptions& o
   axis.align_corners = o.align_corners.value_or(false);
   const size_t count = static_cast<size_t>(x.dim()) - 2;
   std::vector<ResizeAxis> axes(count, axis);
-  if (!o.size.empty()) {
+  if (!o.size.empty())
     check_count(x, "size", o.size);
-  } else {
+  else
     check_count(x, "scale_factor", o.scale_factor);
-  }
   for (size_t d = 0; d < count; ++d) {
     axes[d].in = x.size(static_cast<int64_t>(d) + 2);
     if (!o.size.empty()) {

@@ -99,6 +99,15 @@ struct Quantile {
   }
 };
 
+/// `q` is a number or a tensor.
+template <class Q>
+Tensor quantile_of(const Quantile& quantile, const Tensor& x, const Q& q, std::optional<int64_t> dim,
+                   bool keepdim, std::string_view interpolation) {
+  if (autocasts_on_cpu(x)) [[unlikely]]
+    return autocast_float32(quantile, x, q, dim, keepdim, interpolation);
+  return quantile(x, q, dim, keepdim, interpolation);
+}
+
 constexpr Quantile kQuantile{"quantile", /*ignore_nan=*/false};
 constexpr Quantile kNanQuantile{"nanquantile", /*ignore_nan=*/true};
 
@@ -106,27 +115,19 @@ constexpr Quantile kNanQuantile{"nanquantile", /*ignore_nan=*/true};
 
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation) {
-  if (autocasts_on_cpu(x)) [[unlikely]]
-    return autocast_float32(kQuantile, x, q, dim, keepdim, interpolation);
-  return kQuantile(x, q, dim, keepdim, interpolation);
+  return quantile_of(kQuantile, x, q, dim, keepdim, interpolation);
 }
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                 std::string_view interpolation) {
-  if (autocasts_on_cpu(x)) [[unlikely]]
-    return autocast_float32(kQuantile, x, q, dim, keepdim, interpolation);
-  return kQuantile(x, q, dim, keepdim, interpolation);
+  return quantile_of(kQuantile, x, q, dim, keepdim, interpolation);
 }
 Tensor nanquantile(const Tensor& x, double q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation) {
-  if (autocasts_on_cpu(x)) [[unlikely]]
-    return autocast_float32(kNanQuantile, x, q, dim, keepdim, interpolation);
-  return kNanQuantile(x, q, dim, keepdim, interpolation);
+  return quantile_of(kNanQuantile, x, q, dim, keepdim, interpolation);
 }
 Tensor nanquantile(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    std::string_view interpolation) {
-  if (autocasts_on_cpu(x)) [[unlikely]]
-    return autocast_float32(kNanQuantile, x, q, dim, keepdim, interpolation);
-  return kNanQuantile(x, q, dim, keepdim, interpolation);
+  return quantile_of(kNanQuantile, x, q, dim, keepdim, interpolation);
 }
 
 }  // namespace tern

@@ -17,14 +17,6 @@ namespace {
 template <class M>
 concept Convolution = std::same_as<M, nn::ConvLayer<M::kDims, M::kIsTransposed>>;
 
-/// Sequences have theirs in the width.
-template <int N>
-SizeOf<N> explicit_padding(const ConvPaddingOf<N>& padding) {
-  if constexpr (N == 1)
-    return padding.size.w;
-  else
-    return padding.size;
-}
 /// That of a transposed convolution is sizes alone.
 template <Convolution M>
 ConvPaddingOf<M::kDims> padding_of(const M& layer) {
@@ -36,7 +28,7 @@ template <Convolution M>
 Value reversed_padding(const M& layer) {
   const auto padding = padding_of(layer);
   const auto kernel = sizes_of(layer.kernel_size()), dilation = sizes_of(layer.options().dilation),
-             given = sizes_of(explicit_padding<M::kDims>(padding));
+             given = sizes_of(nn::explicit_padding<M::kDims>(padding));
   const bool same = padding.word() == "same";
   std::vector<Value> sides;
   for (size_t d = kernel.size(); d-- > 0;) {
@@ -57,8 +49,8 @@ Attributes settings(const M& layer) {
           {"out_channels", layer.out_channels()},
           {"kernel_size", size_tuple(layer.kernel_size())},
           {"stride", size_tuple(o.stride)},
-          {"padding",
-           padding.word().empty() ? size_tuple(explicit_padding<M::kDims>(padding)) : Value(padding.word())},
+          {"padding", padding.word().empty() ? size_tuple(nn::explicit_padding<M::kDims>(padding))
+                                             : Value(padding.word())},
           {"dilation", size_tuple(o.dilation)},
           {"transposed", M::kIsTransposed},
           {"output_padding", size_tuple(output_padding)},

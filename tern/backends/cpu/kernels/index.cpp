@@ -185,20 +185,19 @@ struct SetElement {
   }
 };
 /// Out: T, or what sums of T are taken in.
-template <IndexPutMode mode>
-struct JoinElements {
+struct AddElement {
   template <class Out, class T>
   [[gnu::always_inline]] static Out apply(Out old, T value) {
     using C = Compute<T>;
-    const C a = static_cast<C>(old), b = static_cast<C>(value);
-    if constexpr (mode == IndexPutMode::Add)
-      return static_cast<Out>(functors::wrap_add(a, b));
-    else if constexpr (mode == IndexPutMode::Prod)
-      return static_cast<Out>(functors::wrap_mul(a, b));
-    else if constexpr (mode == IndexPutMode::Max)
-      return static_cast<Out>(functors::is_nan(a) || a > b ? a : b);
-    else
-      return static_cast<Out>(functors::is_nan(a) || a < b ? a : b);
+    return static_cast<Out>(functors::wrap_add(static_cast<C>(old), static_cast<C>(value)));
+  }
+};
+template <template <class> class Functor>
+struct JoinElement {
+  template <class Out, class T>
+  [[gnu::always_inline]] static Out apply(Out old, T value) {
+    using C = Compute<T>;
+    return static_cast<Out>(Functor<C>(nullptr)(static_cast<C>(old), static_cast<C>(value)));
   }
 };
 
@@ -403,9 +402,8 @@ int64_t few_elements(const IndexPutArgs& args) {
 
 /// 16-bit floats are joined in float and rounded once, but where there are many elements for each source and
 /// they are no rows.
-template <IndexPutMode mode, class T, int N>
+template <class Mode, class T, int N>
 void join(const IndexPutArgs& args) {
-  using Mode = JoinElements<mode>;
   T* out = static_cast<T*>(args.out);
   if constexpr (kWidened<T>) {
     if (const int64_t count = few_elements(args); count > 0) {
@@ -423,17 +421,17 @@ void join(const IndexPutArgs& args) {
   put<Mode, T, N>(args, out);
 }
 
-/// Calls `f` with, as its template argument, the mode that joins.
+/// Calls `f` with, as its template argument, what joins two elements.
 template <class F>
 void visit_join(IndexPutMode mode, const F& f) {
   if (mode == IndexPutMode::Add)
-    f.template operator()<IndexPutMode::Add>();
+    f.template operator()<AddElement>();
   else if (mode == IndexPutMode::Prod)
-    f.template operator()<IndexPutMode::Prod>();
+    f.template operator()<JoinElement<functors::Mul>>();
   else if (mode == IndexPutMode::Max)
-    f.template operator()<IndexPutMode::Max>();
+    f.template operator()<JoinElement<functors::Maximum>>();
   else
-    f.template operator()<IndexPutMode::Min>();
+    f.template operator()<JoinElement<functors::Minimum>>();
 }
 
 }  // namespace
@@ -447,13 +445,13 @@ void index_put(const LaunchContext&, const IndexPutArgs& args) {
     if (args.mode == IndexPutMode::Set)
       return visit_bits(args.dtype,
                         [&]<class T>() { put<SetElement, T, N>(args, static_cast<T*>(args.out)); });
-    const auto join_all = [&]<IndexPutMode mode>() {
-      visit_dtype(args.dtype, [&]<class T>() { join<mode, T, N>(args); });
+    const auto join_all = [&]<class Mode>() {
+      visit_dtype(args.dtype, [&]<class T>() { join<Mode, T, N>(args); });
     };
     if constexpr (N == 1)
       visit_join(args.mode, join_all);
     else
-      join_all.template operator()<IndexPutMode::Add>();
+      join_all.template operator()<AddElement>();
   });
 }
 

@@ -6,8 +6,8 @@
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/base/check.h"
+#include "tern/kernels/ctc_steps.h"
 #include "tern/kernels/list.h"
-#include "tern/kernels/math.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -15,8 +15,7 @@ namespace {
 /// States (of one step) below which a second thread is not worth it.
 constexpr int64_t kStatesGrain = 4096;
 
-template <class C>
-constexpr C kNever = -std::numeric_limits<C>::infinity();
+using ctc_steps::kNoPath;
 
 /// The rows that the walk of a sample needs, one behind the other: states of the last step with two that are
 /// never reached on either side, of this step, what a step of two costs (0 or -infinity), and the log
@@ -33,24 +32,12 @@ struct StateRows {
   C* emitted() const { return memory.get() + 3 * step; }
 };
 
-/// One sample's input and target.
+/// A sample with the rows of its states.
 template <class C>
-struct CtcSample {
-  int64_t steps, labels, states, longest;
-  const int64_t* target;
-  const C* log_probs;  ///< of the first step
-  int64_t stride;      ///< from step to step
-  int64_t blank;
-
-  CtcSample(const CtcProblem& p, int64_t n)
-      : steps(p.lengths[n]),
-        labels(p.lengths[p.batch + n]),
-        states(2 * labels + 1),
-        longest(p.longest),
-        target(p.targets + p.lengths[2 * p.batch + n]),
-        log_probs(static_cast<const C*>(p.log_probs) + n * p.classes),
-        stride(p.batch * p.classes),
-        blank(p.blank) {}
+struct CtcSample : ctc_steps::Sample<C> {
+  using Base = ctc_steps::Sample<C>;
+  using Base::Base, Base::steps, Base::labels, Base::states, Base::target, Base::log_probs, Base::stride,
+      Base::blank;
 
   /// Of each state's label at step t.
   void emit(int64_t t, C* emitted) const {
@@ -64,7 +51,7 @@ struct CtcSample {
   }
   /// What it costs to come to a state from two before.
   void fill_skip(C* skip) const {
-    std::fill_n(skip, states, kNever<C>);
+    std::fill_n(skip, states, kNoPath<C>);
     for (int64_t i = 1; i < labels; ++i)
       if (target[i] != target[i - 1]) skip[2 * i + 1] = C(0);
   }
@@ -75,37 +62,21 @@ template <class C>
 [[gnu::noinline]] void step_states(C* to, const C* stay, const C* near, const C* far, const C* skip,
                                    const C* emitted, int64_t n) {
 #pragma GCC ivdep
-  for (int64_t s = 0; s < n; ++s) {
-    const C a = stay[s], b = near[s], c = far[s] + skip[s];
-    C most = a > b ? a : b;
-    most = most > c ? most : c;
-    const C base = most == kNever<C> ? C(0) : most;
-    to[s] = math::log(math::exp(a - base) + math::exp(b - base) + math::exp(c - base)) + base + emitted[s];
-  }
+  for (int64_t s = 0; s < n; ++s)
+    to[s] = ctc_steps::join_paths(stay[s], near[s], far[s] + skip[s]) + emitted[s];
 }
 
-/// The share of all paths that goes through each state: exp(alpha + beta - emitted + loss), 0 where that is
-/// never emitted.
 template <class C>
 [[gnu::noinline]] void state_shares(C* to, const C* alpha, const C* beta, const C* emitted, C loss,
                                     int64_t n) {
 #pragma GCC ivdep
-  for (int64_t s = 0; s < n; ++s) {
-    const C share = math::exp(alpha[s] + beta[s] - emitted[s] + loss);
-    to[s] = emitted[s] == kNever<C> ? C(0) : share;
-  }
+  for (int64_t s = 0; s < n; ++s) to[s] = ctc_steps::share_of_paths(alpha[s], beta[s], emitted[s], loss);
 }
 
 template <class C>
 [[gnu::noinline]] void exp_row(C* to, const C* from, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) to[i] = math::exp(from[i]);
-}
-
-template <class C>
-C join_paths(C a, C b) {
-  const C most = std::max(a, b);
-  return most == kNever<C> ? most : most + math::log(math::exp(a - most) + math::exp(b - most));
 }
 
 void check_labels(const CtcProblem& p, const int64_t* target, int64_t labels) {
@@ -121,7 +92,7 @@ void ctc_forward(const CtcLossArgs& args, int64_t n) {
   check_labels(p, x.target, x.labels);
   C* loss = static_cast<C*>(args.loss) + n;
   if (x.steps == 0) {
-    *loss = x.labels == 0 ? C(0) : -kNever<C>;
+    *loss = x.labels == 0 ? C(0) : -kNoPath<C>;
     return;
   }
   const int64_t row = 2 * p.longest + 1;
@@ -129,7 +100,7 @@ void ctc_forward(const CtcLossArgs& args, int64_t n) {
   const StateRows<C> rows(x.states);
   x.fill_skip(rows.skip());
   C* last = rows.last();
-  std::fill_n(last - StateRows<C>::kSide, x.states + StateRows<C>::kSide, kNever<C>);
+  std::fill_n(last - StateRows<C>::kSide, x.states + StateRows<C>::kSide, kNoPath<C>);
   x.emit(0, rows.emitted());
   std::copy_n(rows.emitted(), std::min<int64_t>(2, x.states), last);
   std::copy_n(last, x.states, alpha);
@@ -139,8 +110,8 @@ void ctc_forward(const CtcLossArgs& args, int64_t n) {
     step_states(now, last, last - 1, last - 2, rows.skip(), rows.emitted(), x.states);
     std::copy_n(now, x.states, last);
   }
-  const C on_blank = last[x.states - 1], on_label = x.labels > 0 ? last[x.states - 2] : kNever<C>;
-  *loss = -join_paths(on_blank, on_label);
+  const C on_blank = last[x.states - 1], on_label = x.labels > 0 ? last[x.states - 2] : kNoPath<C>;
+  *loss = -ctc_steps::join_paths(on_blank, on_label, kNoPath<C>);
 }
 
 template <class C>
@@ -153,7 +124,7 @@ void ctc_backward(const CtcLossBackwardArgs& args, int64_t n) {
     for (int64_t t = first; t < end; ++t) std::fill_n(grad + t * x.stride, p.classes, value);
   };
   fill(x.steps, p.time, C(0));
-  if (loss == -kNever<C>)
+  if (loss == -kNoPath<C>)
     return fill(0, x.steps, p.zero_infinity ? C(0) : std::numeric_limits<C>::quiet_NaN());
   const int64_t row = 2 * p.longest + 1;
   const C* alpha = static_cast<const C*>(args.log_alpha) + n * p.time * row;
@@ -162,8 +133,8 @@ void ctc_backward(const CtcLossBackwardArgs& args, int64_t n) {
   C *last = rows.last(), *now = rows.now(), *skip = rows.skip(), *emitted = rows.emitted();
   x.fill_skip(skip);
   std::copy(skip + std::min<int64_t>(2, x.states), skip + x.states, skip);
-  std::fill(skip + std::max<int64_t>(0, x.states - 2), skip + x.states, kNever<C>);
-  std::fill_n(last, x.states + StateRows<C>::kSide, kNever<C>);
+  std::fill(skip + std::max<int64_t>(0, x.states - 2), skip + x.states, kNoPath<C>);
+  std::fill_n(last, x.states + StateRows<C>::kSide, kNoPath<C>);
   for (int64_t t = x.steps - 1; t >= 0; --t) {
     x.emit(t, emitted);
     if (t == x.steps - 1) {

@@ -4,13 +4,12 @@
 #include "tern/kernels/scan.h"
 
 #include <limits>
-#include <numbers>
 
 #include "tern/backends/cpu/kernels/loops.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/backends/cpu/kernels/transpose.h"
 #include "tern/device/backend.h"
-#include "tern/kernels/functors.h"
+#include "tern/kernels/scan_steps.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
@@ -25,14 +24,6 @@ constexpr int64_t kTurnedElements = 2048;
 template <class T>
 using ScanAcc = std::conditional_t<std::is_integral_v<Compute<T>>, uint64_t,
                                    std::conditional_t<std::is_same_v<T, float>, double, Compute<T>>>;
-
-/// log(e^a + e^x) in a wide running sum; the growth alone is computed as narrow as the elements.
-template <class A, class C>
-[[gnu::always_inline]] inline A log_add(A a, C x) {
-  const A b = static_cast<A>(x), high = a < b ? b : a, low = a < b ? a : b;
-  const C growth = math::log1p(math::exp(static_cast<C>(low - high)));
-  return high + (a == b ? static_cast<A>(std::numbers::ln2) : static_cast<A>(growth));  // also of infinities
-}
 
 /// Calls `strip(start, width)` for strips of up to kStrip neighbouring columns of [outer, size, inner].
 template <class Strip>
@@ -99,7 +90,7 @@ class Scan {
     if constexpr (op == ScanOp::Sum)
       a += static_cast<A>(static_cast<Compute<T>>(x));
     else if constexpr (op == ScanOp::LogSumExp)
-      a = log_add(a, static_cast<Compute<T>>(x));
+      a = scan_steps::log_add<Compute<T>>(a, static_cast<A>(static_cast<Compute<T>>(x)));
     else
       a *= static_cast<A>(static_cast<Compute<T>>(x));
   }
@@ -168,9 +159,9 @@ class ScanExtreme {
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) {
           const T x = in_[start + j];
-          const bool is_better = better(x, best[j]);
-          best[j] = is_better ? x : best[j];
-          places[j] = is_better ? i : places[j];
+          const bool is_next = takes_over(x, best[j]);
+          best[j] = is_next ? x : best[j];
+          places[j] = is_next ? i : places[j];
           values_[start + j] = best[j];
           indices_[start + j] = places[j];
         }
@@ -178,10 +169,8 @@ class ScanExtreme {
   }
 
  private:
-  /// Not below the best, or NaN: nothing compares with a best that is NaN but the next one.
-  [[gnu::always_inline]] static bool better(T x, T best) {
-    const auto a = static_cast<Compute<T>>(x), b = static_cast<Compute<T>>(best);
-    return (largest ? a >= b : a <= b) || functors::is_nan(a);
+  [[gnu::always_inline]] static bool takes_over(T x, T best) {
+    return scan_steps::takes_over(static_cast<Compute<T>>(x), static_cast<Compute<T>>(best), largest);
   }
 
   void column(int64_t at) const {
@@ -189,7 +178,7 @@ class ScanExtreme {
     int64_t place = 0;
     for (int64_t i = 0; i < size_; ++i, at += inner_) {
       const T x = in_[at];
-      if (better(x, best)) {
+      if (takes_over(x, best)) {
         best = x;
         place = i;
       }

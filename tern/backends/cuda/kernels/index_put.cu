@@ -172,12 +172,12 @@ void index_put(const LaunchContext& context, const IndexPutArgs& args) {
       visit_compute(args.dtype, [&]<class C>() {
         const C value = functors::from_param<C>(args.value);
         if constexpr (N == 1) {
-          if (args.mode == IndexPutMode::Prod)
-            return run<N>(context, args, JoinElements<C, IndexPutMode::Prod>{value});
-          if (args.mode == IndexPutMode::Max)
-            return run<N>(context, args, JoinElements<C, IndexPutMode::Max>{value});
-          if (args.mode == IndexPutMode::Min)
-            return run<N>(context, args, JoinElements<C, IndexPutMode::Min>{value});
+          const auto joined = [&]<template <class> class Functor>() {
+            run<N>(context, args, JoinElements<C, Functor<C>>{value, Functor<C>(nullptr)});
+          };
+          if (args.mode == IndexPutMode::Prod) return joined.template operator()<functors::Mul>();
+          if (args.mode == IndexPutMode::Max) return joined.template operator()<functors::Maximum>();
+          if (args.mode == IndexPutMode::Min) return joined.template operator()<functors::Minimum>();
           if (add_lines<C>(context, args)) return;
         }
         run<N>(context, args, AddElements<C>{value});

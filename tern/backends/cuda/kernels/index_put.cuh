@@ -28,20 +28,13 @@ struct AddElements {
   }
 };
 
-/// Products, largest or smallest elements in C.
-template <class C, IndexPutMode mode>
+/// Elements in C, joined by a functor: products, largest or smallest ones.
+template <class C, class Functor>
 struct JoinElements {
   C value;
+  Functor join;
   C joined{};
   bool any = false;
-  __device__ static C join(C a, C b) {
-    if constexpr (mode == IndexPutMode::Prod)
-      return functors::wrap_mul(a, b);
-    else if constexpr (mode == IndexPutMode::Max)
-      return functors::is_nan(a) || a > b ? a : b;
-    else
-      return functors::is_nan(a) || a < b ? a : b;
-  }
   __device__ C read(const void* source, DType dtype, int64_t i) const {
     return source ? load<C>(dtype, source, i) : value;
   }

@@ -6,46 +6,21 @@
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
 #include "tern/backends/cuda/kernels/report.cuh"
-#include "tern/kernels/loss.h"
-#include "tern/kernels/math.h"
+#include "tern/kernels/ctc_steps.h"
 
 namespace tern::cuda_backend {
 namespace {
 
 inline constexpr int kMostStates = 512;  // threads of a sample's block, at most
 
-template <class C>
-__device__ __forceinline__ C no_path() {
-  return -std::numeric_limits<C>::infinity();
-}
+using ctc_steps::join_paths;
+using ctc_steps::kNoPath;
 
-/// log(exp(a) + exp(b) + exp(c))
+/// A sample with the labels of its states.
 template <class C>
-__device__ __forceinline__ C join_paths(C a, C b, C c) {
-  C most = a > b ? a : b;
-  most = most > c ? most : c;
-  const C base = most == no_path<C>() ? C(0) : most;
-  return math::log(math::exp(a - base) + math::exp(b - base) + math::exp(c - base)) + base;
-}
-
-/// One sample's input and target.
-template <class C>
-struct CtcSample {
-  int64_t steps, labels, states;
-  const int64_t* target;
-  const C* log_probs;  ///< of the first step
-  int64_t stride;      ///< from step to step
-  int64_t blank, classes;
-
-  __device__ CtcSample(const CtcProblem& p, int64_t n)
-      : steps(p.lengths[n]),
-        labels(p.lengths[p.batch + n]),
-        states(2 * labels + 1),
-        target(p.targets + p.lengths[2 * p.batch + n]),
-        log_probs(static_cast<const C*>(p.log_probs) + n * p.classes),
-        stride(p.batch * p.classes),
-        blank(p.blank),
-        classes(p.classes) {}
+struct CtcSample : ctc_steps::Sample<C> {
+  using Base = ctc_steps::Sample<C>;
+  using Base::Base, Base::states, Base::target, Base::log_probs, Base::stride, Base::blank, Base::classes;
 
   /// A label that is no class was reported, and counts as the blank.
   __device__ int64_t label(int64_t i) const {
@@ -69,7 +44,7 @@ __global__ void __launch_bounds__(kMostStates) ctc_alpha(CtcLossArgs args, Fault
       report(fault, FaultKind::Label, "ctc_loss", x.target[i], p.classes);
   C* loss = static_cast<C*>(args.loss) + n;
   if (x.steps == 0) {
-    if (threadIdx.x == 0) *loss = x.labels == 0 ? C(0) : -no_path<C>();
+    if (threadIdx.x == 0) *loss = x.labels == 0 ? C(0) : -kNoPath<C>;
     return;
   }
   C* alpha = static_cast<C*>(args.log_alpha) + n * p.time * row;
@@ -78,17 +53,17 @@ __global__ void __launch_bounds__(kMostStates) ctc_alpha(CtcLossArgs args, Fault
     const C* last = now - row;
     for (int64_t s = threadIdx.x; s < x.states; s += blockDim.x) {
       if (t == 0)
-        now[s] = s < 2 ? x.emitted(t, s) : no_path<C>();
+        now[s] = s < 2 ? x.emitted(t, s) : kNoPath<C>;
       else
-        now[s] = join_paths(last[s], s > 0 ? last[s - 1] : no_path<C>(),
-                            s > 1 && x.may_skip(s - 2) ? last[s - 2] : no_path<C>()) +
+        now[s] = join_paths(last[s], s > 0 ? last[s - 1] : kNoPath<C>,
+                            s > 1 && x.may_skip(s - 2) ? last[s - 2] : kNoPath<C>) +
                  x.emitted(t, s);
     }
     __syncthreads();
   }
   if (threadIdx.x != 0) return;
   const C* last = alpha + (x.steps - 1) * row;
-  *loss = -join_paths(last[x.states - 1], x.labels > 0 ? last[x.states - 2] : no_path<C>(), no_path<C>());
+  *loss = -join_paths(last[x.states - 1], x.labels > 0 ? last[x.states - 2] : kNoPath<C>, kNoPath<C>);
 }
 
 /// Which labels of a target are of one class: whether none before is, and the next one that is (0: none).
@@ -117,10 +92,10 @@ __global__ void __launch_bounds__(kMostStates)
     const C* last = now + row;
     for (int64_t s = threadIdx.x; s < x.states; s += blockDim.x) {
       if (t == x.steps - 1)
-        now[s] = s + 2 >= x.states ? x.emitted(t, s) : no_path<C>();
+        now[s] = s + 2 >= x.states ? x.emitted(t, s) : kNoPath<C>;
       else
-        now[s] = join_paths(last[s], s + 1 < x.states ? last[s + 1] : no_path<C>(),
-                            x.may_skip(s) ? last[s + 2] : no_path<C>()) +
+        now[s] = join_paths(last[s], s + 1 < x.states ? last[s + 1] : kNoPath<C>,
+                            x.may_skip(s) ? last[s + 2] : kNoPath<C>) +
                  x.emitted(t, s);
     }
     __syncthreads();
@@ -136,7 +111,7 @@ __global__ void __launch_bounds__(kBlock)
   const CtcSample<C> x(p, n);
   const C loss = static_cast<const C*>(args.loss)[n], scale = static_cast<const C*>(args.grad_loss)[n];
   C* grad = static_cast<C*>(args.grad_log_probs) + t * x.stride + n * p.classes;
-  if (t >= x.steps || loss == -no_path<C>()) {
+  if (t >= x.steps || loss == -kNoPath<C>) {
     const bool zero = t >= x.steps || p.zero_infinity;
     for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x)
       grad[c] = zero ? C(0) : std::numeric_limits<C>::quiet_NaN();
@@ -147,8 +122,7 @@ __global__ void __launch_bounds__(kBlock)
   const C* alpha = static_cast<const C*>(args.log_alpha) + at;
   const C* beta = log_beta + at;
   const auto share = [&](int64_t s) {
-    const C emitted = x.emitted(t, s);
-    return emitted == no_path<C>() ? C(0) : math::exp(alpha[s] + beta[s] - emitted + loss);
+    return ctc_steps::share_of_paths(alpha[s], beta[s], x.emitted(t, s), loss);
   };
   for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x)
     grad[c] = math::exp(x.log_probs[t * x.stride + c]);

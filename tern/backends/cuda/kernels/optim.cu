@@ -6,8 +6,6 @@
 namespace tern::cuda_backend {
 namespace {
 
-using optim_steps::lerp;
-
 // Every step reads all that it needs before it computes, so that loads do not wait for each other.
 
 struct SgdStep {
@@ -45,7 +43,7 @@ struct AdamStep {
       else
         g = g + static_cast<C>(weight_decay) * x;
     }
-    const C m = lerp(m_before, g, static_cast<C>(rest1));
+    const C m = functors::interpolated(m_before, g, static_cast<C>(rest1));
     C v = v_before * static_cast<C>(beta2) + static_cast<C>(rest2) * g * g;
     state<T>(entry, 0, i) = narrow<T>(m);
     state<T>(entry, 1, i) = narrow<T>(v);
@@ -72,7 +70,7 @@ struct RmspropStep {
     C v = v_before * static_cast<C>(alpha) + static_cast<C>(rest) * g * g;
     state<T>(entry, 0, i) = narrow<T>(v);
     if (centered) {
-      const C m = lerp(m_before, g, static_cast<C>(rest));
+      const C m = functors::interpolated(m_before, g, static_cast<C>(rest));
       state<T>(entry, 2, i) = narrow<T>(m);
       v = v - m * m;
     }

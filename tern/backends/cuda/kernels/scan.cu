@@ -4,8 +4,8 @@
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
-#include "tern/kernels/functors.h"
 #include "tern/kernels/scan.h"
+#include "tern/kernels/scan_steps.h"
 
 namespace tern::cuda_backend {
 namespace {
@@ -39,9 +39,7 @@ struct RunningSum {
     } else if constexpr (op == ScanOp::Prod) {
       return a * b;
     } else {
-      const A high = a < b ? b : a, low = a < b ? a : b;
-      const A growth = math::log1p(math::exp(static_cast<Compute<T>>(low - high)));
-      return high + (a == b ? A(0.693147180559945309417) : growth);  // also of infinities
+      return scan_steps::log_add<Compute<T>>(a, b);
     }
   }
   __device__ __forceinline__ A identity() const {
@@ -66,8 +64,7 @@ struct RunningExtreme {
 
   __device__ __forceinline__ A operator()(const A& a, const A& b) const {
     if (a.at < 0) return b;
-    const bool better = (args.largest ? b.value >= a.value : b.value <= a.value) || functors::is_nan(b.value);
-    return b.at >= 0 && better ? b : a;
+    return b.at >= 0 && scan_steps::takes_over(b.value, a.value, args.largest) ? b : a;
   }
   __device__ __forceinline__ A identity() const { return {C(0), -1}; }
   __device__ __forceinline__ A read(int64_t i) const {
