@@ -57,10 +57,11 @@ def make_cases(only, device, scale):
     import torch
 
     import operator_cases
-    from operator_rows import attention, creation, image, index, method, network, order, pointwise, reduce, shape
+    from operator_rows import families
 
-    rows = {row.name: row for family in (pointwise, reduce, shape, index, order, network, attention, image, creation, method) for row in family.ROWS}
-    creations = {row.name for row in creation.ROWS}
+    modules = families()
+    rows = {row.name: row for module in modules.values() for row in module.ROWS}
+    creations = {row.name for row in modules["creation"].ROWS}
     with torch.device(device):
         groups = operator_cases.cases(scale)
     for group, members in groups.items():

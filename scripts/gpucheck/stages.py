@@ -15,7 +15,6 @@ from .run import failure, part, part_of, status_of_outcome
 # Rooms whose tests run with every tensor on the GPU: rooms_on_sim of tests/CMakeLists.txt.
 # The longest is first.
 ROOMS = ("io", "core", "autograd", "ops", "nn", "optim", "data", "train", "errors")
-FAMILIES = ("pointwise", "network", "loss", "reduce", "shape", "index", "method", "creation", "attention", "recurrent", "image")
 # For compute-sanitizer: kernels with shared memory, indices and pieces, each a few times. {name: (test program, tests, those of them that
 # take too long when races are looked for, which takes about ten times as long as memcheck, share of the time)}. Random.Permutations and
 # Losses.Gradients start more kernels than all others together; what NCCL and the algorithms that are tried do is theirs.
@@ -63,6 +62,9 @@ def rooms(check):
 def operators(check):
     if not check.facts["torch"]:
         return [part("operator table", "skipped", reason="there is no PyTorch")]
+
+    sys.path.insert(0, str(check.root / "tests/support"))
+    from operator_rows import FAMILIES  # names alone
 
     def cases(script, title, arguments, env=None):
         command = [check.python, check.root / "tests/ops" / script, "--on", "simulated" if check.simulated else "gpu", *arguments]

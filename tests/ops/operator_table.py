@@ -18,9 +18,7 @@ import torch
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
 
-from operator_rows import attention, creation, driver, image, index, loss, method, network, order, pointwise, recurrent, reduce, resize, shape  # noqa: E402
-
-FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, recurrent, image, resize, creation, method)
+from operator_rows import FAMILIES, driver, families, method  # noqa: E402
 
 # Functions of the headers that are no operators, or have tests of their own.
 NOT_ROWS = {
@@ -69,21 +67,22 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("names", nargs="*")
     parser.add_argument("--on", choices=driver.DEVICES)
-    parser.add_argument("--family", choices=[family.__name__.rpartition(".")[2] for family in FAMILIES])
+    parser.add_argument("--family", choices=FAMILIES)
     options = parser.parse_args()
     wanted = set(options.names)
     emulated = ("emulated",) if os.environ.get("TERN_EMULATED_PLUGIN") else ()
     devices = (options.on,) if options.on else ("cpu", "simulated", *emulated)
     begin = time.monotonic()
-    rows = [row for family in FAMILIES for row in family.ROWS]
+    modules = families()
+    rows = [row for module in modules.values() for row in module.ROWS]
     without = [] if options.family else sorted(public_operators() - {row.name for row in rows})
     if without:
         print(f"FAILED: operators without a row: {', '.join(without)}")
     passed = failed = unanswered = not_run = 0
-    for family in FAMILIES:
-        if options.family not in (None, family.__name__.rpartition(".")[2]):
+    for name, module in modules.items():
+        if options.family not in (None, name):
             continue
-        chosen = [row for row in family.ROWS if not wanted or row.name in wanted]
+        chosen = [row for row in module.ROWS if not wanted or row.name in wanted]
         a, b, c, d = driver.run_rows(chosen, tool, devices, limit=1000 if wanted else 3)
         passed, failed, unanswered, not_run = passed + a, failed + b, unanswered + c, not_run + d
     print(f"PyTorch {torch.__version__}: {len(rows)} rows on {' and '.join(devices)}, {passed} passed, {failed} failed"
