@@ -472,6 +472,15 @@ TERN_BINARY(ReluBackward, C, b <= C(0) ? C(0) : a);                             
 TERN_BINARY(SoftsignBackward, C, a / ((C(1) + std::abs(b)) * (C(1) + std::abs(b))));  // b: the input
 TERN_BINARY(SigmoidBackward, C, a*(C(1) - b) * b);                                    // b: the result
 TERN_BINARY(TanhBackward, C, a*(C(1) - b * b));                                       // b: the result
+/// As Logit; b: the input. Outside the bounds it is flat, without bounds undefined.
+template <class C>
+struct LogitBackward {
+  C low, high, outside;
+  explicit LogitBackward(const Param* p) : low(from_param<C>(p[0])), high(from_param<C>(p[1])), outside(0) {
+    if (low != low) outside = low, low = C(0), high = C(1);
+  }
+  TERN_FN C operator()(C a, C b) const { return b < low || b > high ? outside : a / (b * (C(1) - b)); }
+};
 template <class C>
 struct SiluBackward : ManySteps {  // b: the input
   explicit SiluBackward(const Param*) {}

@@ -107,6 +107,7 @@ enum class ResultKind : uint8_t {
   X(SeluBackward, "selu_backward", Float)               \
   X(MishBackward, "mish_backward", Float)               \
   X(SoftsignBackward, "softsign_backward", Float)       \
+  X(LogitBackward, "logit_backward", Float)             \
   X(HardswishBackward, "hardswish_backward", Float)     \
   X(HardsigmoidBackward, "hardsigmoid_backward", Float) \
   X(HardtanhBackward, "hardtanh_backward", Float)       \

@@ -18,6 +18,7 @@ enum class ReduceOp : uint8_t {
   Any,           ///< x != 0 for one [false]
   All,           ///< x != 0 for all [true]
   CountNonzero,  ///< [0]
+  NanSum,        ///< sum of those that are not NaN [0]; floats only
   Norm1,         ///< sum(|x|) [0]; floats only, as all norms
   Norm2,         ///< sqrt(sum(x^2)) [0]
   NormInf,       ///< max(|x|), NaN wins [0]

@@ -185,6 +185,8 @@ Tensor logit(const Tensor& x, std::optional<double> eps) {
   if (tracks_grad(x))
     record("logit", y, {x}, [x_ = save(x), bounds](GradContext& c, const Tensor& g) {
       const Tensor v = c[x_], plain = v.detach();
+      if (!tracks_grad(g, v))
+        return binary(BinaryOp::LogitBackward, g, v, param_of(bounds.low), param_of(bounds.high));
       const Tensor slope = div(g, mul(v, rsub(v, 1)));
       if (!bounds.clamps()) return where(logical_or(lt(plain, 0), gt(plain, 1)), bounds.low, slope);
       return where(logical_or(lt(plain, bounds.low), gt(plain, bounds.high)), 0, slope);

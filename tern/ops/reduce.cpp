@@ -108,8 +108,16 @@ Tensor mean(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType
 
 Tensor nansum(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
   if (!is_floating_point(x.dtype())) return sum(x, dims, keepdim, dtype);
-  const AutocastPause pause;  // it is not on the list of sum
-  return sum(where(isnan(x), 0, x), dims, keepdim, dtype);
+  const DimMask mask = dims_of("nansum", dims, x.dim());
+  if (dtype && !is_floating_point(*dtype)) return sum_over(where(isnan(x), 0, x), mask, keepdim, dtype);
+  const Tensor v = converted("nansum", x, dtype);
+  Tensor y = run_reduce(ReduceOp::NanSum, v, mask, keepdim);
+  if (tracks_grad(v))
+    record("nansum", y, {v}, [v_ = save(v), mask](GradContext& c, const Tensor& g) {
+      const Tensor saved = c[v_];
+      return where(isnan(saved), 0, spread(g, saved.shape(), mask));
+    });
+  return y;
 }
 
 Tensor nanmean(const Tensor& x, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {

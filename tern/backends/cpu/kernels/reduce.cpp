@@ -18,6 +18,7 @@ void reduce(const LaunchContext&, const ReduceArgs& args) {
     case ReduceOp::All:
     case ReduceOp::CountNonzero:
       return reduce_logic(args);
+    case ReduceOp::NanSum:
     case ReduceOp::Norm1:
     case ReduceOp::Norm2:
     case ReduceOp::NormInf:

@@ -1,4 +1,5 @@
-// Norms of floats. Squares are summed without scaling, as PyTorch does: they overflow beyond 1e19 in float32.
+// Norms of floats, and their sum without NaN. Squares are summed without scaling, as PyTorch does: they
+// overflow beyond 1e19 in float32.
 #include "tern/backends/cpu/kernels/reduce.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -12,6 +13,8 @@ void reduce_norm(const ReduceArgs& args) {
     };
     auto same = [](C sum) { return sum; };
     switch (args.op) {
+      case ReduceOp::NanSum:
+        return run(wide::SumNumbers<T>{}, same);
       case ReduceOp::Norm1:
         return run(wide::SumAbs<T>{}, same);
       case ReduceOp::Norm2:

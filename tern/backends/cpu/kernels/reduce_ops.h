@@ -142,6 +142,14 @@ struct CountBits {
   }
 };
 
+template <class T>
+struct SumNumbers : Sum<T> {
+  template <class V>
+  [[gnu::always_inline]] void map(V& v, int64_t) const {
+    v = v != v ? V{} : v;
+  }
+};
+
 template <class V>
 [[gnu::always_inline]] inline void take_abs(V& v) {
   v = v < 0 ? -v : v + 0;  // of -0 too

@@ -1,4 +1,5 @@
-// Norms of floats. Squares are summed without scaling, as PyTorch does: they overflow beyond 1e19 in float32.
+// Norms of floats, and their sum without NaN. Squares are summed without scaling, as PyTorch does: they
+// overflow beyond 1e19 in float32.
 #include <limits>
 
 #include "tern/backends/cuda/kernels/reduce.cuh"
@@ -17,6 +18,7 @@ struct Norm {
     return op == ReduceOp::NormNegInf ? std::numeric_limits<C>::infinity() : C(0);
   }
   __device__ Acc map(C x, int64_t) const {
+    if constexpr (op == ReduceOp::NanSum) return x != x ? C(0) : x;
     if constexpr (op == ReduceOp::Norm2) return x * x;
     const C size = x < C(0) ? -x : x;
     if constexpr (op == ReduceOp::NormP) return static_cast<C>(::pow(size, p));
@@ -46,6 +48,8 @@ void run_norm(const LaunchContext& context, const ReduceArgs& args) {
 
 void reduce_norm(const LaunchContext& context, const ReduceArgs& args) {
   switch (args.op) {
+    case ReduceOp::NanSum:
+      return run_norm<ReduceOp::NanSum>(context, args);
     case ReduceOp::Norm1:
       return run_norm<ReduceOp::Norm1>(context, args);
     case ReduceOp::Norm2:
