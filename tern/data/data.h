@@ -9,6 +9,7 @@
 #include "tern/data/image.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/image_tensors.h"
+#include "tern/data/iterable_dataset.h"
 #include "tern/data/mnist.h"
 #include "tern/data/resize.h"
 #include "tern/data/samplers.h"

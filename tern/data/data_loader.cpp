@@ -1,10 +1,11 @@
-// The DataLoader: workers claim batches by number and put them into a ring, from which the consumer takes
-// them in order.
+// The DataLoader: workers take turns to read batches, make them side by side, and put them where the consumer
+// takes them in order. What a batch is made from is in batch_source.cpp.
 #include "tern/data/data_loader.h"
 
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -12,6 +13,8 @@
 
 #include "tern/base/check.h"
 #include "tern/base/parallel.h"
+#include "tern/data/batch_source.h"
+#include "tern/data/context.h"
 #include "tern/device/cuda.h"
 #include "tern/device/event.h"
 #include "tern/ops/thread_settings.h"
@@ -20,15 +23,13 @@ namespace tern::data {
 
 /// What a loader and its running epochs share; it outlives the loader while an iterator is in use.
 struct DataLoader::Core {
-  DatasetHandle dataset;
-  std::shared_ptr<BatchSampler> batch_sampler;
+  Core(std::unique_ptr<detail::BatchSource> batches, const DataLoaderOptions& options);
+
+  std::unique_ptr<detail::BatchSource> source;
   int64_t num_workers;
   int64_t prefetch_factor;
-  BatchPart part;
-  CollateFn collate_fn;
   std::optional<Device> device;
   bool pin_memory;
-  int64_t batch_size;
   uint64_t seed;
 
   int64_t next_epoch = 0;
@@ -48,42 +49,61 @@ class DataLoader::Epoch {
   /// Makes the next batch the current one. After the last one, or when it throws, the epoch is done.
   void advance();
   bool done() const { return done_; }
-  Batch& current() { return current_; }
-  double weight() const;
+  Batch& current() { return *current_.batch; }
+  double weight() const { return current_.weight; }
 
  private:
-  struct Slot {
-    bool ready = false;
-    Batch batch;
-    std::vector<std::pair<Device, Event>> arrivals;  ///< the GPUs that the batch is on its way to
-    std::exception_ptr error;
+  /// A batch that has been read.
+  struct Task {
+    int64_t number;
+    Generator generator;  ///< for what draws random numbers without a RandomKey
+    detail::BatchJob job;
+  };
+  /// What the consumer gets.
+  struct Delivery {
+    std::optional<Batch> batch = {};  ///< none: the epoch has ended
+    double weight = 1;
+    std::vector<std::pair<Device, Event>> arrivals = {};  ///< the GPUs that the batch is on its way to
+    std::exception_ptr error = {};
+  };
+  /// A GPU as the workers use it.
+  struct Gpu {
+    Device device;
+    Event begun;                   ///< what the consumer had given it at the start
+    std::optional<Stream> shared;  ///< by all workers
   };
 
-  std::vector<int64_t> own_part(const std::vector<int64_t>& whole) const;
-  Batch make(size_t number) const;
+  std::optional<Task> read(int64_t number);
+  Delivery make(const Task& task) const;
   void place(Batch& batch) const;
+  void start_workers(int64_t count);
   void set_up_worker() const;
-  Batch take(size_t number);
   void work();
+  Delivery next();
   void stop();
 
   std::shared_ptr<Core> core_;
-  int64_t number_;
-  int64_t begun_;
-  RandomKey key_;
-  std::vector<std::vector<int64_t>> batches_;
-  size_t taken_;  ///< batches that the consumer has had; changed under the mutex, by the consumer alone
+  const int64_t number_;
+  const int64_t begun_;
+  const RandomKey key_;
+  std::unique_ptr<detail::BatchReader> reader_;
   bool done_ = false;
-  Batch current_;
+  Delivery current_;
 
-  std::mutex mutex_;
+  const ThreadSettings settings_;  ///< the consumer's
+  std::vector<Gpu> gpus_;
+  int64_t most_ahead_ = 0;
+
+  std::mutex turn_;     ///< whose worker reads the next batch
+  bool ended_ = false;  ///< there is nothing more to read; under turn_
+
+  std::mutex mutex_;  ///< of all that follows; taken after turn_
   std::condition_variable batch_ready_;
-  std::condition_variable slot_free_;
-  std::vector<Slot> ring_;                              ///< batch n lies at n modulo the size
-  size_t claimed_ = 0;                                  ///< batches that workers have begun
-  const ThreadSettings settings_;                       ///< the consumer's
-  std::vector<std::pair<Device, Event>> begun_events_;  ///< what the consumer had given each GPU at the start
-  std::vector<Event> ended_events_;                     ///< what each worker had given each GPU at its end
+  std::condition_variable room_ahead_;
+  int64_t taken_;                      ///< batches that the consumer has had; changed by it alone
+  int64_t claimed_;                    ///< batches that workers have begun
+  std::map<int64_t, Delivery> ready_;  ///< by number
+  std::vector<Event> ended_events_;    ///< what each worker had given each GPU at its end
   bool stopped_ = false;
   std::vector<std::thread> workers_;
 };
@@ -91,9 +111,9 @@ class DataLoader::Epoch {
 namespace {
 
 /// Apart from the streams of samples.
-Generator batch_generator(const RandomKey& key, size_t number) {
+Generator batch_generator(const RandomKey& key, int64_t number) {
   constexpr uint64_t kOfBatches = 0xba7c4;
-  Random random = key.child(kOfBatches).random(static_cast<int64_t>(number));
+  Random random = key.child(kOfBatches).random(number);
   const uint64_t high = random.bits();
   return Generator(high << 32 | random.bits());
 }
@@ -102,76 +122,60 @@ Generator batch_generator(const RandomKey& key, size_t number) {
 
 DataLoader::Epoch::Epoch(std::shared_ptr<Core> core)
     : core_(std::move(core)),
-      number_(core_->next_epoch),
+      number_(core_->next_epoch++),
       begun_(++core_->epochs_begun),
       key_{core_->seed, number_},
-      batches_(core_->batch_sampler->batches(number_)) {
-  taken_ = std::min(static_cast<size_t>(std::exchange(core_->next_batch, 0)), batches_.size());
-  claimed_ = taken_;
-  core_->next_epoch = number_ + 1;
+      taken_(std::exchange(core_->next_batch, 0)),
+      claimed_(taken_) {
   core_->position.epoch = number_;
-  core_->position.batch = static_cast<int64_t>(taken_);
-  const size_t left = batches_.size() - taken_;
-  const size_t workers = std::min(static_cast<size_t>(core_->num_workers), left);
-  if (workers == 0) return;
+  core_->position.batch = taken_;
+  reader_ = detail::with_data_context([&] { return fmt::format("DataLoader: epoch {}", number_); },
+                                      [&] { return core_->source->open(key_); });
+  for (int64_t n = 0; n < taken_; ++n)
+    TERN_CHECK(read(n), DataError, "DataLoader: epoch {} cannot go on at batch {}: it has {} batches",
+               number_, taken_, n);
+  const std::optional<int64_t> size = core_->source->size();
+  start_workers(size ? std::clamp<int64_t>(*size - taken_, 0, core_->num_workers) : core_->num_workers);
+}
+
+void DataLoader::Epoch::start_workers(int64_t count) {
+  if (count == 0) return;
+  most_ahead_ = count * core_->prefetch_factor;
+  // What a stream keeps from one sample to the next, one worker may put on a GPU and another use.
+  const bool shared = core_->source->dataset() == nullptr;
   for (int i = 0; i < cuda::device_count(); ++i) {
-    const Device gpu(DeviceType::CUDA, i);
-    begun_events_.emplace_back(gpu, Event()).second.record(current_stream(gpu));
+    const Device device(DeviceType::CUDA, i);
+    gpus_.push_back({device, Event(), shared ? std::optional(new_stream(device)) : std::nullopt});
+    gpus_.back().begun.record(current_stream(device));
   }
-  ring_.resize(std::min(workers * static_cast<size_t>(core_->prefetch_factor), left));
   try {
-    for (size_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+    for (int64_t i = 0; i < count; ++i) workers_.emplace_back([this] { work(); });
   } catch (const std::system_error& error) {
     stop();
-    TERN_THROW(Error, "DataLoader: cannot start {} worker threads: {}; use a smaller num_workers", workers,
+    TERN_THROW(Error, "DataLoader: cannot start {} worker threads: {}; use a smaller num_workers", count,
                error.what());
   }
 }
 
-namespace {
-
-/// Where part `rank` of `size` samples begins.
-int64_t begin_of(const BatchPart& part, int64_t rank, size_t size) {
-  return static_cast<int64_t>(size) * rank / part.parts;
+/// Reads batch `number`, the one after that read before; none after the last one. Like make(), it may be
+/// called in any thread: what draws random numbers without a RandomKey gets those of this batch, whoever
+/// makes it, and leaves the consumer's alone.
+std::optional<DataLoader::Epoch::Task> DataLoader::Epoch::read(int64_t number) {
+  Generator generator = batch_generator(key_, number);
+  const DefaultGeneratorGuard guard(generator);
+  std::optional<detail::BatchJob> job = detail::with_data_context(
+      [&] { return fmt::format("DataLoader: epoch {}, batch {}", number_, number); },
+      [&] { return reader_->next(); });
+  if (!job) return {};
+  return Task{number, std::move(generator), std::move(*job)};
 }
 
-}  // namespace
-
-std::vector<int64_t> DataLoader::Epoch::own_part(const std::vector<int64_t>& whole) const {
-  const BatchPart& part = core_->part;
-  const int64_t begin = begin_of(part, part.rank, whole.size());
-  const int64_t end = begin_of(part, part.rank + 1, whole.size());
-  if (begin == end) return {whole.begin(), whole.begin() + std::min<int64_t>(1, std::ssize(whole))};
-  return {whole.begin() + begin, whole.begin() + end};
-}
-
-double DataLoader::Epoch::weight() const {
-  const BatchPart& part = core_->part;
-  const size_t size = batches_[taken_ - 1].size();
-  if (part.parts == 1 || size == 0) return 1;
-  const int64_t own = begin_of(part, part.rank + 1, size) - begin_of(part, part.rank, size);
-  return static_cast<double>(own * part.parts) / static_cast<double>(size);
-}
-
-/// Makes batch `number`; called from any thread. What draws random numbers without a RandomKey gets those of
-/// this batch, whoever makes it, and leaves the consumer's alone.
-Batch DataLoader::Epoch::make(size_t number) const {
-  const std::vector<int64_t> indices = own_part(batches_[number]);
-  const Dataset& dataset = *core_->dataset;
-  const auto where = [&] { return fmt::format("DataLoader: epoch {}, batch {}", number_, number); };
-  const DefaultGeneratorGuard guard(batch_generator(key_, number));
-  try {
-    if (!core_->collate_fn) return dataset.get_batch(indices, key_);
-    std::vector<Example> examples;
-    examples.reserve(indices.size());
-    for (const int64_t index : indices) examples.push_back(sample_with_context(dataset, index, key_));
-    return core_->collate_fn(examples);
-  } catch (Error& error) {
-    error.add_context(where());
-    throw;
-  } catch (const std::exception& error) {
-    std::throw_with_nested(DataError(fmt::format("{}: {}", where(), error.what())));
-  }
+DataLoader::Epoch::Delivery DataLoader::Epoch::make(const Task& task) const {
+  const DefaultGeneratorGuard guard(task.generator);
+  Batch batch = detail::with_data_context(
+      [&] { return fmt::format("DataLoader: epoch {}, batch {}", number_, task.number); }, task.job.make);
+  place(batch);
+  return {.batch = std::move(batch), .weight = task.job.weight};
 }
 
 /// Brings a batch to where the options want it.
@@ -186,9 +190,9 @@ void DataLoader::Epoch::set_up_worker() const {
   settings_.apply();
   // The workers run side by side; the kernels inside them need not.
   set_thread_local_num_threads(1);
-  for (const auto& [gpu, event] : begun_events_) {
-    cuda::set_stream(new_stream(gpu));
-    event.wait(current_stream(gpu));
+  for (const Gpu& gpu : gpus_) {
+    cuda::set_stream(gpu.shared ? *gpu.shared : new_stream(gpu.device));
+    gpu.begun.wait(current_stream(gpu.device));
   }
 }
 
@@ -199,93 +203,88 @@ void DataLoader::Epoch::work() {
   } catch (...) {
     failure = std::current_exception();
   }
-  std::unique_lock lock(mutex_);
   while (true) {
-    slot_free_.wait(
-        lock, [&] { return stopped_ || claimed_ == batches_.size() || claimed_ < taken_ + ring_.size(); });
-    if (stopped_ || claimed_ == batches_.size()) {
-      try {
-        for (const auto& [gpu, event] : begun_events_)
-          ended_events_.emplace_back().record(current_stream(gpu));
-      } catch (...) {  // of a GPU that is lost, which runs nothing any more
-      }
-      return;
+    std::unique_lock turn(turn_);
+    if (ended_) break;
+    int64_t number;
+    {
+      std::unique_lock lock(mutex_);
+      room_ahead_.wait(lock, [&] { return stopped_ || claimed_ < taken_ + most_ahead_; });
+      if (stopped_) break;
+      number = claimed_++;
     }
-    const size_t number = claimed_++;
-    lock.unlock();
-    Batch batch;
-    std::vector<std::pair<Device, Event>> arrivals;
-    std::exception_ptr error;
+    Delivery delivery;
     try {
       if (failure) std::rethrow_exception(std::exchange(failure, nullptr));
-      batch = make(number);
-      place(batch);
-      for (const auto& [gpu, event] : begun_events_)
-        if (std::ranges::any_of(batch.tensors(), [&on = gpu](const Tensor& x) { return x.device() == on; }))
-          arrivals.emplace_back(gpu, Event()).second.record(current_stream(gpu));
+      const std::optional<Task> task = read(number);
+      ended_ = !task;
+      turn.unlock();
+      if (task) delivery = make(*task);
+      if (delivery.batch)
+        for (const Gpu& gpu : gpus_)
+          if (std::ranges::any_of(delivery.batch->tensors(),
+                                  [&](const Tensor& x) { return x.device() == gpu.device; }))
+            delivery.arrivals.emplace_back(gpu.device, Event()).second.record(current_stream(gpu.device));
     } catch (...) {
-      error = std::current_exception();
+      delivery.error = std::current_exception();
+      if (turn.owns_lock()) ended_ = true;  // nothing is read after what could not be
     }
-    lock.lock();
-    Slot& slot = ring_[number % ring_.size()];
-    slot.batch = std::move(batch);
-    slot.arrivals = std::move(arrivals);
-    slot.error = std::move(error);
-    slot.ready = true;
+    if (turn.owns_lock()) turn.unlock();
+    const std::lock_guard lock(mutex_);
+    ready_.emplace(number, std::move(delivery));
     batch_ready_.notify_one();
+  }
+  try {
+    for (const Gpu& gpu : gpus_) {
+      Event ended;
+      ended.record(current_stream(gpu.device));
+      const std::lock_guard lock(mutex_);
+      ended_events_.push_back(std::move(ended));
+    }
+  } catch (...) {  // of a GPU that is lost, which runs nothing any more
   }
 }
 
-Batch DataLoader::Epoch::take(size_t number) {
+DataLoader::Epoch::Delivery DataLoader::Epoch::next() {
   if (workers_.empty()) {
-    Batch batch = make(number);
-    place(batch);
+    const std::optional<Task> task = read(taken_);
+    Delivery delivery = task ? make(*task) : Delivery();
     ++taken_;
-    return batch;
+    return delivery;
   }
-  Batch batch;
-  std::vector<std::pair<Device, Event>> arrivals;
-  std::exception_ptr error;
+  Delivery delivery;
   {
     std::unique_lock lock(mutex_);
-    Slot& slot = ring_[number % ring_.size()];
-    batch_ready_.wait(lock, [&] { return slot.ready; });
-    batch = std::exchange(slot.batch, Batch());
-    arrivals = std::exchange(slot.arrivals, {});
-    error = std::exchange(slot.error, nullptr);
-    slot.ready = false;
-    ++taken_;
+    batch_ready_.wait(lock, [&] { return ready_.contains(taken_); });
+    delivery = std::move(ready_.extract(taken_++).mapped());
   }
-  slot_free_.notify_all();
-  if (error) std::rethrow_exception(std::move(error));
-  for (const auto& [gpu, event] : arrivals) event.wait(current_stream(gpu));
-  if (!arrivals.empty())
-    for (size_t i = 0; i < batch.size(); ++i)
-      if (batch[i].is_cuda()) batch[i].record_stream(current_stream(batch[i].device()));
-  return batch;
+  room_ahead_.notify_one();
+  if (delivery.error) std::rethrow_exception(std::move(delivery.error));
+  for (const auto& [gpu, event] : delivery.arrivals) event.wait(current_stream(gpu));
+  if (!delivery.arrivals.empty())
+    for (const Tensor& x : delivery.batch->tensors())
+      if (x.is_cuda()) x.record_stream(current_stream(x.device()));
+  return delivery;
 }
 
 void DataLoader::Epoch::advance() {
   if (done_) return;
   const bool latest = core_->epochs_begun == begun_;
-  current_ = Batch();
-  if (taken_ == batches_.size()) {
-    done_ = true;
-    stop();
-    if (latest) {
-      core_->position.epoch = number_ + 1;
-      core_->position.batch = 0;
-    }
-    return;
-  }
+  current_ = {};
   try {
-    current_ = take(taken_);
+    current_ = next();
   } catch (...) {
     done_ = true;
     stop();
     throw;
   }
-  if (latest) core_->position.batch = static_cast<int64_t>(taken_);
+  if (!current_.batch) {
+    done_ = true;
+    stop();
+  }
+  if (!latest) return;
+  core_->position.epoch = done_ ? number_ + 1 : number_;
+  core_->position.batch = done_ ? 0 : taken_;
 }
 
 void DataLoader::Epoch::stop() {
@@ -293,16 +292,21 @@ void DataLoader::Epoch::stop() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
   }
-  slot_free_.notify_all();
+  room_ahead_.notify_all();
   for (std::thread& worker : workers_) worker.join();
   workers_.clear();
   // Whoever stops may free next what the workers' last kernels read. Errors of batches that nobody takes are
   // nobody's.
   for (const Event& event : ended_events_) event.wait_until_done();
   ended_events_.clear();
+  ready_.clear();
+  reader_.reset();
 }
 
-DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
+namespace {
+
+/// Checks what both kinds of dataset have in common, and fills in seed and device.
+void settle(DataLoaderOptions& options) {
   TERN_CHECK(options.num_workers >= 0 && options.num_workers <= 256, ValueError,
              "DataLoader: num_workers must be 0 to 256, got {}", options.num_workers);
   TERN_CHECK(options.prefetch_factor >= 1 && options.prefetch_factor <= 4096, ValueError,
@@ -311,36 +315,56 @@ DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
              options.batch_size);
   TERN_CHECK(options.part.parts >= 1 && options.part.rank >= 0 && options.part.rank < options.part.parts,
              ValueError, "DataLoader: there is no part {} of {}", options.part.rank, options.part.parts);
+  if (options.device)
+    options.device = with_context("DataLoader", [&] { return resolve_device(*options.device); });
+  if (!options.seed) options.seed = draw_seed(std::move(options.generator));
+}
+
+}  // namespace
+
+DataLoader::Core::Core(std::unique_ptr<detail::BatchSource> batches, const DataLoaderOptions& options)
+    : source(std::move(batches)),
+      num_workers(options.num_workers),
+      prefetch_factor(options.prefetch_factor),
+      device(options.device),
+      pin_memory(options.pin_memory),
+      seed(*options.seed),
+      position{.seed = seed,
+               .sampler_seed = source->sampler_seed(),
+               .batch_size = options.batch_size,
+               .dataset_size = source->dataset_size().value_or(0)} {}
+
+DataLoader::DataLoader(DatasetHandle dataset, DataLoaderOptions options) {
   TERN_CHECK(!(options.sampler && options.shuffle), ValueError,
              "DataLoader: sampler and shuffle exclude each other: a sampler decides the order itself");
   TERN_CHECK(!options.batch_sampler ||
                  (options.batch_size == 1 && !options.shuffle && !options.sampler && !options.drop_last),
              ValueError, "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last");
-  if (options.device)
-    options.device = with_context("DataLoader", [&] { return resolve_device(*options.device); });
-
-  const uint64_t seed = options.seed ? *options.seed : draw_seed(std::move(options.generator));
+  settle(options);
   std::shared_ptr<BatchSampler> batches = std::move(options.batch_sampler);
   if (!batches) {
     SamplerHandle order = std::move(options.sampler);
-    if (!order && options.shuffle) order = RandomSampler(dataset->size(), {.seed = seed});
+    if (!order && options.shuffle) order = RandomSampler(dataset->size(), {.seed = options.seed});
     if (!order) order = SequentialSampler(dataset->size());
     batches = std::make_shared<BatchSampler>(std::move(order), options.batch_size, options.drop_last);
   }
-  core_ = std::make_shared<Core>(Core{.dataset = std::move(dataset),
-                                      .batch_sampler = std::move(batches),
-                                      .num_workers = options.num_workers,
-                                      .prefetch_factor = options.prefetch_factor,
-                                      .part = options.part,
-                                      .collate_fn = std::move(options.collate_fn),
-                                      .device = options.device,
-                                      .pin_memory = options.pin_memory,
-                                      .batch_size = options.batch_size,
-                                      .seed = seed});
-  core_->position = {.seed = seed,
-                     .sampler_seed = core_->batch_sampler->seed(),
-                     .batch_size = core_->batch_size,
-                     .dataset_size = core_->dataset->size()};
+  core_ = std::make_shared<Core>(detail::indexed_batches(std::move(dataset), std::move(batches), options.part,
+                                                         std::move(options.collate_fn)),
+                                 options);
+}
+
+DataLoader::DataLoader(IterableHandle dataset, DataLoaderOptions options) {
+  TERN_CHECK(!options.shuffle, ValueError,
+             "DataLoader: a stream has no indices to shuffle; put a data::ShuffleBuffer around it");
+  TERN_CHECK(
+      !options.sampler && !options.batch_sampler, ValueError,
+      "DataLoader: sampler and batch_sampler choose samples by index, and a stream has none: its order "
+      "is its own");
+  settle(options);
+  core_ = std::make_shared<Core>(
+      detail::streamed_batches(std::move(dataset), options.batch_size, options.drop_last, options.part,
+                               std::move(options.collate_fn)),
+      options);
 }
 
 DataLoader::Iterator::Iterator(std::unique_ptr<Epoch> epoch) : epoch_(std::move(epoch)) {}
@@ -374,9 +398,28 @@ DataLoader::Iterator DataLoader::begin() {
   return Iterator(std::move(epoch));
 }
 
-int64_t DataLoader::size() const { return core_->batch_sampler->size(); }
-int64_t DataLoader::dataset_size() const { return core_->dataset->size(); }
-const Dataset& DataLoader::dataset() const { return *core_->dataset; }
+namespace {
+
+int64_t known(std::optional<int64_t> number, const char* of_what) {
+  TERN_CHECK(
+      number, TypeError,
+      "DataLoader: the number of {} is not known before the stream has ended: its dataset has no size()",
+      of_what);
+  return *number;
+}
+
+}  // namespace
+
+int64_t DataLoader::size() const { return known(core_->source->size(), "batches"); }
+int64_t DataLoader::dataset_size() const { return known(core_->source->dataset_size(), "samples"); }
+
+const Dataset& DataLoader::dataset() const {
+  const Dataset* dataset = core_->source->dataset();
+  TERN_CHECK(dataset, TypeError,
+             "DataLoader: its samples come from a stream, not from a dataset with indices");
+  return *dataset;
+}
+
 int64_t DataLoader::next_epoch() const { return core_->next_epoch; }
 
 void DataLoader::set_epoch(int64_t epoch) {
@@ -390,17 +433,19 @@ void DataLoader::set_epoch(int64_t epoch) {
 DataLoaderState DataLoader::state() const { return core_->position; }
 
 void DataLoader::load_state(const DataLoaderState& state) {
-  TERN_CHECK(state.batch_size == core_->batch_size, ValueError,
+  const DataLoaderState& own = core_->position;
+  TERN_CHECK(state.batch_size == own.batch_size, ValueError,
              "DataLoader: the state is from batches of {}, this loader has batches of {}", state.batch_size,
-             core_->batch_size);
-  TERN_CHECK(state.dataset_size == core_->dataset->size(), ValueError,
+             own.batch_size);
+  TERN_CHECK(state.dataset_size == own.dataset_size, ValueError,
              "DataLoader: the state is from a dataset of {} samples, this one has {}", state.dataset_size,
-             core_->dataset->size());
-  TERN_CHECK(state.epoch >= 0 && state.batch >= 0 && state.batch <= size(), ValueError,
-             "DataLoader: the state's epoch {} or batch {} is out of range (an epoch has {} batches)",
-             state.epoch, state.batch, size());
+             own.dataset_size);
+  const std::optional<int64_t> size = core_->source->size();
+  TERN_CHECK(state.epoch >= 0 && state.batch >= 0 && (!size || state.batch <= *size), ValueError,
+             "DataLoader: the state's epoch {} or batch {} is out of range{}", state.epoch, state.batch,
+             size ? fmt::format(" (an epoch has {} batches)", *size) : "");
   core_->seed = state.seed;
-  core_->batch_sampler->set_seed(state.sampler_seed);
+  core_->source->set_sampler_seed(state.sampler_seed);
   core_->next_epoch = state.epoch;
   core_->next_batch = state.batch;
   core_->position = state;

@@ -1,5 +1,5 @@
-// DataLoader: batches of a dataset, made in worker threads ahead of their use. Orders are in samplers.h, the
-// making of a batch in dataset.h and example.h.
+// DataLoader: batches of a dataset or of a stream, made in worker threads ahead of their use. Orders are in
+// samplers.h, streams in iterable_dataset.h, the making of a batch in dataset.h and example.h.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "tern/core/generator.h"
 #include "tern/data/dataset.h"
 #include "tern/data/example.h"
+#include "tern/data/iterable_dataset.h"
 #include "tern/data/samplers.h"
 
 namespace tern::data {
@@ -47,7 +48,7 @@ struct DataLoaderState {
   int64_t epoch = 0;
   int64_t batch = 0;  ///< batches of this epoch that have been handed out
   int64_t batch_size = 0;
-  int64_t dataset_size = 0;
+  int64_t dataset_size = 0;  ///< 0 for a stream that does not know its size
   bool operator==(const DataLoaderState&) const = default;
 };
 
@@ -67,10 +68,14 @@ struct DataLoaderState {
 /// length up to one sample, in their order. A batch with fewer samples than parts leaves some without one:
 /// they have its first, with weight() 0.
 ///
-/// Workers use streams of their own on every GPU: what they or the collate_fn put there is on its way,
-/// through pinned memory, while the batches before it are computed, and the consumer's current stream waits
-/// for it. They have the settings of the thread that started the epoch: default device, current GPU, grad
-/// mode, autocast.
+/// The samples of an IterableDataset come in the order of its stream: workers take turns to read it, and what
+/// it gave is made into batches side by side. Resuming reads what had been handed out once more, and makes
+/// nothing of it. Leaving the loop early waits for the batch that is being read.
+///
+/// Workers use streams of their own on every GPU, those of an IterableDataset one for all: what they or the
+/// collate_fn put there is on its way, through pinned memory, while the batches before it are computed, and
+/// the consumer's current stream waits for it. They have the settings of the thread that started the epoch:
+/// default device, current GPU, grad mode, autocast.
 ///
 /// What the dataset throws comes out of begin() or ++ at the batch's turn, with epoch, batch and sample in
 /// its message (a tern::Error keeps its type, another exception is nested in a DataError); the epoch is over
@@ -84,6 +89,8 @@ class DataLoader {
   /// Throws ValueError for batch_size, prefetch_factor < 1, num_workers outside 0 to 256, a part that is
   /// none, or options that exclude each other; DeviceError for a device that is not there.
   explicit DataLoader(DatasetHandle dataset, DataLoaderOptions options = {});
+  /// Of a stream; throws ValueError also for shuffle, sampler and batch_sampler, which need indices.
+  explicit DataLoader(IterableHandle dataset, DataLoaderOptions options = {});
 
   /// A single pass over one epoch. Moving on waits for the next batch.
   class Iterator {
@@ -116,9 +123,11 @@ class DataLoader {
   Iterator begin();
   std::default_sentinel_t end() const { return {}; }
 
-  /// Batches in an epoch (`len` in Python), samples in the dataset.
+  /// Batches in an epoch (`len` in Python), samples in the dataset. Throws TypeError for a stream that does
+  /// not know its size.
   int64_t size() const;
   int64_t dataset_size() const;
+  /// Throws TypeError for a stream.
   const Dataset& dataset() const;
 
   /// The number of the epoch that the next begin() starts.

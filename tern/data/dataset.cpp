@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 
 #include "tern/base/check.h"
+#include "tern/data/context.h"
 #include "tern/data/rows.h"
 #include "tern/data/samplers.h"
 
@@ -17,6 +17,8 @@ void check_sample_index(int64_t index, int64_t size, const char* dataset) {
   TERN_CHECK(index >= 0 && index < size, IndexError, "{}: index {} is out of range for {} samples", dataset,
              index, size);
 }
+
+void throw_null_dataset() { throw ValueError("the dataset is a null pointer"); }
 
 }  // namespace detail
 
@@ -31,20 +33,9 @@ Batch Dataset::get_batch(IntArrayRef indices, const RandomKey& key) const {
 }
 
 Example sample_with_context(const Dataset& dataset, int64_t index, const RandomKey& key) {
-  try {
-    return dataset.sample(index, key);
-  } catch (Error& error) {
-    error.add_context(fmt::format("sample {}", index));
-    throw;
-  } catch (const std::exception& error) {
-    std::throw_with_nested(DataError(fmt::format("sample {}: {}", index, error.what())));
-  } catch (...) {
-    std::throw_with_nested(
-        DataError(fmt::format("sample {}: an exception that is no std::exception", index)));
-  }
+  return detail::with_data_context([&] { return fmt::format("sample {}", index); },
+                                   [&] { return dataset.sample(index, key); });
 }
-
-void DatasetHandle::throw_null() { throw ValueError("the dataset is a null pointer"); }
 
 TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
   TERN_CHECK(!tensors_.empty(), ValueError, "TensorDataset: needs at least one tensor");

@@ -55,6 +55,46 @@ concept DatasetLike = requires(const D& dataset, int64_t index) {
   { dataset.get(index) } -> std::convertible_to<Example>;
 };
 
+namespace detail {
+
+template <class D>
+struct Pointee {
+  using type = D;
+};
+template <class D>
+struct Pointee<std::shared_ptr<D>> {
+  using type = D;
+};
+template <class D>
+struct Pointee<std::reference_wrapper<D>> {
+  using type = D;
+};
+/// The dataset in an argument that is one, a std::shared_ptr to one or std::ref of one.
+template <class D>
+using Referred = std::remove_const_t<typename Pointee<std::remove_cvref_t<D>>::type>;
+
+[[noreturn]] void throw_null_dataset();
+
+/// Such an argument as a std::shared_ptr; std::ref keeps nothing alive.
+template <class D>
+std::shared_ptr<const D> share(std::shared_ptr<D> dataset) {
+  if (!dataset) throw_null_dataset();
+  return dataset;
+}
+template <class D>
+std::shared_ptr<const D> share(std::reference_wrapper<D> dataset) {
+  return std::shared_ptr<const D>(std::shared_ptr<const D>(), &dataset.get());
+}
+template <class D>
+std::shared_ptr<const std::remove_cvref_t<D>> share(D&& dataset) {
+  using Plain = std::remove_cvref_t<D>;
+  static_assert(!std::is_abstract_v<Plain>,
+                "an abstract dataset cannot be copied: pass a shared_ptr or std::ref");
+  return std::make_shared<const Plain>(std::forward<D>(dataset));
+}
+
+}  // namespace detail
+
 /// A dataset as an argument, shared and kept alive. From
 /// - a dataset by value: moved in, or copied (the datasets of this library are handles whose copies share the
 /// data);
@@ -63,20 +103,12 @@ concept DatasetLike = requires(const D& dataset, int64_t index) {
 class DatasetHandle {
  public:
   template <class D>
-  requires DatasetLike<std::remove_cvref_t<D>> DatasetHandle(D&& dataset) {
-    using Plain = std::remove_cvref_t<D>;
-    static_assert(!std::is_abstract_v<Plain>,
-                  "an abstract dataset cannot be copied: pass a shared_ptr or std::ref");
-    wrap(std::make_shared<const Plain>(std::forward<D>(dataset)));
-  }
-  template <DatasetLike D>
-  DatasetHandle(std::shared_ptr<D> dataset) {
-    if (!dataset) throw_null();
-    wrap(std::shared_ptr<const D>(std::move(dataset)));
-  }
-  template <DatasetLike D>
-  DatasetHandle(std::reference_wrapper<D> dataset) {
-    wrap(std::shared_ptr<const D>(std::shared_ptr<const D>(), &dataset.get()));
+  requires DatasetLike<detail::Referred<D>> DatasetHandle(D&& dataset) {
+    auto shared = detail::share(std::forward<D>(dataset));
+    if constexpr (std::derived_from<detail::Referred<D>, Dataset>)
+      dataset_ = std::move(shared);
+    else
+      dataset_ = std::make_shared<const Adapter<detail::Referred<D>>>(std::move(shared));
   }
 
   const Dataset& operator*() const { return *dataset_; }
@@ -93,14 +125,6 @@ class DatasetHandle {
    private:
     std::shared_ptr<const D> dataset_;
   };
-  template <class D>
-  void wrap(std::shared_ptr<const D> dataset) {
-    if constexpr (std::derived_from<D, Dataset>)
-      dataset_ = std::move(dataset);
-    else
-      dataset_ = std::make_shared<const Adapter<D>>(std::move(dataset));
-  }
-  [[noreturn]] static void throw_null();
 
   std::shared_ptr<const Dataset> dataset_;
 };

@@ -1,4 +1,4 @@
-// The transforms of pictures as tensors.
+// The transforms of pictures as tensors; those of colour are in color.cpp.
 #include "tern/data/transforms.h"
 
 #include <algorithm>
@@ -6,18 +6,12 @@
 #include <cstring>
 
 #include "tern/base/check.h"
+#include "tern/data/picture_checks.h"
 #include "tern/data/rows.h"
 
 namespace tern::data {
-namespace {
 
-/// Sizes of a picture tensor after its checks.
-struct Plane {
-  int64_t channels;
-  int64_t height;
-  int64_t width;
-  int64_t pixels() const { return height * width; }
-};
+namespace detail {
 
 void check_on_cpu(const Tensor& image, const char* transform) {
   TERN_CHECK(
@@ -34,6 +28,20 @@ Plane check_picture(const Tensor& image, const char* transform) {
   check_on_cpu(image, transform);
   return {image.size(0), image.size(1), image.size(2)};
 }
+
+Plane check_gray_or_rgb(const Tensor& image, const char* transform) {
+  const Plane plane = check_picture(image, transform);
+  TERN_CHECK(plane.channels == 1 || plane.channels == 3, ShapeError, "{}: expects 1 or 3 channels, got {}",
+             transform, to_string(image.shape()));
+  return plane;
+}
+
+}  // namespace detail
+
+namespace {
+
+using detail::check_picture;
+using detail::Plane;
 
 /// Copies the window at (top, left), which may reach outside the picture, where it is 0.
 Tensor crop(const Tensor& source, const Plane& from, int64_t top, int64_t left, int64_t height,
@@ -89,7 +97,7 @@ Tensor ToFloat::operator()(const Tensor& image) const {
   if (image.dtype() == DType::Float32) return image;
   TERN_CHECK(image.dtype() == DType::UInt8, DTypeError, "ToFloat: expects uint8 or float32, got {}",
              name(image.dtype()));
-  check_on_cpu(image, "ToFloat");
+  detail::check_on_cpu(image, "ToFloat");
   const Tensor in = image.contiguous();
   Tensor out = detail::make_tensor(in.shape(), DType::Float32);
   const uint8_t* from = in.data<uint8_t>();
@@ -267,36 +275,6 @@ Tensor RandomResizedCrop::operator()(const Tensor& image, Random& random) const 
   width = std::max<int64_t>(width, 1);
   height = std::max<int64_t>(height, 1);
   return resize_(crop(image, from, (from.height - height) / 2, (from.width - width) / 2, height, width));
-}
-
-Grayscale::Grayscale(int64_t num_output_channels) : channels_(num_output_channels) {
-  TERN_CHECK(channels_ == 1 || channels_ == 3, ValueError,
-             "Grayscale: num_output_channels must be 1 or 3, got {}", channels_);
-}
-
-Tensor Grayscale::operator()(const Tensor& source) const {
-  const Plane plane = check_picture(source, "Grayscale");
-  TERN_CHECK(plane.channels == 1 || plane.channels == 3, ShapeError,
-             "Grayscale: expects 1 or 3 channels, got {}", to_string(source.shape()));
-  const Tensor image = source.contiguous();
-  Tensor out = detail::make_tensor({channels_, plane.height, plane.width}, image.dtype());
-  const int64_t n = plane.pixels();
-  const auto convert = [&]<class T>(const T* in, T* to) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (plane.channels == 1)
-        to[i] = in[i];
-      else if constexpr (std::is_same_v<T, float>)
-        to[i] = 0.299f * in[i] + 0.587f * in[n + i] + 0.114f * in[2 * n + i];
-      else
-        to[i] = static_cast<T>((in[i] * 19595u + in[n + i] * 38470u + in[2 * n + i] * 7471u + 0x8000u) >> 16);
-    }
-    for (int64_t c = 1; c < channels_; ++c) std::copy_n(to, n, to + c * n);
-  };
-  if (image.dtype() == DType::UInt8)
-    convert(image.data<const uint8_t>(), out.data<uint8_t>());
-  else
-    convert(image.data<const float>(), out.data<float>());
-  return out;
 }
 
 Tensor image_to_tensor(const Image& image) {

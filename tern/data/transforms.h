@@ -7,6 +7,7 @@
 #include <concepts>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -163,6 +164,50 @@ class Grayscale {
 
  private:
   int64_t channels_;
+};
+
+/// Colour to grey with probability p, in as many channels as the picture has.
+class RandomGrayscale {
+ public:
+  explicit RandomGrayscale(double p = 0.1);
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  double p_;
+};
+
+/// How far an adjustment of ColorJitter goes: an amount around what changes nothing, or the two bounds.
+struct JitterRange {
+  JitterRange(double amount) : bounds{0, amount}, is_amount(true) {}
+  JitterRange(double low, double high) : bounds{low, high}, is_amount(false) {}
+
+  std::array<double, 2> bounds;
+  bool is_amount;
+};
+
+/// Factors of brightness, contrast and saturation come from [max(0, 1 - amount), 1 + amount]: 0 gives black,
+/// grey of the mean, or no colour; 1 changes nothing. The shift of the hue comes from [-amount, amount],
+/// which is at most 0.5, half the circle of colours.
+struct ColorJitterOptions {
+  JitterRange brightness = 0;
+  JitterRange contrast = 0;
+  JitterRange saturation = 0;
+  JitterRange hue = 0;
+};
+
+/// Random brightness, contrast, saturation and hue, one after the other in random order, as torchvision does
+/// with tensors: floats are taken to be 0 to 1, grey pictures have neither saturation nor hue.
+///
+///     ColorJitter({.brightness = 0.4, .contrast = {0.8, 1.2}, .hue = 0.1})
+class ColorJitter {
+ public:
+  /// Throws ValueError for a negative factor, or a hue outside -0.5 to 0.5.
+  explicit ColorJitter(const ColorJitterOptions& options);
+  /// Of 1 or 3 channels; throws ShapeError for another number.
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  std::array<std::optional<std::array<double, 2>>, 4> ranges_;  ///< in the order above; none: left alone
 };
 
 /// The picture as a uint8 tensor [channels, height, width].

@@ -203,6 +203,94 @@ TEST(Grayscale, Luma) {
   EXPECT_THROW(Grayscale()(counting(2, 2, 2)), ShapeError);
 }
 
+TEST(RandomGrayscale, SomeOfTheTime) {
+  const Tensor t = counting(3, 1, 2);
+  const Bytes gray = bytes_of(Grayscale(3)(t));
+  int grays = 0;
+  for (uint64_t i = 0; i < 1000; ++i) {
+    Random random(1, 0, i);
+    const Bytes result = bytes_of(RandomGrayscale(0.2)(t, random));
+    EXPECT_TRUE(result == gray || result == bytes_of(t));
+    grays += result == gray ? 1 : 0;
+  }
+  EXPECT_NEAR(grays, 200, 50);
+  Random random(0, 0, 0);
+  EXPECT_EQ(RandomGrayscale(1)(counting(1, 2, 2), random).shape(), (Shape{1, 2, 2}));
+  expect_error<ValueError>([] { RandomGrayscale(1.5); }, {"RandomGrayscale", "p must be 0 to 1, got 1.5"});
+  expect_error<ShapeError>([&] { RandomGrayscale()(counting(2, 2, 2), random); },
+                           {"RandomGrayscale", "1 or 3 channels, got [2, 2, 2]"});
+}
+
+TEST(ColorJitter, FormulasOfTorchvision) {
+  // Two pixels, (200, 100, 50) of hue 20 degrees and (10, 20, 30) of 210; their greys are 124.18 and 18.149.
+  const Tensor t = tensor(Bytes{200, 10, 100, 20, 50, 30}, kOnHost).view({3, 1, 2});
+  struct Case {
+    const char* name;
+    ColorJitterOptions options;
+    Bytes expected;
+  };
+  const Case cases[] = {
+      {"nothing", {}, {200, 10, 100, 20, 50, 30}},
+      {"brightness 0.5", {.brightness = {0.5, 0.5}}, {100, 5, 50, 10, 25, 15}},
+      {"brightness 1.5", {.brightness = {1.5, 1.5}}, {255, 15, 150, 30, 75, 45}},
+      {"contrast 0", {.contrast = {0, 0}}, {71, 71, 71, 71, 71, 71}},
+      {"contrast 0.5", {.contrast = {0.5, 0.5}}, {135, 40, 85, 45, 60, 50}},
+      {"contrast 2", {.contrast = {2, 2}}, {255, 0, 129, 0, 29, 0}},
+      {"saturation 0", {.saturation = {0, 0}}, {124, 18, 124, 18, 124, 18}},
+      {"saturation 0.5", {.saturation = {0.5, 0.5}}, {162, 14, 112, 19, 87, 24}},
+      {"saturation 2", {.saturation = {2, 2}}, {255, 2, 76, 22, 0, 42}},
+      {"hue 1/2", {.hue = {0.5, 0.5}}, {50, 30, 150, 20, 200, 10}},
+      {"hue -1/2", {.hue = {-0.5, -0.5}}, {50, 30, 150, 20, 200, 10}},
+      {"hue 1/4", {.hue = {0.25, 0.25}}, {75, 30, 200, 10, 50, 30}},
+  };
+  for (const Case& c : cases) {
+    Random random(0, 0, 0);
+    EXPECT_EQ(bytes_of(ColorJitter(c.options)(t, random)), c.expected) << c.name;
+    const Floats floats = ColorJitter(c.options)(ToFloat()(t), random).to_vector<float>();
+    for (size_t i = 0; i < floats.size(); ++i) EXPECT_NEAR(floats[i] * 255, c.expected[i], 1.1) << c.name;
+  }
+  EXPECT_EQ(t.to_vector<uint8_t>()[0], 200) << "the picture itself is left alone";
+
+  Random random(0, 0, 0);
+  const Tensor gray = tensor(Bytes{100, 50}, kOnHost).view({1, 1, 2});
+  EXPECT_EQ(bytes_of(ColorJitter({.saturation = {3, 3}, .hue = {0.3, 0.3}})(gray, random)), bytes_of(gray));
+  EXPECT_EQ(bytes_of(ColorJitter({.contrast = {2, 2}})(gray, random)), (Bytes{125, 25}));
+  EXPECT_EQ(ColorJitter({.contrast = 0.5})(zeros({3, 0, 4}, kOnHost), random).numel(), 0);
+}
+
+TEST(ColorJitter, FactorsAreUniformAndTheOrderIsRandom) {
+  const Tensor half = full({1, 1, 1}, 0.5, kOnHost);
+  double sum = 0, least = 2, most = 0;
+  std::set<float> orders;
+  for (uint64_t i = 0; i < 2000; ++i) {
+    Random random(1, 0, i), again(1, 0, i), other(2, 0, i);
+    const ColorJitter jitter({.brightness = 0.4});
+    const float factor = jitter(half, random).item<float>() / 0.5f;
+    EXPECT_EQ(jitter(half, again).item<float>() / 0.5f, factor);
+    sum += factor;
+    least = std::min<double>(least, factor);
+    most = std::max<double>(most, factor);
+    // Brightness clips before or after the contrast, which leaves a single pixel as it is but for that.
+    const Tensor pair = tensor({0.25f, 0.75f}, kOnHost).view({1, 1, 2});
+    const ColorJitter both({.brightness = {2, 2}, .contrast = {0.5, 0.5}});
+    orders.insert(both(pair, other).to_vector<float>()[0]);
+  }
+  EXPECT_NEAR(sum / 2000, 1, 0.02);
+  EXPECT_NEAR(least, 0.6, 0.01);
+  EXPECT_NEAR(most, 1.4, 0.01);
+  EXPECT_EQ(orders, (std::set<float>{0.625f, 0.75f})) << "brightness first, contrast first";
+}
+
+TEST(ColorJitter, Errors) {
+  expect_error<ValueError>([] { ColorJitter({.brightness = -0.5}); },
+                           {"brightness", "not negative, got -0.5"});
+  expect_error<ValueError>([] { ColorJitter({.contrast = {-1, 1}}); }, {"contrast", "got -1 to 1"});
+  expect_error<ValueError>([] { ColorJitter({.saturation = {2, 1}}); }, {"saturation", "got 2 to 1"});
+  expect_error<ValueError>([] { ColorJitter({.hue = 0.6}); }, {"hue", "-0.5 to 0.5", "got -0.6 to 0.6"});
+  Random random(0, 0, 0);
+  expect_error<ShapeError>([&] { ColorJitter({})(counting(2, 2, 2), random); }, {"ColorJitter", "[2, 2, 2]"});
+}
+
 TEST(Transform, AnyCallable) {
   Random random(3, 0, 0);
   const Tensor t = zeros({1, 2, 2}, kOnHost);
