@@ -38,6 +38,7 @@
 #include "tern/ops/distance.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/fold.h"
+#include "tern/ops/grid.h"
 #include "tern/ops/histogram.h"
 #include "tern/ops/index.h"
 #include "tern/ops/interpolate.h"
@@ -64,6 +65,7 @@
 
 // Networks and optimizers.
 #include "tern/nn/activation.h"
+#include "tern/nn/adaptive_softmax.h"
 #include "tern/nn/any_module.h"
 #include "tern/nn/attention.h"
 #include "tern/nn/containers.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tern/base/check.h"
+#include "tern/core/allocation_limit.h"
 #include "tern/core/memory.h"
 
 namespace tern {
@@ -96,8 +97,10 @@ Tensor empty_contiguous(Shape shape, int64_t numel, DType dtype, Device device) 
   size_t nbytes = 0;
   TERN_CHECK(!__builtin_mul_overflow(static_cast<size_t>(numel), itemsize(dtype), &nbytes) &&
                  nbytes < (size_t{1} << 62),
-             OutOfMemoryError, "a tensor of shape {} and dtype {} needs more bytes than there can be",
+             TooLargeError, "a tensor of shape {} and dtype {} needs more bytes than there can be",
              to_string(shape), name(dtype));
+  if (detail::allocation_limit) [[unlikely]]
+    detail::allocation_limit->take(nbytes, shape, dtype);
   Strides strides = contiguous_strides(shape);
   return Tensor::view_of(allocate_storage(nbytes, device), dtype, std::move(shape), std::move(strides), 0);
 }

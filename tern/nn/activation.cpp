@@ -21,6 +21,11 @@ Hardtanh::Hardtanh(double min_val_, double max_val_, bool inplace_)
              max_val, min_val);
 }
 
+RReLU::RReLU(double lower_, double upper_, bool inplace_) : lower(lower_), upper(upper_), inplace(inplace_) {
+  TERN_CHECK(lower <= upper, ValueError, "RReLU: lower must not be greater than upper (got {} and {})", lower,
+             upper);
+}
+
 PReLU::PReLU(int64_t num_parameters, const PReLUOptions& options) : init_(options.init) {
   TERN_CHECK(num_parameters > 0, ValueError, "PReLU: num_parameters must be at least 1, got {}",
              num_parameters);
@@ -45,6 +50,9 @@ std::string GLU::extra_repr() const { return fmt::format("dim={}", dim); }
 std::string PReLU::extra_repr() const { return fmt::format("num_parameters={}", weight.numel()); }
 std::string LeakyReLU::extra_repr() const {
   return "negative_slope=" + python_text(negative_slope) + in_place(inplace);
+}
+std::string RReLU::extra_repr() const {
+  return "lower=" + python_text(lower) + ", upper=" + python_text(upper) + in_place(inplace);
 }
 std::string ELU::extra_repr() const { return "alpha=" + python_text(alpha) + in_place(inplace); }
 std::string GELU::extra_repr() const { return "approximate='" + approximate + "'"; }

@@ -63,6 +63,18 @@ struct LeakyReLU final : Module {
   std::string extra_repr() const override;
 };
 
+/// In training with slopes that are drawn for each element; see tern::rrelu.
+struct RReLU final : Module {
+  /// Throws ValueError when lower is greater than upper.
+  explicit RReLU(double lower_ = 1.0 / 8, double upper_ = 1.0 / 3, bool inplace_ = false);
+  double lower;
+  double upper;
+  bool inplace;
+  TERN_MODULE()
+  Tensor forward(const Tensor& x) const { return rrelu(x, lower, upper, is_training()); }
+  std::string extra_repr() const override;
+};
+
 struct ELU final : Module {
   explicit ELU(double alpha_ = 1, bool inplace_ = false) : alpha(alpha_), inplace(inplace_) {}
   double alpha;

@@ -14,11 +14,12 @@ namespace tern::nn {
 namespace detail {
 
 void throw_no_element(const char* container, int64_t index, size_t size) {
-  TERN_THROW(IndexError, "{}: index {} is out of range: it holds {} modules", container, index, size);
+  TERN_THROW(IndexError, "{}: index {} is out of range: it holds {} {}", container, index, size,
+             std::string_view(container) == "ParameterList" ? "parameters" : "modules");
 }
 
-void throw_no_key(std::string_view key, const std::vector<std::string>& keys) {
-  TERN_THROW(IndexError, "there is no module '{}': the names are '{}'", key, fmt::join(keys, "', '"));
+void throw_no_key(std::string_view key, const std::vector<std::string>& keys, const char* held) {
+  TERN_THROW(IndexError, "there is no {} '{}': the names are '{}'", held, key, fmt::join(keys, "', '"));
 }
 
 void throw_double_key(const char* container, std::string_view key) {
@@ -105,6 +106,102 @@ AnyModule& Sequential::operator[](std::string_view name) {
     names.push_back(entry.first);
   }
   detail::throw_no_key(name, names);
+}
+
+// ---- parameters
+
+namespace {
+
+/// PyTorch's old name of a tensor's type, "torch.FloatTensor", which it still prints for dicts.
+std::string type_name(const Tensor& x) {
+  const auto word = [&] {
+    switch (x.dtype()) {
+      case DType::Float32:
+        return "Float";
+      case DType::Float64:
+        return "Double";
+      case DType::Float16:
+        return "Half";
+      case DType::BFloat16:
+        return "BFloat16";
+      case DType::UInt8:
+        return "Byte";
+      case DType::Int8:
+        return "Char";
+      case DType::Int16:
+        return "Short";
+      case DType::Int32:
+        return "Int";
+      case DType::Int64:
+        return "Long";
+      default:
+        return "Bool";
+    }
+  };
+  return fmt::format("torch.{}{}Tensor", x.device().is_cuda() ? "cuda." : "", word());
+}
+
+/// The line of a parameter under this key.
+std::string parameter_line(std::string_view key, std::string_view type, const Tensor& x) {
+  return fmt::format("  ({}): Parameter containing: [{} of size {}{}]", key, type, fmt::join(x.shape(), "x"),
+                     x.device().is_cuda() ? " (" + x.device().str() + ")" : "");
+}
+
+void check_present(const char* container, const Parameter& parameter) {
+  TERN_CHECK(parameter.defined(), ValueError, "{}: the parameter is absent (default-constructed)", container);
+}
+
+}  // namespace
+
+void ParameterList::insert(int64_t index, const Parameter& parameter) {
+  check_present("ParameterList", parameter);
+  const int64_t count = static_cast<int64_t>(size());
+  parameters_.insert(parameters_.begin() + std::clamp(index < 0 ? index + count : index, int64_t{0}, count),
+                     parameter);
+}
+
+size_t ParameterList::place_of(int64_t index) const {
+  return detail::checked_index("ParameterList", index, size());
+}
+
+std::string ParameterList::extra_repr() const {
+  std::vector<std::string> lines;
+  for (const Parameter& parameter : parameters_)
+    lines.push_back(parameter_line(std::to_string(lines.size()),
+                                   "torch." + std::string(name(parameter.dtype())), parameter));
+  return fmt::format("{}", fmt::join(lines, "\n"));
+}
+
+void ParameterDict::insert(std::string key, const Parameter& parameter) {
+  check_present("ParameterDict", parameter);
+  TERN_CHECK(!key.empty() && key.find('.') == std::string::npos, ValueError,
+             "ParameterDict: a name must not be empty, nor have a '.' in it, got '{}'", key);
+  TERN_CHECK(!contains(key), ValueError, "ParameterDict: there is a parameter '{}' already", key);
+  entries_.emplace_back(std::move(key), parameter);
+}
+
+bool ParameterDict::contains(std::string_view key) const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const Entry& entry) { return entry.first == key; });
+}
+
+const Parameter& ParameterDict::operator[](std::string_view key) const {
+  for (const Entry& entry : entries_)
+    if (entry.first == key) return entry.second;
+  detail::throw_no_key(key, keys(), "parameter");
+}
+
+std::vector<std::string> ParameterDict::keys() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.first);
+  return names;
+}
+
+std::string ParameterDict::extra_repr() const {
+  std::vector<std::string> lines;
+  for (const Entry& entry : entries_)
+    lines.push_back(parameter_line(entry.first, type_name(entry.second), entry.second));
+  return fmt::format("{}", fmt::join(lines, "\n"));
 }
 
 }  // namespace tern::nn

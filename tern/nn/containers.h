@@ -1,4 +1,4 @@
-// Sequential, ModuleList and ModuleDict: modules that hold modules.
+// Sequential, ModuleList and ModuleDict: modules that hold modules; ParameterList and ParameterDict.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace tern::nn {
 
 namespace detail {
 [[noreturn]] void throw_no_element(const char* container, int64_t index, size_t size);
-[[noreturn]] void throw_no_key(std::string_view key, const std::vector<std::string>& keys);
+[[noreturn]] void throw_no_key(std::string_view key, const std::vector<std::string>& keys,
+                               const char* held = "module");
 [[noreturn]] void throw_double_key(const char* container, std::string_view key);
 /// PyTorch's text of a list: equal neighbours are written once, "(0-5): 6 x Block(...)".
 std::string list_text(const Module& list);
@@ -167,6 +168,84 @@ class ModuleDict final : public Module {
                         [&](const Entry& entry) { return entry.first == name; });
   }
 
+  std::vector<Entry> entries_;
+};
+
+/// Parameters under the keys "0", "1", ...: "weights.0", "weights.1" for a field `weights` of a module. It is
+/// not called itself. Tensors that are added become parameters that share their numbers; parameters stay the
+/// same parameters. Throws ValueError for one that is absent.
+class ParameterList final : public Module {
+ public:
+  ParameterList() = default;
+  ParameterList(std::initializer_list<Parameter> parameters) { extend(parameters); }
+  explicit ParameterList(const std::vector<Parameter>& parameters) { extend(parameters); }
+
+  void append(const Parameter& parameter) { insert(static_cast<int64_t>(size()), parameter); }
+  void append(const Tensor& tensor) { append(Parameter(tensor)); }
+  /// Before the element of this index; as Python's list takes it, from the end when negative, and at the ends
+  /// for an index beyond them.
+  void insert(int64_t index, const Parameter& parameter);
+  void insert(int64_t index, const Tensor& tensor) { insert(index, Parameter(tensor)); }
+  /// Appends all of a range of parameters or tensors.
+  template <class Range>
+  void extend(const Range& range) {
+    for (const auto& each : range) append(each);
+  }
+  size_t size() const noexcept { return parameters_.size(); }
+  bool empty() const noexcept { return parameters_.empty(); }
+  /// Throws IndexError; a negative index counts from the end.
+  Parameter& operator[](int64_t index) { return parameters_[place_of(index)]; }
+  const Parameter& operator[](int64_t index) const { return parameters_[place_of(index)]; }
+  auto begin() noexcept { return parameters_.begin(); }
+  auto end() noexcept { return parameters_.end(); }
+  auto begin() const noexcept { return parameters_.begin(); }
+  auto end() const noexcept { return parameters_.end(); }
+
+  void collect_fields(Fields& fields) override {
+    for (size_t i = 0; i < parameters_.size(); ++i) fields.add(std::to_string(i), parameters_[i]);
+  }
+  std::string extra_repr() const override;
+
+ private:
+  size_t place_of(int64_t index) const;
+
+  std::vector<Parameter> parameters_;
+};
+
+/// Parameters by name, in the order in which they were inserted: "weights.left" for a field `weights` of a
+/// module. It is not called itself.
+class ParameterDict final : public Module {
+ public:
+  using Entry = std::pair<std::string, Parameter>;
+
+  ParameterDict() = default;
+  /// Throws as insert does.
+  ParameterDict(std::initializer_list<Entry> entries) {
+    for (const Entry& entry : entries) insert(entry.first, entry.second);
+  }
+
+  /// A tensor becomes a parameter that shares its numbers. Throws ValueError when the name is there already,
+  /// is empty or has a point in it, and for a parameter that is absent.
+  void insert(std::string name, const Parameter& parameter);
+  void insert(std::string name, const Tensor& tensor) { insert(std::move(name), Parameter(tensor)); }
+  bool contains(std::string_view name) const;
+  /// Throws IndexError unless there is a parameter of this name.
+  Parameter& operator[](std::string_view name) { return const_cast<Parameter&>(std::as_const(*this)[name]); }
+  const Parameter& operator[](std::string_view name) const;
+  size_t size() const noexcept { return entries_.size(); }
+  bool empty() const noexcept { return entries_.empty(); }
+  std::vector<std::string> keys() const;
+  auto begin() noexcept { return entries_.begin(); }
+  auto end() noexcept { return entries_.end(); }
+  auto begin() const noexcept { return entries_.begin(); }
+  auto end() const noexcept { return entries_.end(); }
+
+  void collect_fields(Fields& fields) override {
+    for (auto& [name, parameter] : entries_) fields.add(name, parameter);
+  }
+  std::string extra_repr() const override;
+
+ private:
   std::vector<Entry> entries_;
 };
 

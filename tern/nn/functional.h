@@ -8,6 +8,7 @@
 #include "tern/ops/distance.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/fold.h"
+#include "tern/ops/grid.h"
 #include "tern/ops/interpolate.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
@@ -37,6 +38,7 @@ using tern::mish;
 using tern::prelu;
 using tern::relu;
 using tern::relu6;
+using tern::rrelu;
 using tern::selu;
 using tern::sigmoid;
 using tern::silu;
@@ -49,6 +51,7 @@ using tern::tanh;
 using tern::tanhshrink;
 using tern::threshold;
 
+using tern::affine_grid;
 using tern::bilinear;
 using tern::channel_shuffle;
 using tern::conv1d;
@@ -61,6 +64,7 @@ using tern::conv_transpose3d;
 using tern::embedding;
 using tern::embedding_bag;
 using tern::fold;
+using tern::grid_sample;
 using tern::interpolate;
 using tern::linear;
 using tern::linear_gelu_linear;
@@ -76,16 +80,26 @@ using tern::adaptive_avg_pool1d;
 using tern::adaptive_avg_pool2d;
 using tern::adaptive_avg_pool3d;
 using tern::adaptive_max_pool1d;
+using tern::adaptive_max_pool1d_with_indices;
 using tern::adaptive_max_pool2d;
+using tern::adaptive_max_pool2d_with_indices;
 using tern::adaptive_max_pool3d;
+using tern::adaptive_max_pool3d_with_indices;
 using tern::avg_pool1d;
 using tern::avg_pool2d;
 using tern::avg_pool3d;
 using tern::lp_pool1d;
 using tern::lp_pool2d;
+using tern::lp_pool3d;
 using tern::max_pool1d;
+using tern::max_pool1d_with_indices;
 using tern::max_pool2d;
+using tern::max_pool2d_with_indices;
 using tern::max_pool3d;
+using tern::max_pool3d_with_indices;
+using tern::max_unpool1d;
+using tern::max_unpool2d;
+using tern::max_unpool3d;
 
 using tern::alpha_dropout;
 using tern::batch_norm;
@@ -119,6 +133,7 @@ using tern::multilabel_margin_loss;
 using tern::multilabel_soft_margin_loss;
 using tern::nll_loss;
 using tern::pairwise_distance;
+using tern::pdist;
 using tern::poisson_nll_loss;
 using tern::smooth_l1_loss;
 using tern::soft_margin_loss;

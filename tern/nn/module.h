@@ -177,6 +177,10 @@ class Module {
   M* as() {
     return dynamic_cast<M*>(this);
   }
+  template <class M>
+  const M* as() const {
+    return dynamic_cast<const M*>(this);
+  }
 
   /// True while a lazy layer among them waits for its first input; see nn/lazy.h.
   bool has_uninitialized_params() const;

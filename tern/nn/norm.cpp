@@ -65,22 +65,14 @@ std::string ChannelNorm::extra_repr() const {
                      python_text(running_mean.defined()));
 }
 
-// ---- batch norm
-// --------------------------------------------------------------------------------------------------------
+void ChannelNorm::defer() const { detail::defer({&weight, &bias, &running_mean, &running_var}); }
 
-BatchNorm::BatchNorm(const char* layer, std::optional<int64_t> num_features, detail::DimRange dims,
-                     const BatchNormOptions& options)
-    : ChannelNorm(layer, num_features.value_or(0), options), dims_(dims) {
-  if (!num_features) detail::defer({&weight, &bias, &running_mean, &running_var});
-  reset_parameters();
-}
-
-bool BatchNorm::is_lazy() const {
+bool ChannelNorm::is_lazy() const {
   return nn::is_lazy(weight) || nn::is_lazy(bias) || nn::is_lazy(running_mean) || nn::is_lazy(running_var);
 }
 
-void BatchNorm::see_input(const Tensor& x) const {
-  const Shape shape{detail::size_of_first_input(std::string("Lazy") + layer(), x, 1, dims_)};
+void ChannelNorm::see_input(const Tensor& x, int64_t dim, detail::DimRange dims) const {
+  const Shape shape{detail::size_of_first_input(std::string("Lazy") + layer(), x, dim, dims)};
   const std::pair<const Tensor*, double> starts[] = {
       {&weight, 1}, {&bias, 0}, {&running_mean, 0}, {&running_var, 1}};
   for (const auto& [tensor, value] : starts) {
@@ -88,6 +80,16 @@ void BatchNorm::see_input(const Tensor& x) const {
     detail::materialize({{*tensor, shape}});
     init::constant_(*tensor, value);
   }
+}
+
+// ---- batch norm
+// --------------------------------------------------------------------------------------------------------
+
+BatchNorm::BatchNorm(const char* layer, std::optional<int64_t> num_features, detail::DimRange dims,
+                     const BatchNormOptions& options)
+    : ChannelNorm(layer, num_features.value_or(0), options), dims_(dims) {
+  if (!num_features) defer();
+  reset_parameters();
 }
 
 Tensor BatchNorm::forward(const Tensor& x) const {
@@ -101,7 +103,7 @@ Tensor BatchNorm::forward(const Tensor& x) const {
     TERN_THROW(ShapeError, "{}: expected {} input (got {}D input)", layer(), wanted, x.dim());
   }
   if (is_lazy()) [[unlikely]]
-    see_input(x);
+    see_input(x, 1, dims_);
   double share = momentum().value_or(0);
   if (is_training() && num_batches_tracked.defined()) {
     NoGradGuard no_grad;
@@ -122,9 +124,9 @@ std::string BatchNorm::class_name() const {
 // ---- instance norm
 // -----------------------------------------------------------------------------------------------------
 
-InstanceNorm::InstanceNorm(const char* layer, int64_t num_features, int64_t dims,
+InstanceNorm::InstanceNorm(const char* layer, std::optional<int64_t> num_features, int64_t dims,
                            const InstanceNormOptions& options)
-    : ChannelNorm(layer, num_features,
+    : ChannelNorm(layer, num_features.value_or(0),
                   {.eps = options.eps,
                    .momentum = options.momentum,
                    .affine = options.affine,
@@ -133,12 +135,15 @@ InstanceNorm::InstanceNorm(const char* layer, int64_t num_features, int64_t dims
                    .device = options.device,
                    .dtype = options.dtype}),
       dims_(dims) {
+  if (!num_features) defer();
   reset_parameters();
 }
 
 Tensor InstanceNorm::forward(const Tensor& x) const {
   TERN_CHECK(x.dim() == dims_ || x.dim() == dims_ + 1, ShapeError,
              "{}: expected {}D or {}D input (got {}D input)", layer(), dims_, dims_ + 1, x.dim());
+  if (is_lazy()) [[unlikely]]
+    see_input(x, x.dim() - dims_, {dims_, dims_ + 1});
   const int64_t channels = x.size(x.dim() - dims_);
   TERN_CHECK(channels == num_features() || (!weight.defined() && !running_mean.defined()), ShapeError,
              "{}: expected input's size at dim={} to match num_features ({}), but got: {}", layer(),

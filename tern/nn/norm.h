@@ -45,6 +45,11 @@ class ChannelNorm : public Module {
   /// With its parameters and buffers, which have no numbers yet.
   ChannelNorm(const char* layer, int64_t num_features, const BatchNormOptions& options);
   const char* layer() const noexcept { return layer_; }
+  /// Marks all tensors but the count, whose size is not known.
+  void defer() const;
+  bool is_lazy() const;
+  /// Takes num_features from dimension `dim` of the first input.
+  void see_input(const Tensor& x, int64_t dim, detail::DimRange dims) const;
 
  private:
   const char* layer_;
@@ -79,9 +84,6 @@ class BatchNorm : public ChannelNorm {
             const BatchNormOptions& options);
 
  private:
-  bool is_lazy() const;
-  void see_input(const Tensor& x) const;
-
   detail::DimRange dims_;
   const TrainingNorm* training_norm_ = nullptr;
 };
@@ -130,7 +132,7 @@ struct InstanceNormOptions {
 class InstanceNorm : public ChannelNorm {
  public:
   TERN_MODULE_CALL
-  std::string class_name() const override { return layer(); }
+  std::string class_name() const override { return is_lazy() ? std::string("Lazy") + layer() : layer(); }
 
   /// Throws ShapeError unless the number of dimensions is one that the layer takes, and unless the channels
   /// are num_features where there are parameters or statistics for them. num_batches_tracked stays 0, as in
@@ -139,7 +141,9 @@ class InstanceNorm : public ChannelNorm {
 
  protected:
   /// `dims` are those of an input without a batch.
-  InstanceNorm(const char* layer, int64_t num_features, int64_t dims, const InstanceNormOptions& options);
+  /// Without `num_features`: lazy.
+  InstanceNorm(const char* layer, std::optional<int64_t> num_features, int64_t dims,
+               const InstanceNormOptions& options);
 
  private:
   int64_t dims_;
@@ -147,16 +151,32 @@ class InstanceNorm : public ChannelNorm {
 
 /// Instance normalisation of [N, C, L], [N, C, H, W], or [N, C, D, H, W], or without N.
 template <int N>
-struct InstanceNormNd final : InstanceNorm {
+struct InstanceNormNd : InstanceNorm {
   explicit InstanceNormNd(int64_t num_features, const InstanceNormOptions& options = {})
-      : InstanceNorm(N == 1   ? "InstanceNorm1d"
-                     : N == 2 ? "InstanceNorm2d"
-                              : "InstanceNorm3d",
-                     num_features, N + 1, options) {}
+      : InstanceNorm(kName, num_features, N + 1, options) {}
+
+ protected:
+  InstanceNormNd(detail::Lazy, const InstanceNormOptions& options)
+      : InstanceNorm(kName, std::nullopt, N + 1, options) {}
+
+ private:
+  static constexpr const char* kName = N == 1   ? "InstanceNorm1d"
+                                       : N == 2 ? "InstanceNorm2d"
+                                                : "InstanceNorm3d";
 };
 using InstanceNorm1d = InstanceNormNd<1>;
 using InstanceNorm2d = InstanceNormNd<2>;
 using InstanceNorm3d = InstanceNormNd<3>;
+
+/// One whose num_features are the channels of its first input, if it has parameters or statistics.
+template <int N>
+struct LazyInstanceNormNd final : InstanceNormNd<N> {
+  explicit LazyInstanceNormNd(const InstanceNormOptions& options = {})
+      : InstanceNormNd<N>(detail::Lazy(), options) {}
+};
+using LazyInstanceNorm1d = LazyInstanceNormNd<1>;
+using LazyInstanceNorm2d = LazyInstanceNormNd<2>;
+using LazyInstanceNorm3d = LazyInstanceNormNd<3>;
 
 struct LayerNormOptions {
   double eps = 1e-5;

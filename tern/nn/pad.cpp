@@ -23,6 +23,12 @@ Padding::Padding(const char* mode, Sides2d sides, const Scalar& value, bool prin
       value_(value),
       prints_value_(prints_value) {}
 
+Padding::Padding(const char* mode, Sides3d sides, const Scalar& value, bool prints_value)
+    : padding_{sides.left, sides.right, sides.top, sides.bottom, sides.front, sides.back},
+      mode_(mode),
+      value_(value),
+      prints_value_(prints_value) {}
+
 Tensor Padding::forward(const Tensor& x) const { return pad(x, padding_, mode_, value_); }
 
 std::string Padding::extra_repr() const {

@@ -26,6 +26,17 @@ struct Sides2d {
   int64_t left, right, top, bottom;
 };
 
+/// Elements around a volume; made from one number for all sides, or from {left, right, top, bottom, front,
+/// back}.
+struct Sides3d {
+  constexpr Sides3d(int all) : Sides3d(static_cast<int64_t>(all)) {}
+  constexpr Sides3d(int64_t all) : Sides3d(all, all, all, all, all, all) {}
+  constexpr Sides3d(int64_t left_, int64_t right_, int64_t top_, int64_t bottom_, int64_t front_,
+                    int64_t back_)
+      : left(left_), right(right_), top(top_), bottom(bottom_), front(front_), back(back_) {}
+  int64_t left, right, top, bottom, front, back;
+};
+
 /// What the padding layers share. Negative numbers take elements away.
 class Padding : public Module {
  public:
@@ -39,6 +50,7 @@ class Padding : public Module {
  protected:
   Padding(const char* mode, Sides1d sides, const Scalar& value = 0, bool prints_value = false);
   Padding(const char* mode, Sides2d sides, const Scalar& value = 0, bool prints_value = false);
+  Padding(const char* mode, Sides3d sides, const Scalar& value = 0, bool prints_value = false);
 
  private:
   std::vector<int64_t> padding_;
@@ -91,6 +103,29 @@ struct ReplicationPad2d final : Padding {
 /// With the image from its other side.
 struct CircularPad2d final : Padding {
   explicit CircularPad2d(Sides2d padding) : Padding("circular", padding) {}
+};
+
+// Padding of [N, C, D, H, W] or [C, D, H, W].
+
+/// With `value`.
+struct ConstantPad3d final : Padding {
+  ConstantPad3d(Sides3d padding, const Scalar& value)
+      : Padding("constant", padding, value, /*prints_value=*/true) {}
+};
+struct ZeroPad3d final : Padding {
+  explicit ZeroPad3d(Sides3d padding) : Padding("constant", padding, 0.0) {}
+};
+/// With the volume mirrored at its faces, which are not repeated.
+struct ReflectionPad3d final : Padding {
+  explicit ReflectionPad3d(Sides3d padding) : Padding("reflect", padding) {}
+};
+/// With the faces.
+struct ReplicationPad3d final : Padding {
+  explicit ReplicationPad3d(Sides3d padding) : Padding("replicate", padding) {}
+};
+/// With the volume from its other side.
+struct CircularPad3d final : Padding {
+  explicit CircularPad3d(Sides3d padding) : Padding("circular", padding) {}
 };
 
 }  // namespace tern::nn

@@ -26,7 +26,8 @@ void check_pool(const char* layer, Size kernel_size, Size stride, Size padding, 
 
 // By N - 1.
 constexpr const char* kMaxNames[] = {"MaxPool1d", "MaxPool2d", "MaxPool3d"};
-constexpr const char* kLpNames[] = {"LPPool1d", "LPPool2d"};
+constexpr const char* kUnpoolNames[] = {"MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d"};
+constexpr const char* kLpNames[] = {"LPPool1d", "LPPool2d", "LPPool3d"};
 constexpr const char* kAvgNames[] = {"AvgPool1d", "AvgPool2d", "AvgPool3d"};
 constexpr const char* kAdaptiveNames[2][3] = {
     {"AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d"},
@@ -42,15 +43,26 @@ MaxPool<N>::MaxPool(SizeOf<N> kernel_size, const MaxPoolOptions<N>& o)
                .stride = o.stride,
                .padding = o.padding,
                .dilation = o.dilation,
-               .ceil_mode = o.ceil_mode} {
+               .ceil_mode = o.ceil_mode},
+      return_indices_(o.return_indices) {
   check_pool(kMaxNames[N - 1], kernel_size, o.stride.value_or(kernel_size), o.padding, o.dilation);
 }
 
 template <int N>
 Tensor MaxPool<N>::forward(const Tensor& x) const {
+  TERN_CHECK(!return_indices_, ValueError,
+             "{}: return_indices is set: call forward_with_indices, which gives the places too",
+             kMaxNames[N - 1]);
   if constexpr (N == 1) return max_pool1d(x, options_);
   if constexpr (N == 2) return max_pool2d(x, options_);
   if constexpr (N == 3) return max_pool3d(x, options_);
+}
+
+template <int N>
+std::pair<Tensor, Tensor> MaxPool<N>::forward_with_indices(const Tensor& x) const {
+  if constexpr (N == 1) return max_pool1d_with_indices(x, options_);
+  if constexpr (N == 2) return max_pool2d_with_indices(x, options_);
+  if constexpr (N == 3) return max_pool3d_with_indices(x, options_);
 }
 
 template <int N>
@@ -64,6 +76,35 @@ std::string MaxPool<N>::extra_repr() const {
   return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}",
                      sizes_text(o.kernel_size), sizes_text(o.stride.value_or(o.kernel_size)),
                      sizes_text(o.padding), sizes_text(o.dilation), python_text(o.ceil_mode));
+}
+
+// ---- maxima back in their places
+
+template <int N>
+MaxUnpool<N>::MaxUnpool(SizeOf<N> kernel_size, const MaxUnpoolOptions<N>& o)
+    : kernel_size_(kernel_size), stride_(o.stride.value_or(kernel_size)), padding_(o.padding) {
+  check_window(kUnpoolNames[N - 1], sizes_of(kernel_size_), sizes_of(stride_), sizes_of(padding_),
+               sizes_of(SizeOf<N>(1)));
+}
+
+template <int N>
+Tensor MaxUnpool<N>::forward(const Tensor& x, const Tensor& indices, const Shape& output_size) const {
+  const tern::MaxUnpoolOptions<N> options{
+      .kernel_size = kernel_size_, .stride = stride_, .padding = padding_, .output_size = output_size};
+  if constexpr (N == 1) return max_unpool1d(x, indices, options);
+  if constexpr (N == 2) return max_unpool2d(x, indices, options);
+  if constexpr (N == 3) return max_unpool3d(x, indices, options);
+}
+
+template <int N>
+std::string MaxUnpool<N>::class_name() const {
+  return kUnpoolNames[N - 1];
+}
+
+template <int N>
+std::string MaxUnpool<N>::extra_repr() const {
+  return fmt::format("kernel_size={}, stride={}, padding={}", tuple_text(kernel_size_), tuple_text(stride_),
+                     tuple_text(padding_));
 }
 
 // ---- means
@@ -116,6 +157,7 @@ template <int N>
 Tensor LPPool<N>::forward(const Tensor& x) const {
   if constexpr (N == 1) return lp_pool1d(x, norm_type_, kernel_size_, options_.stride, options_.ceil_mode);
   if constexpr (N == 2) return lp_pool2d(x, norm_type_, kernel_size_, options_.stride, options_.ceil_mode);
+  if constexpr (N == 3) return lp_pool3d(x, norm_type_, kernel_size_, options_.stride, options_.ceil_mode);
 }
 
 template <int N>
@@ -150,6 +192,14 @@ Tensor AdaptivePool<N, kMaximum>::forward(const Tensor& x) const {
 }
 
 template <int N, bool kMaximum>
+std::pair<Tensor, Tensor> AdaptivePool<N, kMaximum>::forward_with_indices(
+    const Tensor& x) const requires kMaximum {
+  if constexpr (N == 1) return adaptive_max_pool1d_with_indices(x, output_size_);
+  if constexpr (N == 2) return adaptive_max_pool2d_with_indices(x, output_size_);
+  if constexpr (N == 3) return adaptive_max_pool3d_with_indices(x, output_size_);
+}
+
+template <int N, bool kMaximum>
 std::string AdaptivePool<N, kMaximum>::class_name() const {
   return kAdaptiveNames[kMaximum][N - 1];
 }
@@ -162,11 +212,15 @@ std::string AdaptivePool<N, kMaximum>::extra_repr() const {
 template class MaxPool<1>;
 template class MaxPool<2>;
 template class MaxPool<3>;
+template class MaxUnpool<1>;
+template class MaxUnpool<2>;
+template class MaxUnpool<3>;
 template class AvgPool<1>;
 template class AvgPool<2>;
 template class AvgPool<3>;
 template class LPPool<1>;
 template class LPPool<2>;
+template class LPPool<3>;
 template class AdaptivePool<1, false>;
 template class AdaptivePool<2, false>;
 template class AdaptivePool<3, false>;

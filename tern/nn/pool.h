@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "tern/nn/module.h"
 #include "tern/ops/pool.h"
@@ -14,6 +15,8 @@ struct MaxPoolOptions {
   SizeOf<N> padding = 0;
   SizeOf<N> dilation = 1;
   bool ceil_mode = false;
+  /// The layer gives the places of the maxima too: it is called by forward_with_indices.
+  bool return_indices = false;
 };
 using MaxPool1dOptions = MaxPoolOptions<1>;
 using MaxPool2dOptions = MaxPoolOptions<2>;
@@ -26,17 +29,55 @@ class MaxPool final : public Module {
   static constexpr int kDims = N;
   explicit MaxPool(SizeOf<N> kernel_size, const MaxPoolOptions<N>& options = {});
   TERN_MODULE()
+  /// Throws ValueError for a layer with return_indices.
   Tensor forward(const Tensor& x) const;
+  /// The maxima and their places; see tern::max_pool2d_with_indices. Hooks are not called.
+  std::pair<Tensor, Tensor> forward_with_indices(const Tensor& x) const;
   std::string class_name() const override;
   std::string extra_repr() const override;
   const tern::MaxPoolOptions<N>& options() const noexcept { return options_; }
+  bool return_indices() const noexcept { return return_indices_; }
 
  private:
   tern::MaxPoolOptions<N> options_;
+  bool return_indices_;
 };
 using MaxPool1d = MaxPool<1>;
 using MaxPool2d = MaxPool<2>;
 using MaxPool3d = MaxPool<3>;
+
+template <int N>
+struct MaxUnpoolOptions {
+  std::optional<SizeOf<N>> stride = std::nullopt;  ///< kernel_size when left out
+  SizeOf<N> padding = 0;
+};
+using MaxUnpool1dOptions = MaxUnpoolOptions<1>;
+using MaxUnpool2dOptions = MaxUnpoolOptions<2>;
+using MaxUnpool3dOptions = MaxUnpoolOptions<3>;
+
+/// Maxima in the places that a MaxPool of the same sizes took them from, with zeros elsewhere; see
+/// tern::max_unpool2d: `auto [y, indices] = pool.forward_with_indices(x); unpool(y, indices, x.shape());`.
+template <int N>
+class MaxUnpool final : public Module {
+ public:
+  static constexpr int kDims = N;
+  explicit MaxUnpool(SizeOf<N> kernel_size, const MaxUnpoolOptions<N>& options = {});
+  TERN_MODULE()
+  Tensor forward(const Tensor& x, const Tensor& indices, const Shape& output_size = {}) const;
+  std::string class_name() const override;
+  std::string extra_repr() const override;
+  SizeOf<N> kernel_size() const noexcept { return kernel_size_; }
+  SizeOf<N> stride() const noexcept { return stride_; }
+  SizeOf<N> padding() const noexcept { return padding_; }
+
+ private:
+  SizeOf<N> kernel_size_;
+  SizeOf<N> stride_;
+  SizeOf<N> padding_;
+};
+using MaxUnpool1d = MaxUnpool<1>;
+using MaxUnpool2d = MaxUnpool<2>;
+using MaxUnpool3d = MaxUnpool<3>;
 
 template <int N>
 struct AvgPoolOptions {
@@ -82,7 +123,8 @@ struct LPPoolOptions {
   bool ceil_mode = false;
 };
 
-/// The root of order norm_type of the sum of x^norm_type over each window, of sequences or images.
+/// The root of order norm_type of the sum of x^norm_type over each window, of sequences, images or
+/// volumes.
 template <int N>
 class LPPool final : public Module {
  public:
@@ -104,6 +146,7 @@ class LPPool final : public Module {
 };
 using LPPool1d = LPPool<1>;
 using LPPool2d = LPPool<2>;
+using LPPool3d = LPPool<3>;
 
 /// The mean or the maximum over windows that divide the input into output_size parts; -1 keeps the input's
 /// size.
@@ -115,6 +158,8 @@ class AdaptivePool final : public Module {
   explicit AdaptivePool(SizeOf<N> output_size);
   TERN_MODULE()
   Tensor forward(const Tensor& x) const;
+  /// Maxima and their places; see tern::adaptive_max_pool2d_with_indices. Hooks are not called.
+  std::pair<Tensor, Tensor> forward_with_indices(const Tensor& x) const requires kMaximum;
   std::string class_name() const override;
   std::string extra_repr() const override;
   SizeOf<N> output_size() const noexcept { return output_size_; }
@@ -132,11 +177,15 @@ using AdaptiveMaxPool3d = AdaptivePool<3, true>;
 extern template class MaxPool<1>;
 extern template class MaxPool<2>;
 extern template class MaxPool<3>;
+extern template class MaxUnpool<1>;
+extern template class MaxUnpool<2>;
+extern template class MaxUnpool<3>;
 extern template class AvgPool<1>;
 extern template class AvgPool<2>;
 extern template class AvgPool<3>;
 extern template class LPPool<1>;
 extern template class LPPool<2>;
+extern template class LPPool<3>;
 extern template class AdaptivePool<1, false>;
 extern template class AdaptivePool<2, false>;
 extern template class AdaptivePool<3, false>;

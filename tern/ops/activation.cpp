@@ -8,6 +8,7 @@
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -150,6 +151,19 @@ Tensor leaky_relu(const Tensor& x, double negative_slope) {
                   params, [negative_slope](const Tensor& g, const Tensor& v) {
                     return where(gt(v, 0), g, mul(g, negative_slope));
                   });
+}
+
+Tensor rrelu(const Tensor& x, double lower, double upper, bool training,
+             const std::optional<Generator>& generator) {
+  TERN_CHECK(lower <= upper, ValueError,
+             "rrelu: Lower bound should be less than or equal to the upper bound, got {} and {}", lower,
+             upper);
+  if (!training || lower == upper) return leaky_relu(x, (lower + upper) / 2);
+  TERN_CHECK(is_floating_point(x.dtype()), DTypeError,
+             "rrelu: not implemented for {}: convert with to(float32)", name(x.dtype()));
+  Tensor drawn = empty_of(x.shape(), x);
+  uniform_(drawn, lower, upper, generator);
+  return mul(x, where(le(x.detach(), 0), drawn, 1));
 }
 
 Tensor prelu(const Tensor& x, const Tensor& weight) {

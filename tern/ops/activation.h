@@ -1,6 +1,10 @@
 // Activation functions of neural networks.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
+#include "tern/core/generator.h"
 #include "tern/core/tensor.h"
 
 namespace tern {
@@ -26,6 +30,11 @@ Tensor celu(const Tensor& x, double alpha = 1);
 Tensor selu(const Tensor& x);
 /// x for x > 0, negative_slope * x else.
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+/// x for x > 0, slope * x else; in training the slope of each element is drawn uniformly from [lower, upper),
+/// and the gradient has the same slopes, otherwise it is (lower + upper) / 2 (Xu et al., arXiv 1505.00853).
+/// Throws ValueError when lower is greater than upper.
+Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false,
+             const std::optional<Generator>& generator = {});
 /// x for x > 0, weight * x else; weight is one number, or [C] with one for each channel of x [N, C, ...].
 /// Throws ShapeError for another shape, DTypeError when the dtypes differ.
 Tensor prelu(const Tensor& x, const Tensor& weight);

@@ -10,6 +10,7 @@
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/diagonal.h"
 #include "tern/ops/index.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
@@ -181,6 +182,20 @@ Tensor cdist(const Tensor& given_a, const Tensor& given_b, double p, std::string
              return grads;
            });
   return y;
+}
+
+Tensor pdist(const Tensor& x, double p) {
+  const char* op = "pdist";
+  if (autocasts_on_gpu(x)) [[unlikely]]
+    return autocast_float32(pdist, x, p);
+  TERN_CHECK(x.dim() == 2, ShapeError, "{}: only supports 2D tensors, got: {}D", op, x.dim());
+  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "{}: only supports floating-point dtypes, got {}", op,
+             name(x.dtype()));
+  TERN_CHECK(p >= 0, ValueError, "{}: only supports non-negative p values, got {}", op, p);
+  const AutocastPause pause;  // cdist is on the list for the CPU too
+  const Tensor distances = cdist(x, x, p, "donot_use_mm_for_euclid_dist");
+  const Tensor pairs = triu_indices(x.size(0), x.size(0), 1, {.dtype = DType::Int64, .device = x.device()});
+  return index(distances, {select(pairs, 0, 0), select(pairs, 0, 1)});
 }
 
 Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm) {

@@ -23,6 +23,10 @@ Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double 
 /// both are of one floating-point dtype, ShapeError, ValueError for p < 0.
 Tensor cdist(const Tensor& a, const Tensor& b, double p = 2,
              std::string_view compute_mode = "use_mm_for_euclid_dist_if_necessary");
+/// The distances of order p between the rows of x [n, m], each pair i < j once in row-major order:
+/// [n * (n - 1) / 2]. The gradient at distance 0 is 0. Throws ShapeError unless x has two dimensions,
+/// DTypeError unless it is floating point, ValueError for p < 0.
+Tensor pdist(const Tensor& x, double p = 2);
 /// x with each slice of `dim` whose norm of order p is above maxnorm scaled down to it.
 Tensor renorm(const Tensor& x, double p, int64_t dim, double maxnorm);
 

@@ -3,8 +3,11 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/distance.h"
 #include "tern/ops/index.h"
 #include "tern/ops/index_plan.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -12,13 +15,21 @@ namespace {
 
 constexpr int64_t kNoPadding = -1;
 
-IndexPlan plan_rows(const Tensor& table, const Tensor& input) {
-  IndexPlan plan = plan_index("embedding", table, {input});
+IndexPlan plan_rows(const Tensor& table, const Tensor& input, const char* op = "embedding") {
+  IndexPlan plan = plan_index(op, table, {input});
   plan.wrap = false;
   return plan;
 }
 
-Tensor lookup(const Tensor& input, const Tensor& weight, int64_t padding);
+/// How often the number of each place occurs in the input, as `dtype`.
+Tensor occurrences(const Tensor& input, int64_t rows, DType dtype) {
+  const Tensor numbers = flatten(input), one = filled({1}, DType::Int64, input.device(), 1);
+  const Tensor counts =
+      index_add(filled({rows}, DType::Int64, input.device(), 0), 0, numbers, expand(one, numbers.shape()));
+  return reshape(cast(index_select(counts, 0, numbers), dtype), input.shape());
+}
+
+Tensor lookup(const Tensor& input, const Tensor& weight, int64_t padding, bool by_frequency = false);
 
 /// The rows of g added up by index; row `padding` stays zero.
 Tensor row_sums(const Tensor& g, const Tensor& input, int64_t rows, int64_t padding) {
@@ -34,31 +45,67 @@ Tensor row_sums(const Tensor& g, const Tensor& input, int64_t rows, int64_t padd
   return y;
 }
 
-Tensor lookup(const Tensor& input, const Tensor& weight, int64_t padding) {
+Tensor lookup(const Tensor& input, const Tensor& weight, int64_t padding, bool by_frequency) {
   Tensor y = get_elements(plan_rows(weight, input), weight);
   if (tracks_grad(weight))
     record("embedding", y, {weight},
-           [input_ = save(input), rows = weight.size(0), padding](GradContext& c, const Tensor& g) {
-             return row_sums(g, c[input_], rows, padding);
+           [input_ = save(input), rows = weight.size(0), padding, by_frequency](GradContext& c,
+                                                                                const Tensor& g) {
+             const Tensor numbers = c[input_];
+             if (!by_frequency) return row_sums(g, numbers, rows, padding);
+             return row_sums(div(g, unsqueeze(occurrences(numbers, rows, g.dtype()), -1)), numbers, rows,
+                             padding);
            });
   return y;
+}
+
+void check_table(const char* op, const Tensor& weight) {
+  TERN_CHECK(weight.dim() == 2, ShapeError, "{}: 'weight' must be 2-D, got {}", op,
+             to_string(weight.shape()));
 }
 
 }  // namespace
 
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx) {
-  TERN_CHECK(weight.dim() == 2, ShapeError, "embedding: 'weight' must be 2-D, got {}",
-             to_string(weight.shape()));
+  return embedding(input, weight, {.padding_idx = padding_idx});
+}
+
+Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingOptions& options) {
+  check_table("embedding", weight);
   int64_t padding = kNoPadding;
-  if (padding_idx) {
-    const int64_t rows = weight.size(0);
-    TERN_CHECK(*padding_idx >= -rows && *padding_idx < rows, ValueError,
+  if (options.padding_idx) {
+    const int64_t rows = weight.size(0), given = *options.padding_idx;
+    TERN_CHECK(given >= -rows && given < rows, ValueError,
                "embedding: Padding_idx must be within num_embeddings: got {} "
                "for {} rows",
-               *padding_idx, rows);
-    padding = *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+               given, rows);
+    padding = given < 0 ? given + rows : given;
   }
-  return lookup(as_index("embedding", weight, input), weight, padding);
+  if (options.max_norm) {
+    Tensor table = weight.detach();
+    embedding_renorm_(table, input, *options.max_norm, options.norm_type);
+  }
+  return lookup(as_index("embedding", weight, input), weight, padding, options.scale_grad_by_freq);
+}
+
+Tensor& embedding_renorm_(Tensor& weight, const Tensor& input, double max_norm, double norm_type) {
+  const char* op = "embedding_renorm_";
+  check_table(op, weight);
+  TERN_CHECK(is_floating_point(weight.dtype()), DTypeError, "{}: needs a floating-point dtype, got {}", op,
+             name(weight.dtype()));
+  TERN_CHECK(norm_type > 0, ValueError, "{}: norm_type must be above 0, got {}", op, norm_type);
+  TERN_CHECK(max_norm >= 0, ValueError, "{}: max_norm must not be negative, got {}", op, max_norm);
+  TERN_CHECK(!tracks_grad(weight), AutogradError,
+             "{}: the weight requires a gradient, which this change does not have: give weight.detach()", op);
+  check_in_place(op, weight);
+  const NoGradGuard no_grad;
+  const Tensor numbers = flatten(as_index(op, weight, input));
+  const IndexPlan plan = plan_rows(weight, numbers, op);
+  // Rows that occur several times are written as often, each time the same.
+  put_elements(plan, weight, IndexPutMode::Set,
+               cast(renorm(get_elements(plan, weight), norm_type, 0, max_norm), weight.dtype()));
+  weight.storage()->bump_version();
+  return weight;
 }
 
 }  // namespace tern

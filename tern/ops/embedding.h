@@ -15,6 +15,22 @@ namespace tern {
 /// range (negative ones too).
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = {});
 
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx = std::nullopt;
+  /// First of all the rows in use whose norm is above it are scaled down to it, in `weight` itself, without a
+  /// gradient; see embedding_renorm_.
+  std::optional<double> max_norm = std::nullopt;
+  double norm_type = 2;
+  /// The gradient of each row is divided by how often its number occurs in the input.
+  bool scale_grad_by_freq = false;
+};
+Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingOptions& options);
+
+/// Scales the rows of `weight` [num, dim] that `input` names and whose norm of order norm_type, above 0, is
+/// above max_norm down to it, in place. Throws as embedding does, ValueError for a norm_type or max_norm out
+/// of range, AutogradError for a weight that requires a gradient where gradients are recorded.
+Tensor& embedding_renorm_(Tensor& weight, const Tensor& input, double max_norm, double norm_type = 2);
+
 enum class BagMode : uint8_t { Sum, Mean, Max };
 /// "sum", "mean" or "max". Throws ValueError for another word.
 BagMode parse_bag_mode(std::string_view word);
@@ -26,6 +42,9 @@ struct EmbeddingBagOptions {
   Tensor per_sample_weights = {};    ///< factors of the rows, in the shape of the input; for sums
   bool include_last_offset = false;  ///< the last offset is the end of the last bag
   std::optional<int64_t> padding_idx = std::nullopt;  ///< these rows are left out; no mean counts them
+  std::optional<double> max_norm = std::nullopt;      ///< as in EmbeddingOptions
+  double norm_type = 2;
+  bool scale_grad_by_freq = false;  ///< as in EmbeddingOptions; not for maxima
 };
 /// The sum, mean or maximum of rows of `weight` [num, dim] for each bag of numbers, [bags, dim]; an empty bag
 /// gives zeros. Of an input [bags, length] each row is a bag; of an input [length] bag i begins at offsets[i]

@@ -93,11 +93,17 @@ Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& of
              "{}: expected weight ({}) and per_sample_weights ({}) to have the same dtype: convert one with "
              "to(dtype)",
              kBagOp, name(weight.dtype()), weighted ? name(o.per_sample_weights.dtype()) : "");
+  TERN_CHECK(o.mode != BagMode::Max || !o.scale_grad_by_freq, ValueError,
+             "{}: max mode does not support scaling the gradient by the frequency", kBagOp);
   const auto found = bags_of(input, offsets, o.include_last_offset);
   const Tensor& bag = found.first;
   const int64_t bags = found.second;
   const Tensor numbers = flatten(input);
-  Tensor rows = embedding(numbers, weight, o.padding_idx);
+  Tensor rows = embedding(numbers, weight,
+                          {.padding_idx = o.padding_idx,
+                           .max_norm = o.max_norm,
+                           .norm_type = o.norm_type,
+                           .scale_grad_by_freq = o.scale_grad_by_freq});
   const TensorOptions like{.dtype = weight.dtype(), .device = weight.device()};
   Tensor kept;  // which rows count
   if (o.padding_idx) {

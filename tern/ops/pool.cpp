@@ -297,13 +297,31 @@ std::pair<Tensor, Tensor> adaptive_max_pool2d_with_indices(const Tensor& x, Size
                            /*indices_wanted=*/true);
 }
 
-Tensor max_pool1d(const Tensor& x, const MaxPool1dOptions& o) {
+namespace {
+/// The indices of height 1 are those of the sequence.
+std::pair<Tensor, Tensor> as_sequences(const std::pair<Tensor, Tensor>& images) {
+  return {squeeze(images.first, -2), images.second.defined() ? squeeze(images.second, -2) : Tensor()};
+}
+
+std::pair<Tensor, Tensor> max_pool_sequence(const Tensor& x, const MaxPool1dOptions& o, bool indices_wanted) {
   const MaxPool2dOptions wide_options{
       {1, o.kernel_size}, wide(o.stride), {0, o.padding}, {1, o.dilation}, o.ceil_mode};
-  return squeeze(max_pool("max_pool1d", as_image("max_pool1d", x), wide_options,
-                          /*indices_wanted=*/false)
-                     .first,
-                 -2);
+  return as_sequences(max_pool("max_pool1d", as_image("max_pool1d", x), wide_options, indices_wanted));
+}
+
+std::pair<Tensor, Tensor> adaptive_max_pool_sequence(const Tensor& x, int64_t output_size,
+                                                     bool indices_wanted) {
+  const char* op = "adaptive_max_pool1d";
+  return as_sequences(adaptive_max_pool(op, as_image(op, x), {1, output_size}, indices_wanted));
+}
+}  // namespace
+
+Tensor max_pool1d(const Tensor& x, const MaxPool1dOptions& options) {
+  return max_pool_sequence(x, options, /*indices_wanted=*/false).first;
+}
+
+std::pair<Tensor, Tensor> max_pool1d_with_indices(const Tensor& x, const MaxPool1dOptions& options) {
+  return max_pool_sequence(x, options, /*indices_wanted=*/true);
 }
 
 Tensor avg_pool1d(const Tensor& x, const AvgPool1dOptions& o) {
@@ -323,9 +341,10 @@ Tensor adaptive_avg_pool1d(const Tensor& x, int64_t output_size) {
 }
 
 Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size) {
-  const Tensor image = as_image("adaptive_max_pool1d", x);
-  return squeeze(
-      adaptive_max_pool("adaptive_max_pool1d", image, {1, output_size}, /*indices_wanted=*/false).first, -2);
+  return adaptive_max_pool_sequence(x, output_size, /*indices_wanted=*/false).first;
+}
+std::pair<Tensor, Tensor> adaptive_max_pool1d_with_indices(const Tensor& x, int64_t output_size) {
+  return adaptive_max_pool_sequence(x, output_size, /*indices_wanted=*/true);
 }
 
 namespace {
@@ -350,6 +369,14 @@ Tensor lp_pool2d(const Tensor& x, double norm_type, Size2 kernel_size, std::opti
                  bool ceil_mode) {
   return lp_pool("lp_pool2d", x, norm_type, kernel_size.h * kernel_size.w, [&](const Tensor& powers) {
     return avg_pool2d(powers, {.kernel_size = kernel_size, .stride = stride, .ceil_mode = ceil_mode});
+  });
+}
+
+Tensor lp_pool3d(const Tensor& x, double norm_type, Size3 kernel_size, std::optional<Size3> stride,
+                 bool ceil_mode) {
+  const int64_t count = kernel_size.d * kernel_size.h * kernel_size.w;
+  return lp_pool("lp_pool3d", x, norm_type, count, [&](const Tensor& powers) {
+    return avg_pool3d(powers, {.kernel_size = kernel_size, .stride = stride, .ceil_mode = ceil_mode});
   });
 }
 

@@ -39,8 +39,34 @@ inline Tensor max_pool2d(const Tensor& x, int64_t kernel_size, std::optional<Siz
 inline Tensor max_pool3d(const Tensor& x, int64_t kernel_size, std::optional<Size3> stride = {}) {
   return max_pool3d(x, {.kernel_size = kernel_size, .stride = stride});
 }
-/// The same with the int64 positions h * W + w of the maxima in their images.
+/// The same with the int64 positions of the maxima in their sequences (l), images (h * W + w) or volumes
+/// ((d * H + h) * W + w).
+std::pair<Tensor, Tensor> max_pool1d_with_indices(const Tensor& x, const MaxPool1dOptions& options);
 std::pair<Tensor, Tensor> max_pool2d_with_indices(const Tensor& x, const MaxPool2dOptions& options);
+std::pair<Tensor, Tensor> max_pool3d_with_indices(const Tensor& x, const MaxPool3dOptions& options);
+
+/// Those of the pooling whose result is spread.
+template <int N>
+struct MaxUnpoolOptions {
+  SizeOf<N> kernel_size = 0;             ///< required
+  std::optional<SizeOf<N>> stride = {};  ///< kernel_size when left out
+  SizeOf<N> padding = 0;
+  /// Of sequences, images or volumes, which the two first sizes of a batch may precede: the shape of what was
+  /// pooled. When left out, the smallest that the pooling may have had, (size - 1) * stride + kernel_size - 2
+  /// * padding.
+  Shape output_size = {};
+};
+using MaxUnpool1dOptions = MaxUnpoolOptions<1>;
+using MaxUnpool2dOptions = MaxUnpoolOptions<2>;
+using MaxUnpool3dOptions = MaxUnpoolOptions<3>;
+
+/// The elements of x in the places of their sequences, images or volumes that `indices` names as
+/// max_pool*_with_indices gives them, zeros elsewhere; of several for one place the last stands there.
+/// Floats. Throws ShapeError unless `indices` has x's shape, DTypeError unless it is int64, IndexError for an
+/// index out of range, ValueError for an output size that the pooling can not have had.
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, const MaxUnpool1dOptions& options);
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, const MaxUnpool2dOptions& options);
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, const MaxUnpool3dOptions& options);
 
 template <int N>
 struct AvgPoolOptions {
@@ -83,6 +109,8 @@ Tensor lp_pool1d(const Tensor& x, double norm_type, int64_t kernel_size, std::op
                  bool ceil_mode = false);
 Tensor lp_pool2d(const Tensor& x, double norm_type, Size2 kernel_size, std::optional<Size2> stride = {},
                  bool ceil_mode = false);
+Tensor lp_pool3d(const Tensor& x, double norm_type, Size3 kernel_size, std::optional<Size3> stride = {},
+                 bool ceil_mode = false);
 
 /// The mean over windows that divide the image into output_size parts; a size
 /// of -1 keeps the image's.
@@ -93,6 +121,9 @@ Tensor adaptive_avg_pool3d(const Tensor& x, Size3 output_size);
 Tensor adaptive_max_pool1d(const Tensor& x, int64_t output_size);
 Tensor adaptive_max_pool2d(const Tensor& x, Size2 output_size);
 Tensor adaptive_max_pool3d(const Tensor& x, Size3 output_size);
+/// The same with positions as max_pool*_with_indices gives them.
+std::pair<Tensor, Tensor> adaptive_max_pool1d_with_indices(const Tensor& x, int64_t output_size);
 std::pair<Tensor, Tensor> adaptive_max_pool2d_with_indices(const Tensor& x, Size2 output_size);
+std::pair<Tensor, Tensor> adaptive_max_pool3d_with_indices(const Tensor& x, Size3 output_size);
 
 }  // namespace tern

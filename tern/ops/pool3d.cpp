@@ -1,7 +1,12 @@
 // Pooling of volumes, as that of their slices and then of what these gave along the depth: means of equal
 // numbers of elements and maxima, ties and NaN too, are the same as of the whole window.
+#include <algorithm>
+#include <tuple>
+
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
+#include "tern/ops/index.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/pool.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -65,6 +70,43 @@ Tensor pool_volume(const Tensor& x, const PoolImages& pool_images, const PoolDep
 Size2 image_part(Size3 size) { return {size.h, size.w}; }
 Size2 depth_part(Size3 size, int64_t width) { return {size.d, width}; }
 
+MaxPool2dOptions image_part(const MaxPool3dOptions& o) {
+  return {.kernel_size = image_part(o.kernel_size),
+          .stride = image_part(o.stride.value_or(o.kernel_size)),
+          .padding = image_part(o.padding),
+          .dilation = image_part(o.dilation),
+          .ceil_mode = o.ceil_mode};
+}
+MaxPool2dOptions depth_part(const MaxPool3dOptions& o) {
+  return {.kernel_size = depth_part(o.kernel_size, 1),
+          .stride = depth_part(o.stride.value_or(o.kernel_size), 1),
+          .padding = depth_part(o.padding, 0),
+          .dilation = depth_part(o.dilation, 1),
+          .ceil_mode = o.ceil_mode};
+}
+
+/// As pool_volume for two functions that give places too; those of volumes are (d * H + h) * W + w.
+template <class PoolImages, class PoolDepth>
+std::pair<Tensor, Tensor> pool_volume_with_indices(const Tensor& x, const PoolImages& pool_images,
+                                                   const PoolDepth& pool_depth) {
+  Tensor in_slices, in_columns, values;
+  const Tensor y = pool_volume(
+      x,
+      [&](const Tensor& slices) {
+        std::tie(values, in_slices) = pool_images(slices);
+        return values;
+      },
+      [&](const Tensor& columns) {
+        std::tie(values, in_columns) = pool_depth(columns);
+        return values;
+      });
+  const Tensor chosen = flatten(in_columns, 1, -1);  // in D x (oh * ow), as in_slices lies
+  const Tensor slice = div(chosen, std::max<int64_t>(in_columns.size(-1), 1), "floor");
+  const Tensor places =
+      add(mul(slice, x.size(-2) * x.size(-1)), gather(flatten(in_slices, 1, -1), 1, chosen));
+  return {y, reshape(places, y.shape())};
+}
+
 void check_adaptive_volume(const char* op, const Tensor& x, Size3 output_size) {
   check_volume(op, x);
   for (const int64_t size : sizes_of(output_size))
@@ -85,23 +127,16 @@ Tensor max_pool3d(const Tensor& x, const MaxPool3dOptions& o) {
   if (autocasts_on_cpu(x)) [[unlikely]]
     return autocast_float32([&](const Tensor& wide) { return max_pool3d(wide, o); }, x);
   check_volume_pool("max_pool3d", x, o, o.dilation);
-  const Size3 stride = o.stride.value_or(o.kernel_size);
   return pool_volume(
-      x,
-      [&](const Tensor& slices) {
-        return max_pool2d(slices, {.kernel_size = image_part(o.kernel_size),
-                                   .stride = image_part(stride),
-                                   .padding = image_part(o.padding),
-                                   .dilation = image_part(o.dilation),
-                                   .ceil_mode = o.ceil_mode});
-      },
-      [&](const Tensor& columns) {
-        return max_pool2d(columns, {.kernel_size = depth_part(o.kernel_size, 1),
-                                    .stride = depth_part(stride, 1),
-                                    .padding = depth_part(o.padding, 0),
-                                    .dilation = depth_part(o.dilation, 1),
-                                    .ceil_mode = o.ceil_mode});
-      });
+      x, [&](const Tensor& slices) { return max_pool2d(slices, image_part(o)); },
+      [&](const Tensor& columns) { return max_pool2d(columns, depth_part(o)); });
+}
+
+std::pair<Tensor, Tensor> max_pool3d_with_indices(const Tensor& x, const MaxPool3dOptions& o) {
+  check_volume_pool("max_pool3d", x, o, o.dilation);
+  return pool_volume_with_indices(
+      x, [&](const Tensor& slices) { return max_pool2d_with_indices(slices, image_part(o)); },
+      [&](const Tensor& columns) { return max_pool2d_with_indices(columns, depth_part(o)); });
 }
 
 Tensor avg_pool3d(const Tensor& x, const AvgPool3dOptions& o) {
@@ -151,6 +186,19 @@ Tensor adaptive_max_pool3d(const Tensor& x, Size3 output_size) {
   return pool_volume(
       x, [&](const Tensor& slices) { return adaptive_max_pool2d(slices, image_part(output_size)); },
       [&](const Tensor& columns) { return adaptive_max_pool2d(columns, depth_part(output_size, -1)); });
+}
+
+std::pair<Tensor, Tensor> adaptive_max_pool3d_with_indices(const Tensor& x, Size3 output_size) {
+  if (autocasts_on_cpu(x)) [[unlikely]]
+    return autocast_float32(
+        [&](const Tensor& wide) { return adaptive_max_pool3d_with_indices(wide, output_size); }, x);
+  check_adaptive_volume("adaptive_max_pool3d", x, output_size);
+  return pool_volume_with_indices(
+      x,
+      [&](const Tensor& slices) { return adaptive_max_pool2d_with_indices(slices, image_part(output_size)); },
+      [&](const Tensor& columns) {
+        return adaptive_max_pool2d_with_indices(columns, depth_part(output_size, -1));
+      });
 }
 
 }  // namespace tern

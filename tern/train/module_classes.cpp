@@ -4,6 +4,7 @@
 // defaults.
 #include "tern/train/module_classes.h"
 
+#include "tern/nn/adaptive_softmax.h"
 #include "tern/nn/containers.h"
 #include "tern/nn/conv.h"
 #include "tern/nn/distance.h"
@@ -27,21 +28,28 @@ nn::AnyModule make(const Reader& in, const nn::Linear*) {
   return nn::Linear(in.integer("in_features"), in.integer("out_features"), {.bias = in.parameter("bias")});
 }
 
+/// Settings of both layers that look up rows.
+template <class Options>
+void read_lookup(const Reader& in, Options& options) {
+  in.only("sparse", false);
+  if (in.has("padding_idx")) options.padding_idx = in.integer("padding_idx");
+  if (in.has("max_norm")) options.max_norm = in.number("max_norm");
+  options.norm_type = in.number("norm_type", 2);
+  options.scale_grad_by_freq = in.flag("scale_grad_by_freq", false);
+}
+
 Attributes settings(const nn::Embedding& layer) {
   return {{"num_embeddings", layer.weight.shape()[0]},
           {"embedding_dim", layer.weight.shape()[1]},
           {"padding_idx", or_none(layer.padding_idx())},
-          {"max_norm", Value()},
-          {"norm_type", 2.0},
-          {"scale_grad_by_freq", false},
+          {"max_norm", or_none(layer.options().max_norm)},
+          {"norm_type", layer.options().norm_type},
+          {"scale_grad_by_freq", layer.options().scale_grad_by_freq},
           {"sparse", false}};
 }
 nn::AnyModule make(const Reader& in, const nn::Embedding*) {
-  in.only("max_norm", Value());
-  in.only("scale_grad_by_freq", false);
-  in.only("sparse", false);
   nn::EmbeddingOptions options;
-  if (in.has("padding_idx")) options.padding_idx = in.integer("padding_idx");
+  read_lookup(in, options);
   return nn::Embedding(in.integer("num_embeddings"), in.integer("embedding_dim"), options);
 }
 
@@ -57,21 +65,18 @@ nn::AnyModule make(const Reader& in, const nn::Bilinear*) {
 Attributes settings(const nn::EmbeddingBag& layer) {
   return {{"num_embeddings", layer.weight.shape()[0]},
           {"embedding_dim", layer.weight.shape()[1]},
-          {"max_norm", Value()},
-          {"norm_type", 2.0},
-          {"scale_grad_by_freq", false},
+          {"max_norm", or_none(layer.options().max_norm)},
+          {"norm_type", layer.options().norm_type},
+          {"scale_grad_by_freq", layer.options().scale_grad_by_freq},
           {"mode", bag_mode_word(layer.mode())},
           {"sparse", false},
           {"include_last_offset", layer.include_last_offset()},
           {"padding_idx", or_none(layer.padding_idx())}};
 }
 nn::AnyModule make(const Reader& in, const nn::EmbeddingBag*) {
-  in.only("max_norm", Value());
-  in.only("scale_grad_by_freq", false);
-  in.only("sparse", false);
   nn::EmbeddingBagOptions options{.mode = parse_bag_mode(in.at("mode").as_str()),
                                   .include_last_offset = in.flag("include_last_offset", false)};
-  if (in.has("padding_idx")) options.padding_idx = in.integer("padding_idx");
+  read_lookup(in, options);
   return nn::EmbeddingBag(in.integer("num_embeddings"), in.integer("embedding_dim"), options);
 }
 
@@ -191,6 +196,62 @@ nn::AnyModule make(const Reader&, const M*) {
   return M();
 }
 
+// ---- parameters
+
+/// The parameter under this name. What else such containers may hold in PyTorch are plain attributes.
+nn::Parameter parameter_of(const Reader& in, const std::string& name) {
+  const Value* found = in.at("_parameters").find(Value(name));
+  TERN_CHECK(found && found->is_tensor(), CheckpointError, "'{}' is not a parameter", name);
+  const Tensor tensor = found->as_tensor();
+  return nn::Parameter(tensor, tensor.requires_grad());
+}
+
+Attributes settings(const nn::ParameterList& layer) {
+  return {{"_size", static_cast<int64_t>(layer.size())}};
+}
+nn::AnyModule make(const Reader& in, const nn::ParameterList*) {
+  nn::ParameterList list;
+  const auto held = static_cast<int64_t>(in.at("_parameters").length());
+  const int64_t size = in.integer("_size", held);  // since PyTorch 1.12
+  for (int64_t i = 0; i < size; ++i) list.append(parameter_of(in, std::to_string(i)));
+  return list;
+}
+
+Attributes settings(const nn::ParameterDict& layer) {
+  Value keys = Value::dict();
+  for (const auto& [name, parameter] : layer) keys.as_dict().set(name, Value());
+  return {{"_keys", keys}};
+}
+nn::AnyModule make(const Reader& in, const nn::ParameterDict*) {
+  nn::ParameterDict dict;
+  const Value* keys = in.find("_keys");  // since PyTorch 1.12
+  for (const auto& [name, none] : (keys ? *keys : in.at("_parameters")).as_dict())
+    dict.insert(name.as_str(), parameter_of(in, name.as_str()));
+  return dict;
+}
+
+// ---- clusters of classes
+
+Attributes settings(const nn::AdaptiveLogSoftmaxWithLoss& layer) {
+  std::vector<Value> cutoffs(layer.cutoffs().begin(), layer.cutoffs().end());
+  const auto clusters = static_cast<int64_t>(layer.tail.size());
+  return {{"in_features", layer.in_features()},
+          {"n_classes", layer.n_classes()},
+          {"cutoffs", Value::list(cutoffs)},
+          {"div_value", layer.div_value()},
+          {"head_bias", layer.head_bias()},
+          {"shortlist_size", layer.cutoffs()[0]},
+          {"n_clusters", clusters},
+          {"head_size", layer.cutoffs()[0] + clusters}};
+}
+nn::AnyModule make(const Reader& in, const nn::AdaptiveLogSoftmaxWithLoss*) {
+  std::vector<int64_t> cutoffs = in.sizes("cutoffs");
+  if (!cutoffs.empty()) cutoffs.pop_back();  // n_classes
+  return nn::AdaptiveLogSoftmaxWithLoss(
+      in.integer("in_features"), in.integer("n_classes"), cutoffs,
+      {.div_value = in.number("div_value", 4), .head_bias = in.flag("head_bias", false)});
+}
+
 // ---- distances
 
 Attributes settings(const nn::CosineSimilarity& layer) { return {{"dim", layer.dim}, {"eps", layer.eps}}; }
@@ -241,7 +302,10 @@ std::vector<ModuleClass> all_classes() {
       row<nn::Unflatten>("flatten", "Unflatten"),
       row<nn::CosineSimilarity>("distance", "CosineSimilarity"),
       row<nn::PairwiseDistance>("distance", "PairwiseDistance"),
+      row<nn::AdaptiveLogSoftmaxWithLoss>("adaptive", "AdaptiveLogSoftmaxWithLoss"),
       row<nn::Sequential>("container", "Sequential"),
+      row<nn::ParameterList>("container", "ParameterList"),
+      row<nn::ParameterDict>("container", "ParameterDict"),
   };
   for (const auto more : {activation_classes, attention_classes, image_classes, loss_classes,
                           recurrent_classes, resize_classes})
@@ -266,7 +330,10 @@ std::type_index without_laziness(std::type_index type) {
       {typeid(nn::LazyConvTranspose3d), typeid(nn::ConvTranspose3d)},
       {typeid(nn::LazyBatchNorm1d), typeid(nn::BatchNorm1d)},
       {typeid(nn::LazyBatchNorm2d), typeid(nn::BatchNorm2d)},
-      {typeid(nn::LazyBatchNorm3d), typeid(nn::BatchNorm3d)}};
+      {typeid(nn::LazyBatchNorm3d), typeid(nn::BatchNorm3d)},
+      {typeid(nn::LazyInstanceNorm1d), typeid(nn::InstanceNorm1d)},
+      {typeid(nn::LazyInstanceNorm2d), typeid(nn::InstanceNorm2d)},
+      {typeid(nn::LazyInstanceNorm3d), typeid(nn::InstanceNorm3d)}};
   for (const auto& [before, after] : lazy)
     if (before == type) return after;
   return type;

@@ -36,6 +36,12 @@ Attributes settings(const nn::LeakyReLU& layer) {
 nn::AnyModule make(const Reader& in, const nn::LeakyReLU*) {
   return nn::LeakyReLU(in.number("negative_slope"), in.flag("inplace", false));
 }
+Attributes settings(const nn::RReLU& layer) {
+  return {{"lower", layer.lower}, {"upper", layer.upper}, {"inplace", layer.inplace}};
+}
+nn::AnyModule make(const Reader& in, const nn::RReLU*) {
+  return nn::RReLU(in.number("lower"), in.number("upper"), in.flag("inplace", false));
+}
 template <class M>
 concept WithAlpha = std::same_as<M, nn::ELU> || std::same_as<M, nn::CELU>;
 template <WithAlpha M>
@@ -123,6 +129,7 @@ std::vector<ModuleClass> activation_classes() {
       row<nn::LogSigmoid>("activation", "LogSigmoid"),
       row<nn::SiLU>("activation", "SiLU"),
       row<nn::LeakyReLU>("activation", "LeakyReLU"),
+      row<nn::RReLU>("activation", "RReLU"),
       row<nn::ELU>("activation", "ELU"),
       row<nn::GELU>("activation", "GELU"),
       row<nn::Softplus>("activation", "Softplus"),

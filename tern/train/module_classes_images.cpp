@@ -95,18 +95,32 @@ Attributes settings(const M& layer) {
           {"stride", one_or_tuple(o.stride.value_or(o.kernel_size))},
           {"padding", one_or_tuple(o.padding)},
           {"dilation", one_or_tuple(o.dilation)},
-          {"return_indices", false},
+          {"return_indices", layer.return_indices()},
           {"ceil_mode", o.ceil_mode}};
 }
 template <MaxPooling M>
 nn::AnyModule make(const Reader& in, const M*) {
   constexpr int N = M::kDims;
-  in.only("return_indices", false);
   nn::MaxPoolOptions<N> options{.padding = in.size<N>("padding"),
                                 .dilation = in.size<N>("dilation"),
-                                .ceil_mode = in.flag("ceil_mode", false)};
+                                .ceil_mode = in.flag("ceil_mode", false),
+                                .return_indices = in.flag("return_indices", false)};
   if (in.has("stride")) options.stride = in.size<N>("stride");
   return M(in.size<N>("kernel_size"), options);
+}
+
+template <class M>
+concept MaxUnpooling = std::same_as<M, nn::MaxUnpool<M::kDims>>;
+template <MaxUnpooling M>
+Attributes settings(const M& layer) {
+  return {{"kernel_size", size_tuple(layer.kernel_size())},
+          {"stride", size_tuple(layer.stride())},
+          {"padding", size_tuple(layer.padding())}};
+}
+template <MaxUnpooling M>
+nn::AnyModule make(const Reader& in, const M*) {
+  constexpr int N = M::kDims;
+  return M(in.size<N>("kernel_size"), {.stride = in.size<N>("stride"), .padding = in.size<N>("padding")});
 }
 
 template <AvgPooling M>
@@ -179,9 +193,18 @@ Scalar scalar_of(const Value& value) {
 }
 
 template <class M>
-concept HasValue = std::same_as<M, nn::ConstantPad1d> || std::same_as<M, nn::ConstantPad2d>;
+concept HasValue = std::same_as<M, nn::ConstantPad1d> || std::same_as<M, nn::ConstantPad2d> ||
+    std::same_as<M, nn::ConstantPad3d>;
 template <class M>
-concept Zeros = std::same_as<M, nn::ZeroPad1d> || std::same_as<M, nn::ZeroPad2d>;
+concept Zeros =
+    std::same_as<M, nn::ZeroPad1d> || std::same_as<M, nn::ZeroPad2d> || std::same_as<M, nn::ZeroPad3d>;
+
+template <class M, class Sides>
+constexpr bool kTakes = std::constructible_from<M, Sides> || std::constructible_from<M, Sides, Scalar>;
+template <class M>
+constexpr size_t kPaddedDims = kTakes<M, nn::Sides3d>   ? 3
+                               : kTakes<M, nn::Sides2d> ? 2
+                                                        : 1;
 
 template <std::derived_from<nn::Padding> M>
 Attributes settings(const M& layer) {
@@ -192,12 +215,13 @@ Attributes settings(const M& layer) {
 template <std::derived_from<nn::Padding> M>
 nn::AnyModule make(const Reader& in, const M*) {
   const std::vector<int64_t> sizes = in.sizes("padding");
-  constexpr bool kIsImage =
-      std::constructible_from<M, nn::Sides2d> || std::constructible_from<M, nn::Sides2d, Scalar>;
-  TERN_CHECK(sizes.size() == (kIsImage ? 4 : 2), CheckpointError, "'padding' is {}, not {} numbers",
-             in.at("padding").str(100), kIsImage ? 4 : 2);
+  constexpr size_t kSides = 2 * kPaddedDims<M>;
+  TERN_CHECK(sizes.size() == kSides, CheckpointError, "'padding' is {}, not {} numbers",
+             in.at("padding").str(100), kSides);
   const auto sides = [&] {
-    if constexpr (kIsImage)
+    if constexpr (kSides == 6)
+      return nn::Sides3d(sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]);
+    else if constexpr (kSides == 4)
       return nn::Sides2d(sizes[0], sizes[1], sizes[2], sizes[3]);
     else
       return nn::Sides1d(sizes[0], sizes[1]);
@@ -240,11 +264,15 @@ std::vector<ModuleClass> image_classes() {
       row<nn::MaxPool1d>("pooling", "MaxPool1d"),
       row<nn::MaxPool2d>("pooling", "MaxPool2d"),
       row<nn::MaxPool3d>("pooling", "MaxPool3d"),
+      row<nn::MaxUnpool1d>("pooling", "MaxUnpool1d"),
+      row<nn::MaxUnpool2d>("pooling", "MaxUnpool2d"),
+      row<nn::MaxUnpool3d>("pooling", "MaxUnpool3d"),
       row<nn::AvgPool1d>("pooling", "AvgPool1d"),
       row<nn::AvgPool2d>("pooling", "AvgPool2d"),
       row<nn::AvgPool3d>("pooling", "AvgPool3d"),
       row<nn::LPPool1d>("pooling", "LPPool1d"),
       row<nn::LPPool2d>("pooling", "LPPool2d"),
+      row<nn::LPPool3d>("pooling", "LPPool3d"),
       row<nn::AdaptiveAvgPool1d>("pooling", "AdaptiveAvgPool1d"),
       row<nn::AdaptiveAvgPool2d>("pooling", "AdaptiveAvgPool2d"),
       row<nn::AdaptiveAvgPool3d>("pooling", "AdaptiveAvgPool3d"),
@@ -253,14 +281,19 @@ std::vector<ModuleClass> image_classes() {
       row<nn::AdaptiveMaxPool3d>("pooling", "AdaptiveMaxPool3d"),
       row<nn::ZeroPad1d>("padding", "ZeroPad1d"),
       row<nn::ZeroPad2d>("padding", "ZeroPad2d"),
+      row<nn::ZeroPad3d>("padding", "ZeroPad3d"),
       row<nn::ConstantPad1d>("padding", "ConstantPad1d"),
       row<nn::ConstantPad2d>("padding", "ConstantPad2d"),
+      row<nn::ConstantPad3d>("padding", "ConstantPad3d"),
       row<nn::ReflectionPad1d>("padding", "ReflectionPad1d"),
       row<nn::ReflectionPad2d>("padding", "ReflectionPad2d"),
+      row<nn::ReflectionPad3d>("padding", "ReflectionPad3d"),
       row<nn::ReplicationPad1d>("padding", "ReplicationPad1d"),
       row<nn::ReplicationPad2d>("padding", "ReplicationPad2d"),
+      row<nn::ReplicationPad3d>("padding", "ReplicationPad3d"),
       row<nn::CircularPad1d>("padding", "CircularPad1d"),
       row<nn::CircularPad2d>("padding", "CircularPad2d"),
+      row<nn::CircularPad3d>("padding", "CircularPad3d"),
       row<nn::PixelShuffle>("pixelshuffle", "PixelShuffle"),
       row<nn::PixelUnshuffle>("pixelshuffle", "PixelUnshuffle"),
   };

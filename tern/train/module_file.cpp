@@ -8,8 +8,10 @@
 #include <unordered_set>
 
 #include "tern/base/check.h"
+#include "tern/core/allocation_limit.h"
 #include "tern/nn/containers.h"
 #include "tern/nn/lazy.h"
+#include "tern/nn/norm.h"
 #include "tern/train/module_classes.h"
 
 namespace tern {
@@ -20,6 +22,8 @@ constexpr int kMaxDepth = 200;
 /// A module that stands in several places of a file is one in each of them here: without a limit a small file
 /// would make 2^depth modules.
 constexpr int kMaxRepeated = 1 << 16;
+/// What the making of a module may take besides the numbers that the file has for it.
+constexpr size_t kExtraBytes = size_t{1} << 20;
 
 struct Registered {
   std::string python_name;
@@ -203,13 +207,13 @@ class ModuleReader {
       TERN_CHECK(++repeated_ <= kMaxRepeated, CheckpointError,
                  "{}: more than {} modules of the file are modules that stand elsewhere in it too", context,
                  kMaxRepeated);
-    const ValueObject& object = value.as_object();
-    Made made = make(object, path, depth);
-    with_context(context, [&] { fill(*made.module, object, made.filled_below, depth); });
+    Made made = make(value, path, depth);
+    with_context(context, [&] { fill(*made.module, value.as_object(), made.filled_below, depth); });
     return std::move(made.module);
   }
 
-  Made make(const ValueObject& object, const std::string& path, int depth) {
+  Made make(const Value& value, const std::string& path, int depth) {
+    const ValueObject& object = value.as_object();
     const std::string name = object.class_name();
     if (auto entry = find_registered([&](const Registered& e) { return e.python_name == name; }))
       return {with_context(shown(path), [&] { return entry->make(object); })};
@@ -225,17 +229,26 @@ class ModuleReader {
                "TERN_REGISTER_MODULE(\"{}\", "
                "...), or take the tensors alone, state_dict_of(load(path, {{.weights_only = false}}))",
                shown(path), name, name);
-    return {with_context(shown(path), [&]() -> nn::AnyModule {
-      try {
-        return known->make(object);
-      } catch (const CheckpointError&) {
-        throw;
-      } catch (const OutOfMemoryError&) {
-        throw;
-      } catch (const Error& error) {  // settings that no layer takes are the file's fault
-        TERN_THROW(CheckpointError, "{}", error.message());
-      }
-    })};
+    return {with_context(shown(path), [&] { return made_of_settings(*known, value); })};
+  }
+
+  /// Sizes are the file's word, and layers are made before their tensors are compared with its: the file must
+  /// hold as many numbers as are made of it. Some layers of transformers are made twice.
+  static nn::AnyModule made_of_settings(const train::ModuleClass& known, const Value& value) {
+    const size_t numbers = numbers_held(value);
+    const AllocationLimit limit(2 * numbers * itemsize(get_default_dtype()) + kExtraBytes);
+    try {
+      return known.make(value.as_object());
+    } catch (const CheckpointError&) {
+      throw;
+    } catch (const TooLargeError& error) {
+      TERN_THROW(CheckpointError, "the settings ask for more than the {} numbers that the file holds: {}",
+                 numbers, error.message());
+    } catch (const OutOfMemoryError&) {
+      throw;
+    } catch (const Error& error) {  // settings that no layer takes are the file's fault
+      TERN_THROW(CheckpointError, "{}", error.message());
+    }
   }
 
   template <class Container>
@@ -267,6 +280,30 @@ class ModuleReader {
                to_string(other.shape()), to_string(own.shape()));
   }
 
+  /// Whether a module that was made with this parameter or buffer computes without it too: norms without
+  /// weight and statistics, any layer without its biases. Of several that belong together none is there then.
+  template <class Named>
+  static bool is_optional(const nn::Module& module, const std::string& name, const ValueDict& values,
+                          const Named& fields) {
+    const bool is_norm = module.as<nn::ChannelNorm>() || module.as<nn::LayerNorm>() ||
+                         module.as<nn::GroupNorm>() || module.as<nn::RMSNorm>();
+    if (name == "in_proj_bias" || (is_norm && (name == "weight" || name == "num_batches_tracked")))
+      return true;
+    const char* kind = is_norm && name.starts_with("running_") ? "running_" : "bias";
+    return name.starts_with(kind) && std::all_of(fields.begin(), fields.end(), [&](const auto& field) {
+             const Value* value = field.first.starts_with(kind) ? values.find(Value(field.first)) : nullptr;
+             return !value || value->is_none();
+           });
+  }
+
+  template <class Named>
+  static void check_optional(const char* what, const nn::Module& module, const std::string& name,
+                             const ValueDict& values, const Named& fields) {
+    TERN_CHECK(is_optional(module, name, values, fields), CheckpointError,
+               "the {} '{}' is None in the file, but a {} made from the file's settings needs it", what, name,
+               module.class_name());
+  }
+
   /// Puts the object's tensors in the place of the module's own, and those of the modules below likewise
   /// unless they are filled.
   void fill(nn::Module& module, const ValueObject& object, bool filled_below, int depth) {
@@ -277,6 +314,7 @@ class ModuleReader {
       const Value* value = parameters.find(Value(name));
       TERN_CHECK(value, CheckpointError, "the file has no parameter '{}'", name);
       if (value->is_none()) {
+        check_optional("parameter", module, name, parameters, fields.parameters);
         *field = nn::Parameter();
         continue;
       }
@@ -294,6 +332,7 @@ class ModuleReader {
       if (!value && name == "num_batches_tracked") continue;
       TERN_CHECK(value, CheckpointError, "the file has no buffer '{}'", name);
       if (value->is_none()) {
+        check_optional("buffer", module, name, buffers, fields.buffers);
         *field = Tensor();
         continue;
       }
@@ -329,21 +368,43 @@ class ModuleReader {
                  "the file has a {} {}, which the module lacks", what, name.str(60));
   }
 
-  /// False for a relu or a dropout, in whose place a registered class may call a function.
-  static bool holds_tensors(const Value& value) {
-    std::vector<const Value*> open{&value};
+  /// Calls `see` with what stands among the parameters and buffers of a module and of those below it, and in
+  /// the place of a module.
+  template <class See>
+  static void visit_tensors(const Value& top, const See& see) {
+    std::vector<const Value*> open{&top};
     for (std::unordered_set<const void*> seen; !open.empty();) {
       const Value& module = *open.back();
       open.pop_back();
-      if (module.is_none()) continue;
-      if (!module.is_object()) return true;
+      if (!module.is_object()) {
+        see(module);
+        continue;
+      }
       if (!seen.insert(module.identity()).second) continue;
       for (const char* kind : {"_parameters", "_buffers"})
-        for (const auto& [name, tensor] : entries(module.as_object(), kind))
-          if (!tensor.is_none()) return true;
+        for (const auto& [name, tensor] : entries(module.as_object(), kind)) see(tensor);
       for (const auto& [name, child] : entries(module.as_object(), "_modules")) open.push_back(&child);
     }
-    return false;
+  }
+
+  /// False for a relu or a dropout, in whose place a registered class may call a function.
+  static bool holds_tensors(const Value& module) {
+    bool found = false;
+    visit_tensors(module, [&](const Value& value) { found = found || !value.is_none(); });
+    return found;
+  }
+
+  /// How many numbers there are in the storages of a module and of those below it; shapes may repeat them.
+  static size_t numbers_held(const Value& module) {
+    size_t count = 0;
+    std::unordered_set<const StorageImpl*> counted;
+    visit_tensors(module, [&](const Value& value) {
+      if (!value.is_tensor()) return;
+      const Tensor tensor = value.as_tensor();
+      if (counted.insert(tensor.storage().get()).second)
+        count += tensor.storage()->nbytes() / itemsize(tensor.dtype());
+    });
+    return count;
   }
 
   template <class Named>

@@ -9,6 +9,8 @@
 #include "tern/nn/linear.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/matmul.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
 #include "tests/support/expect_error.h"
@@ -190,6 +192,74 @@ TEST(ModuleDict, KeepsItsOrder) {
   EXPECT_TRUE(heads.contains("a"));
   EXPECT_THROW(heads["d"], IndexError);
   EXPECT_THROW(heads.insert("a", ReLU()), ValueError);
+}
+
+struct Mixed : Module {
+  ParameterList weights{Parameter(ones({2, 3})), Parameter(zeros({2}), /*requires_grad=*/false)};
+  ParameterDict scales{{"left", Parameter(ones({1}))}};
+  TERN_MODULE(weights, scales)
+  Tensor forward(const Tensor& x) const { return scales["left"] * matmul(weights[0], x) + weights[1]; }
+};
+
+TEST(ParameterContainers, HoldWhatTheModuleLearns) {
+  Mixed net;
+  net.scales.insert("right", ones({2, 2}));
+  EXPECT_THAT(names(net), ElementsAre("weights.0", "weights.1", "scales.left", "scales.right"));
+  sum(net(ones({3}))).backward();
+  EXPECT_EQ(net.weights[0].grad().to_vector<float>(), std::vector<float>(6, 1));
+  net.to(float64);
+  for (const Parameter& parameter : net.weights) EXPECT_EQ(parameter.dtype(), float64);
+  Mixed other;
+  other.scales.insert("right", zeros({2, 2}));
+  other.load_state_dict(net.state_dict());
+  EXPECT_TRUE(equal(other.scales["right"], ones({2, 2})));
+}
+
+TEST(ParameterContainers, ListsGrowAtAnyPlace) {
+  const Parameter first(ones({1}));
+  ParameterList list;
+  list.append(first);
+  list.append(full({1}, 2.0));
+  list.extend(std::vector<Tensor>{full({1}, 3.0), full({1}, 4.0)});
+  list.insert(-1, full({1}, 3.5));
+  list.insert(99, full({1}, 5.0));
+  std::vector<float> values;
+  for (const Parameter& parameter : list) values.push_back(parameter.item<float>());
+  EXPECT_THAT(values, ElementsAre(1, 2, 3, 3.5, 4, 5));
+  EXPECT_TRUE(list[0].is_same(first));
+  EXPECT_TRUE(list[1].requires_grad());
+  EXPECT_EQ(list[-1].item<float>(), 5);
+  expect_error<IndexError>([&] { list[6]; }, "index 6 is out of range: it holds 6 parameters");
+  expect_error<ValueError>([&] { list.append(Parameter()); }, "the parameter is absent");
+}
+
+TEST(ParameterContainers, DictsKeepTheirOrder) {
+  ParameterDict dict{{"b", Parameter(ones({1}))}};
+  dict.insert("a", zeros({2}));
+  EXPECT_THAT(dict.keys(), ElementsAre("b", "a"));
+  EXPECT_TRUE(dict.contains("a"));
+  EXPECT_EQ(dict.size(), 2U);
+  expect_error<IndexError>([&] { dict["c"]; }, "there is no parameter 'c': the names are 'b', 'a'");
+  expect_error<ValueError>([&] { dict.insert("a", ones({1})); }, "there is a parameter 'a' already");
+  for (const char* name : {"", "a.b"})
+    expect_error<ValueError>([&] { dict.insert(name, ones({1})); }, "a name must not be empty");
+}
+
+TEST(ParameterContainers, PrintAsPyTorchDoes) {
+  Mixed net;
+  net.cpu();
+  net.scales.insert("right", ones({2, 2}, {.dtype = float64, .device = kCPU}));
+  EXPECT_EQ(net.weights.str(),
+            "ParameterList(\n"
+            "    (0): Parameter containing: [torch.float32 of size 2x3]\n"
+            "    (1): Parameter containing: [torch.float32 of size 2]\n"
+            ")");
+  EXPECT_EQ(net.scales.str(),
+            "ParameterDict(\n"
+            "    (left): Parameter containing: [torch.FloatTensor of size 1]\n"
+            "    (right): Parameter containing: [torch.DoubleTensor of size 2x2]\n"
+            ")");
+  EXPECT_EQ(ParameterList().str(), "ParameterList()");
 }
 
 TEST(Containers, PrintAsPyTorchDoes) {

@@ -81,6 +81,11 @@ const Table kNetwork = {
        return max_pool3d(a.tensor(0),
                          {size3(a, 1, 0), optional_size3(a, 2), size3(a, 3, 0), size3(a, 4, 1), a.flag(5)});
      }},
+    {"max_pool3d_with_indices",
+     [](A a) {
+       return max_pool3d_with_indices(
+           a.tensor(0), {size3(a, 1, 0), optional_size3(a, 2), size3(a, 3, 0), size3(a, 4, 1), a.flag(5)});
+     }},
     {"avg_pool3d",
      [](A a) {
        return avg_pool3d(a.tensor(0), {size3(a, 1, 0), optional_size3(a, 2), size3(a, 3, 0), a.flag(4),
@@ -88,6 +93,8 @@ const Table kNetwork = {
      }},
     {"adaptive_avg_pool3d", [](A a) { return adaptive_avg_pool3d(a.tensor(0), size3(a, 1, 1)); }},
     {"adaptive_max_pool3d", [](A a) { return adaptive_max_pool3d(a.tensor(0), size3(a, 1, 1)); }},
+    {"adaptive_max_pool3d_with_indices",
+     [](A a) { return adaptive_max_pool3d_with_indices(a.tensor(0), size3(a, 1, 1)); }},
     {"bilinear", [](A a) { return bilinear(a.tensor(0), a.tensor(1), a.tensor(2), a.tensor(3)); }},
     {"local_response_norm",
      [](A a) {
@@ -101,13 +108,44 @@ const Table kNetwork = {
      [](A a) {
        return lp_pool2d(a.tensor(0), a.real(1, 2), size2(a, 2, 0), optional_size2(a, 3), a.flag(4));
      }},
+    {"lp_pool3d",
+     [](A a) {
+       return lp_pool3d(a.tensor(0), a.real(1, 2), size3(a, 2, 0), optional_size3(a, 3), a.flag(4));
+     }},
     {"embedding_bag",
      [](A a) {
        return embedding_bag(a.tensor(0), a.tensor(1), a.tensor(2),
                             {.mode = parse_bag_mode(a.text(3, "mean")),
                              .per_sample_weights = a.tensor(4),
                              .include_last_offset = a.flag(5),
-                             .padding_idx = a.optional_integer(6)});
+                             .padding_idx = a.optional_integer(6),
+                             .scale_grad_by_freq = a.flag(7)});
+     }},
+    {"embedding_bag_renormed",
+     [](A a) {
+       const Tensor table = clone(a.tensor(1));
+       const Tensor bags = embedding_bag(
+           a.tensor(0), table, a.tensor(2),
+           {.mode = parse_bag_mode(a.text(3)), .max_norm = a.real(4), .norm_type = a.real(5, 2)});
+       return std::vector<Tensor>{bags, table.detach()};
+     }},
+    {"max_unpool1d",
+     [](A a) {
+       return max_unpool1d(
+           a.tensor(0), a.tensor(1),
+           {a.integer(2), a.optional_integer(3), a.integer(4), IntArrayRef(a.integers(5)).to_shape()});
+     }},
+    {"max_unpool2d",
+     [](A a) {
+       return max_unpool2d(
+           a.tensor(0), a.tensor(1),
+           {size2(a, 2, 0), optional_size2(a, 3), size2(a, 4, 0), IntArrayRef(a.integers(5)).to_shape()});
+     }},
+    {"max_unpool3d",
+     [](A a) {
+       return max_unpool3d(
+           a.tensor(0), a.tensor(1),
+           {size3(a, 2, 0), optional_size3(a, 3), size3(a, 4, 0), IntArrayRef(a.integers(5)).to_shape()});
      }},
     {"pad", [](A a) { return pad(a.tensor(0), a.integers(1), a.text(2, "constant"), a.number(3, 0)); }},
     {"pixel_shuffle", [](A a) { return pixel_shuffle(a.tensor(0), a.integer(1)); }},
@@ -136,12 +174,19 @@ const Table kNetwork = {
        return max_pool1d(a.tensor(0),
                          {a.integer(1), a.optional_integer(2), a.integer(3), a.integer(4, 1), a.flag(5)});
      }},
+    {"max_pool1d_with_indices",
+     [](A a) {
+       return max_pool1d_with_indices(
+           a.tensor(0), {a.integer(1), a.optional_integer(2), a.integer(3), a.integer(4, 1), a.flag(5)});
+     }},
     {"avg_pool1d",
      [](A a) {
        return avg_pool1d(a.tensor(0),
                          {a.integer(1), a.optional_integer(2), a.integer(3), a.flag(4), a.flag(5, true)});
      }},
     {"adaptive_avg_pool1d", [](A a) { return adaptive_avg_pool1d(a.tensor(0), a.integer(1)); }},
+    {"adaptive_max_pool1d_with_indices",
+     [](A a) { return adaptive_max_pool1d_with_indices(a.tensor(0), a.integer(1)); }},
     {"adaptive_max_pool1d", [](A a) { return adaptive_max_pool1d(a.tensor(0), a.integer(1)); }},
     {"batch_norm",
      [](A a) {

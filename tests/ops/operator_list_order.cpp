@@ -95,6 +95,7 @@ const Table kOrder = {
      }},
     {"kron", two(kron)},
     {"cross", [](A a) { return cross(a.tensor(0), a.tensor(1), a.optional_integer(2)); }},
+    {"pdist", [](A a) { return pdist(a.tensor(0), a.real(1, 2)); }},
     {"cdist",
      [](A a) {
        return cdist(a.tensor(0), a.tensor(1), a.real(2, 2), a.text(3, "use_mm_for_euclid_dist_if_necessary"));

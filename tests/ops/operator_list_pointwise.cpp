@@ -108,6 +108,7 @@ const Table kPointwise = {
     {"softplus", [](A a) { return softplus(a.tensor(0), a.real(1, 1), a.real(2, 20)); }},
     {"logsigmoid", one(logsigmoid)},
     {"elu", [](A a) { return elu(a.tensor(0), a.real(1, 1)); }},
+    {"rrelu", [](A a) { return rrelu(a.tensor(0), a.real(1, 1.0 / 8), a.real(2, 1.0 / 3), a.flag(3)); }},
     {"leaky_relu", [](A a) { return leaky_relu(a.tensor(0), a.real(1, 0.01)); }},
     {"celu", [](A a) { return celu(a.tensor(0), a.real(1, 1)); }},
     {"selu", one(selu)},

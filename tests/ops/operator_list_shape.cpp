@@ -101,7 +101,23 @@ const Table kIndex = {
     {"argwhere", one(argwhere)},
     {"searchsorted", [](A a) { return searchsorted(a.tensor(0), a.tensor(1), a.flag(2)); }},
     {"bucketize", [](A a) { return bucketize(a.tensor(0), a.tensor(1), a.flag(2)); }},
-    {"embedding", [](A a) { return embedding(a.tensor(0), a.tensor(1), a.optional_integer(2)); }},
+    {"embedding",
+     [](A a) -> Results {
+       if (!a.has(3) && !a.flag(5)) return embedding(a.tensor(0), a.tensor(1), a.optional_integer(2));
+       // The table, which is changed, is a result too.
+       const Tensor table = clone(a.tensor(1));
+       const Tensor rows = embedding(a.tensor(0), table,
+                                     {.padding_idx = a.optional_integer(2),
+                                      .max_norm = a.optional_real(3),
+                                      .norm_type = a.real(4, 2),
+                                      .scale_grad_by_freq = a.flag(5)});
+       return std::vector<Tensor>{rows, table.detach()};
+     }},
+    {"embedding_renorm_",
+     [](A a) {
+       Tensor table = clone(a.tensor(0));
+       return embedding_renorm_(table, a.tensor(1), a.real(2), a.real(3, 2));
+     }},
 };
 
 }  // namespace tern::testing

@@ -250,14 +250,45 @@ TEST(LoadModule, TellsOfHooks) {
 }
 
 TEST(LoadModule, RefusesSettingsThatLayersLack) {
-  for (const char* setting : {"sparse", "scale_grad_by_freq"}) {
-    Value embedding = file_of(nn::Embedding(3, 2));
-    expect_error<CheckpointError>([&] { module_from_value(set_attribute(embedding, setting, true)); },
-                                  std::string(setting) + " = True is not supported");
-  }
+  Value embedding = file_of(nn::Embedding(3, 2));
+  expect_error<CheckpointError>([&] { module_from_value(set_attribute(embedding, "sparse", true)); },
+                                "sparse = True is not supported");
   Value softmax = file_of(nn::Softmax(1));
   expect_error<CheckpointError>([&] { module_from_value(set_attribute(softmax, "dim", Value())); },
                                 "the model: dim = None is not supported");
+}
+
+TEST(LoadModule, MakesNoMoreThanTheFileHolds) {
+  constexpr int64_t kMany = 1 << 20;
+  struct Row {
+    Value file;
+    const char* setting;
+  };
+  const std::vector<Row> rows{{file_of(nn::Linear(4, 2)), "in_features"},
+                              {file_of(nn::Embedding(4, 2)), "num_embeddings"},
+                              {file_of(nn::Conv2d(4, 2, 3)), "out_channels"},
+                              {file_of(nn::LSTM(4, 2)), "hidden_size"}};
+  for (const auto& [file, setting] : rows) {
+    SCOPED_TRACE(setting);
+    for (const int64_t size : {kMany, kMany * kMany}) {
+      Value changed = file;
+      expect_error<CheckpointError>([&] { module_from_value(set_attribute(changed, setting, size)); },
+                                    "the settings ask for more than the");
+    }
+  }
+}
+
+TEST(LoadModule, OnlyWhatALayerCanDoWithoutIsNone) {
+  const auto without = [](const nn::Module& module, const char* dict, const char* name) {
+    return module_from_value(with_entry(file_of(module), dict, name, Value()));
+  };
+  EXPECT_FALSE(without(nn::Linear(2, 3), "_parameters", "bias").as<nn::Linear>().bias.defined());
+  expect_error<CheckpointError>([&] { without(nn::Linear(2, 3), "_parameters", "weight"); },
+                                "the parameter 'weight' is None in the file, but a Linear");
+  expect_error<CheckpointError>([&] { without(nn::LSTM(2, 3), "_parameters", "bias_ih_l0"); },
+                                "the parameter 'bias_ih_l0' is None in the file, but a LSTM");
+  expect_error<CheckpointError>([&] { without(nn::BatchNorm1d(2), "_buffers", "running_var"); },
+                                "the buffer 'running_var' is None in the file, but a BatchNorm1d");
 }
 
 TEST(LoadModule, ReadsTransformers) {

@@ -38,8 +38,21 @@ class MLP(nn.Module):
         return y
 
 
-sys.modules["__main__"].MLP = MLP
-MLP.__module__ = "__main__"
+class Mixture(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weights = nn.ParameterList([torch.randn(6, 4), torch.randn(4)])
+        self.scales = nn.ParameterDict({"left": torch.randn(4), "right": torch.randn(1)})
+        self.pool, self.unpool = nn.MaxPool1d(2, return_indices=True), nn.MaxUnpool1d(2)
+
+    def forward(self, x):
+        y = x @ self.weights[0] + self.weights[1]
+        return (self.unpool(*self.pool(y)) + y) * self.scales["left"] * self.scales["right"]
+
+
+for kind in (MLP, Mixture):
+    setattr(sys.modules["__main__"], kind.__name__, kind)
+    kind.__module__ = "__main__"
 
 
 def run(*arguments):
@@ -61,7 +74,7 @@ def same_state(a, b):
 def same_text(ours, net):
     if VERSION < (2, 15):
         ours = re.sub(r"(Norm(?:1d|2d|3d)?\(.*), bias=(?:True|False)", r"\1", ours)  # newer versions print it
-        ours = re.sub(r"(Upsampl\w+\(.*mode=)'([a-z-]*)'", r"\1\2", ours) if VERSION < (2, 0) else ours
+        ours = re.sub(r"((?:Upsampl\w+|EmbeddingBag)\(.*mode=)'([a-z-]*)'", r"\1\2", ours) if VERSION < (2, 0) else ours
     assert ours == repr(net), f"{ours}\n{net!r}"
 
 
@@ -127,6 +140,19 @@ def losses_through_tern(folder):
         assert {key: getattr(again, key) for key in settings} == settings, (loss, vars(again))
 
 
+def classes_through_tern(folder):
+    """Tern's log probabilities are compared; its loss is in tests/nn/adaptive_softmax_test.cpp."""
+    net, x = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [4, 10, 15], div_value=2.0, head_bias=True), torch.randn(5, 8)
+    torch.save(net, folder / "classes.pt")
+    torch.save({"x": x}, folder / "data.pt")
+    run("run", folder / "classes.pt", folder / "data.pt", folder / "out.pt")
+    out, again = load(folder / "out.pt"), load(folder / "out.pt.pt")
+    same_state(net.state_dict(), out["state"])
+    same_text(out["text"], net)
+    assert torch.allclose(net.log_prob(x), out["y"], rtol=1e-4, atol=1e-5)
+    assert again(x, torch.arange(5)).loss == net(x, torch.arange(5)).loss and repr(again) == repr(net)
+
+
 def main():
     torch.manual_seed(0)
     with tempfile.TemporaryDirectory(prefix="tern-modules-") as name:
@@ -137,6 +163,10 @@ def main():
         assert own.more[0].weight is own.more[1].weight
         again = to_tern(folder, "own", MLP(), torch.randn(5, 6))
         assert again.more[0].weight is again.more[1].weight
+        mixture = from_tern(folder, "mixture")
+        mixture.weights.append(torch.ones(1))  # such containers must be as good as PyTorch's own
+        assert len(mixture.weights) == 3 and list(mixture.scales.keys()) == ["left", "right"]
+        to_tern(folder, "mixture", Mixture(), torch.randn(5, 6))
         small = nn.Sequential(nn.Conv2d(1, 2, 3, padding="valid"), nn.ReLU(inplace=True), nn.AdaptiveAvgPool2d((None, 2)), nn.Flatten(),
                               nn.Linear(12, 4), nn.BatchNorm1d(4, track_running_stats=False, momentum=None), nn.ELU(0.5, inplace=True),
                               nn.LeakyReLU(0.3, True), nn.SiLU(inplace=True), nn.Dropout(0.1, inplace=True), nn.Unflatten(1, (2, 2)),
@@ -154,11 +184,19 @@ def main():
         to_tern(folder, "images", images, torch.randn(3, 4, 5, 7))
         volumes = nn.Sequential(nn.Conv3d(2, 4, (2, 3, 2), (2, 1, 1), (1, 0, 1), (1, 2, 1), groups=2), nn.BatchNorm3d(4), nn.Conv3d(4, 4, 3, padding="same", bias=False),
                                 nn.MaxPool3d((1, 2, 2), 1), nn.ConvTranspose3d(4, 3, 2, (1, 2, 1), 0, (0, 1, 0)), nn.InstanceNorm3d(3, affine=True), nn.Dropout3d(0.2),
-                                nn.AvgPool3d(2, (1, 2, 1), divisor_override=3), nn.AdaptiveAvgPool3d((2, None, 3)), nn.AdaptiveMaxPool3d((2, 1, 2)), nn.AlphaDropout(0.3, True), nn.FeatureAlphaDropout())
+                                nn.AvgPool3d(2, (1, 2, 1), divisor_override=3), nn.AdaptiveAvgPool3d((2, None, 3)), nn.AdaptiveMaxPool3d((2, 1, 2)), nn.AlphaDropout(0.3, True), nn.FeatureAlphaDropout(), nn.ConstantPad3d((1, 0, 2, 1, 0, 1), 1.5), nn.ReflectionPad3d(1), nn.ReplicationPad3d((1, 0, 2, 1, 0, 1)))
+        if hasattr(nn, "CircularPad3d"):  # since PyTorch 2.1
+            volumes = nn.Sequential(volumes, nn.CircularPad3d(1), nn.ZeroPad3d((1, 0, 2, 1, 0, 1)))
+        if hasattr(nn, "LPPool3d"):  # since PyTorch 2.3
+            volumes = nn.Sequential(volumes, nn.Sigmoid(), nn.LPPool3d(3, 2, stride=(1, 2, 2)))
         to_tern(folder, "volumes", volumes, torch.randn(2, 2, 6, 9, 5))
         to_tern(folder, "projected", nn.LSTM(4, 5, 2, bidirectional=True, proj_size=3), torch.randn(5, 2, 4))
         words = nn.Sequential(nn.Embedding(10, 4, padding_idx=1), nn.LayerNorm(4, elementwise_affine=False))
         to_tern(folder, "words", words, torch.randint(0, 10, (2, 3)))
+        normed = nn.Sequential(nn.Embedding(10, 4, max_norm=1.5, norm_type=1.0, scale_grad_by_freq=True), nn.RReLU(0.25, 0.5), nn.RReLU(inplace=True))
+        normed(torch.arange(10))  # the rows have their norms by now
+        to_tern(folder, "normed words", normed, torch.randint(0, 10, (2, 3)))
+        to_tern(folder, "bags", nn.Sequential(nn.EmbeddingBag(10, 4, max_norm=100.0, mode="sum", padding_idx=2), nn.ReLU()), torch.randint(0, 10, (2, 3)))
         encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 12, activation="gelu", batch_first=True, norm_first=True), 2, nn.LayerNorm(8))
         encoder.layers[1].norm2.eps = 1e-3
         to_tern(folder, "transformer", encoder, torch.randn(3, 5, 8))
@@ -172,12 +210,13 @@ def main():
         for name, cell in (("lstm cell", nn.LSTMCell(4, 3)), ("gru cell", nn.GRUCell(4, 3, bias=False)), ("rnn cell", nn.RNNCell(4, 3, nonlinearity="relu"))):
             to_tern(folder, name, cell, torch.randn(2, 4))
         losses_through_tern(folder)
-        torch.save(nn.MaxUnpool2d(2), folder / "unpool.pt")
+        classes_through_tern(folder)
+        torch.save(nn.FractionalMaxPool2d(2, 2), folder / "fractional.pt")
         try:
-            run("run", folder / "unpool.pt", folder / "data.pt", folder / "out.pt")
-            raise AssertionError("a MaxUnpool2d was read")
+            run("run", folder / "fractional.pt", folder / "data.pt", folder / "out.pt")
+            raise AssertionError("a FractionalMaxPool2d was read")
         except RuntimeError as error:
-            assert "torch.nn.modules.pooling.MaxUnpool2d, which Tern does not have" in str(error), error
+            assert "torch.nn.modules.pooling.FractionalMaxPool2d, which Tern does not have" in str(error), error
     print(f"PyTorch {torch.__version__}: whole models agree")
 
 

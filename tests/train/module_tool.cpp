@@ -1,6 +1,7 @@
 // A helper of the test of whole models against PyTorch (module_roundtrip.py):
 //   module_tool make MODEL DATA        saves a model of every layer, and what it gives
 //   module_tool own MODEL DATA         the same for a class that is registered
+//   module_tool mixture MODEL DATA     the same for one with parameters in containers
 //   module_tool run MODEL DATA OUT     loads a model, saves what it gives for DATA's "x", and the model again
 //   in OUT.pt
 //   module_tool copy MODEL OUT         loads a model and saves it again
@@ -31,6 +32,21 @@ struct MLP : nn::Module {
   }
 };
 TERN_REGISTER_MODULE("__main__.MLP", MLP);
+
+/// Parameters in containers, and maxima that go back to their places.
+struct Mixture : nn::Module {
+  nn::ParameterList weights{nn::Parameter(ones({6, 4})), nn::Parameter(zeros({4}))};
+  nn::ParameterDict scales{{"left", nn::Parameter(ones({4}))}, {"right", nn::Parameter(ones({1}))}};
+  nn::MaxPool1d pool{2, {.return_indices = true}};
+  nn::MaxUnpool1d unpool{2};
+  TERN_MODULE(weights, scales, pool, unpool)
+  Tensor forward(const Tensor& x) const {
+    const Tensor y = matmul(x, weights[0]) + weights[1];
+    const auto [largest, places] = pool.forward_with_indices(y);
+    return (unpool(largest, places) + y) * scales["left"] * scales["right"];
+  }
+};
+TERN_REGISTER_MODULE("__main__.Mixture", Mixture);
 
 nn::Sequential every_layer() {
   nn::Sequential net{
@@ -68,11 +84,12 @@ nn::Sequential every_layer() {
   return net;
 }
 
-/// Of a recurrent layer, which no Sequential takes, the first of what it gives.
+/// Of layers that no Sequential takes, the first of what they give.
 Tensor output_of(nn::AnyModule& net, const Tensor& x) {
   if (auto* lstm = net->as<nn::LSTM>()) return (*lstm)(x).first;
   if (auto* gru = net->as<nn::GRU>()) return (*gru)(x).first;
   if (auto* rnn = net->as<nn::RNN>()) return (*rnn)(x).first;
+  if (auto* classes = net->as<nn::AdaptiveLogSoftmaxWithLoss>()) return classes->log_prob(x);
   if (auto* cell = net->as<nn::LSTMCell>()) return (*cell)(x).h;
   return net(x);
 }
@@ -95,9 +112,9 @@ int run(const std::string& mode, int argc, char** argv) {
     save(data, argv[3]);
     return 0;
   }
-  if (mode == "own" && argc == 4) {
+  if ((mode == "own" || mode == "mixture") && argc == 4) {
     manual_seed(4);
-    nn::AnyModule net{MLP()};
+    nn::AnyModule net = mode == "own" ? nn::AnyModule(MLP()) : nn::AnyModule(Mixture());
     net->eval();
     Tensor x = randn({5, 6});
     save_module(*net, argv[2]);
@@ -117,9 +134,10 @@ int run(const std::string& mode, int argc, char** argv) {
     save_module(*load_module(argv[2], {.map_location = get_default_device()}), argv[3]);
     return 0;
   }
-  std::fprintf(stderr,
-               "usage: module_tool make|own MODEL DATA, module_tool run MODEL DATA OUT, module_tool copy "
-               "MODEL OUT\n");
+  std::fprintf(
+      stderr,
+      "usage: module_tool make|own|mixture MODEL DATA, module_tool run MODEL DATA OUT, module_tool copy "
+      "MODEL OUT\n");
   return 2;
 }
 

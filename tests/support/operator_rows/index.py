@@ -259,8 +259,36 @@ def embeddings():
     yield torch.tensor([5]), make((5, 3))
     yield torch.tensor([-1]), make((5, 3))
     yield torch.tensor([1.0]), make((5, 3))
+    repeated = torch.tensor([[0, 2, 2], [4, 2, 0]])
+    for dtype in FLOATS:
+        for norm, order in ((1.0, 2.0), (0.5, 1.0), (2.5, INF), (100.0, 2.0), (0.0, 3.0)):
+            yield repeated, make((5, 3), dtype), None, norm, order
+        yield repeated, make((5, 3), dtype), 2, 1.0, 2.0, True
+        yield repeated, make((5, 3), dtype), None, None, 2.0, True
+    yield repeated.t().int(), make((3, 5)).t(), -1, 1.5, 2.0, True
+    yield integers((40, 30), 0, 50), make((50, 17)), None, 3.0, 2.0, True
+    yield torch.tensor([5]), make((5, 3)), None, 1.0
     yield torch.tensor([1]), make((5,))
     yield torch.tensor([1]), make((5, 3)), 5
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale=False):
+    if max_norm is None and not scale:
+        return F.embedding(input, weight, padding_idx)
+    table = weight.clone()  # which is changed
+    return [F.embedding(input, table, padding_idx, max_norm, norm_type, scale), table.detach()]
+
+
+def renorms():
+    for dtype in FLOATS:
+        for norm, order in ((1.0, 2.0), (0.5, 1.0), (2.5, INF)):
+            yield make((5, 3), dtype), torch.tensor([[0, 2], [2, 4]]), norm, order
+        yield make((5, 3), dtype), torch.tensor([3], dtype=torch.int32), 1.0, 2.0
+    yield make((3, 5)).t(), torch.tensor([1, 1]), 1.0, 2.0
+    yield make((5, 3)), torch.tensor([], dtype=torch.int64), 1.0, 2.0
+    yield make((5, 3)), torch.tensor([5]), 1.0, 2.0
+    yield make((5, 3)), torch.tensor([1.0]), 1.0, 2.0
+    yield make((5,)), torch.tensor([1]), 1.0, 2.0
 
 
 def change(name):
@@ -329,7 +357,8 @@ ROWS = [
     Row("searchsorted", lambda s, v, right=False: torch.searchsorted(s, v, right=right), sequences, grad=False),
     Row("bucketize", lambda v, s, right=False: torch.bucketize(v, s, right=right),
         lambda: ((c[1], c[0], *c[2:]) for c in sequences() if c[0].dim() == 1), grad=False),
-    Row("embedding", lambda i, w, padding_idx=None: F.embedding(i, w, padding_idx), embeddings),
+    Row("embedding", embedding, embeddings),
+    Row("embedding_renorm_", lambda w, i, *more: torch.embedding_renorm_(w.clone(), i, *more), renorms, grad=False),
     Row("copy_", change("copy_"), copies, widen=False),
     Row("fill_", change("fill_"), fill_cases, widen=False),
     Row("zero_", change("zero_"), unary()),

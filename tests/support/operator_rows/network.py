@@ -285,12 +285,12 @@ def responses():
 def lp_windows(rank):
     def cases():
         for dtype in FLOATS:
-            for shape in ((2, 3, *(9, 13)[:rank]), (3, *(9, 13)[:rank])):
+            for shape in ((2, 3, *(9, 13, 8)[:rank]), (3, *(9, 13, 8)[:rank])):
                 x = make(shape, dtype, low=0.5)
                 for p, kernel, stride, ceil in ((2.0, 2, None, False), (3.0, 3, 2, True), (1.5, 2, 1, False), (-1.0, 2, 2, False)):
                     yield x, p, kernel, stride, ceil
-        yield make((2, 3, *(9, 13)[:rank])), 2.0, 3, 2
-        yield make((2, 3, *(9, 13)[:rank])), 2.0, 20
+        yield make((2, 3, *(9, 13, 8)[:rank])), 2.0, 3, 2
+        yield make((2, 3, *(9, 13, 8)[:rank])), 2.0, 20
         yield make((4,)), 2.0, 2
     return cases
 
@@ -310,6 +310,9 @@ def bags():
             yield torch.tensor([2, 2, 1]), weight, torch.tensor([0, 2]), mode, None, False, 2
         yield numbers, weight, places, "sum", make((8,), dtype, 1)
         yield numbers.reshape(2, 4), weight, None, "sum", make((2, 4), dtype, 1), False, 4
+        if VERSION >= (2, 0):  # PyTorch 1.13 divides by the frequencies of other rows
+            yield numbers, weight, places, "sum", make((8,), dtype, 1), False, 2, True
+            yield numbers, weight, places, "mean", None, False, 4, True
     weight = distinct((10, 3))
     yield numbers[:0], weight, torch.tensor([0, 0]), "mean"
     yield numbers, weight, torch.tensor([1, 2]), "mean"
@@ -319,11 +322,53 @@ def bags():
     yield numbers + 3, weight, places, "sum"
     yield numbers, weight, places, "mean", make((8,), seed=1)
     yield numbers, weight, places, "sum", make((7,), seed=1)
+    yield numbers, weight, places, "max", None, False, None, True
     yield numbers, weight, places, "least"
 
 
-def embedding_bag(input, weight, offsets=None, mode="mean", samples=None, last=False, padding=None):
-    return F.embedding_bag(input, weight, offsets, mode=mode, per_sample_weights=samples, include_last_offset=last, padding_idx=padding)
+def embedding_bag(input, weight, offsets=None, mode="mean", samples=None, last=False, padding=None, scale=False):
+    return F.embedding_bag(input, weight, offsets, mode=mode, per_sample_weights=samples, include_last_offset=last, padding_idx=padding, scale_grad_by_freq=scale)
+
+
+def renormed_bags():
+    numbers, places = torch.tensor([1, 2, 4, 5, 4, 3, 2, 9]), torch.tensor([0, 2, 2, 7])
+    for dtype in WIDE:
+        for mode in ("sum", "mean", "max"):
+            for norm, order in ((1.0, 2.0), (2.5, 1.0)):
+                yield numbers, make((10, 3), dtype), places, mode, norm, order
+            yield numbers.reshape(2, 4), make((10, 3), dtype), None, mode, 1.0, 3.0
+    yield numbers + 3, make((10, 3)), places, "sum", 1.0
+
+
+def renormed_bag(input, weight, offsets, mode, norm, order=2.0):
+    table = weight.clone()  # which is changed
+    return [F.embedding_bag(input, table, offsets, norm, order, mode=mode), table.detach()]
+
+
+def maxima(rank):
+    """(x, indices, kernel, stride, padding, output size) of the way back from poolings."""
+    pool = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[rank - 1]
+    sizes = ((13,), (9, 13), (7, 9, 8))[rank - 1]
+
+    def cases():
+        for dtype in FLOATS if VERSION >= (2, 0) else WIDE:
+            for x in (distinct((2, 3, *sizes), dtype), distinct((3, *sizes), dtype)):
+                for kernel, stride, padding in ((2, None, 0), (3, 2, 1), (3, 3, 0)):
+                    y, places = pool(x.float(), kernel, stride, padding, return_indices=True)
+                    yield y.to(dtype), places, kernel, stride, padding, list(x.shape)[-rank:]
+                    yield y.to(dtype), places, kernel, stride, padding, list(x.shape) if x.dim() == rank + 2 else list(x.shape)[-rank:]
+        y, places = pool(distinct((2, 3, *sizes)), 2, return_indices=True)
+        yield y, places.clamp(max=2 ** rank * y[0, 0].numel() - 1) % (2 ** rank * y[0, 0].numel()), 2
+        yield y.transpose(0, 1), places.transpose(0, 1) % 4, 2
+        yield y[:0], places[:0], 2
+        yield y, places % 4, 2, None, 0, [size + 3 for size in sizes]
+        yield y, places % 4, 2, None, 0, [1] * (rank + 1)
+        yield y, places + 10000, 2
+        yield y, -places - 1, 2
+        yield y, places.int(), 2
+        yield y, places[:1], 2
+        yield make((4,)), torch.zeros(4, dtype=torch.int64), 2
+    return cases
 
 
 def max_pool(function, indices=False):
@@ -449,18 +494,27 @@ ROWS = [
     Row("adaptive_max_pool2d", F.adaptive_max_pool2d, adaptive(2)),
     Row("adaptive_max_pool2d_with_indices", lambda x, s: F.adaptive_max_pool2d(x, s, return_indices=True), adaptive(2)),
     Row("max_pool3d", max_pool(F.max_pool3d), windows(3)),
+    Row("max_pool3d_with_indices", max_pool(F.max_pool3d, True), windows(3)),
     Row("avg_pool3d", average(F.avg_pool3d), windows(3, averages=True), **SUM),
     Row("adaptive_avg_pool3d", F.adaptive_avg_pool3d, adaptive(3), **SUM),
     Row("adaptive_max_pool3d", F.adaptive_max_pool3d, adaptive(3)),
+    Row("adaptive_max_pool3d_with_indices", lambda x, s: F.adaptive_max_pool3d(x, s, return_indices=True), adaptive(3)),
     Row("bilinear", F.bilinear, bilinears, **SUM),
     Row("local_response_norm", F.local_response_norm, responses, **SUM),
     Row("lp_pool1d", F.lp_pool1d, lp_windows(1), special_grad=False, **SUM),
     Row("lp_pool2d", F.lp_pool2d, lp_windows(2), special_grad=False, **SUM),
+    Row("lp_pool3d", getattr(F, "lp_pool3d", None), lp_windows(3), since=(2, 3), reason="it has no lp_pool3d", special_grad=False, **SUM),
     Row("embedding_bag", embedding_bag, bags, **SUM),
+    Row("embedding_bag_renormed", renormed_bag, renormed_bags, **SUM),
+    Row("max_unpool1d", F.max_unpool1d, maxima(1)),
+    Row("max_unpool2d", F.max_unpool2d, maxima(2)),
+    Row("max_unpool3d", F.max_unpool3d, maxima(3)),
     Row("max_pool1d", max_pool(F.max_pool1d), windows(1)),
+    Row("max_pool1d_with_indices", max_pool(F.max_pool1d, True), windows(1)),
     Row("avg_pool1d", lambda x, k, s=None, p=0, c=False, n=True: F.avg_pool1d(x, k, s, p, c, n), windows(1, averages=True), **SUM),
     Row("adaptive_avg_pool1d", F.adaptive_avg_pool1d, adaptive(1), **SUM),
     Row("adaptive_max_pool1d", F.adaptive_max_pool1d, adaptive(1)),
+    Row("adaptive_max_pool1d_with_indices", lambda x, s: F.adaptive_max_pool1d(x, s, return_indices=True), adaptive(1)),
     Row("batch_norm", batch_norm, batches, no_grad=(1, 2), **SUM),
     Row("layer_norm", F.layer_norm, layers, **SUM),
     Row("group_norm", F.group_norm, groups, **SUM),

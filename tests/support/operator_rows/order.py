@@ -447,6 +447,19 @@ def cdists():
     yield make((4, 3), torch.int64), make((5, 3), torch.int64)
 
 
+def pdists():
+    for dtype in FLOATS:
+        for shape in ((5, 3), (2, 4), (1, 3), (30, 17)):
+            # In 16 bits several differences may be the largest.
+            for p in (2.0, 1.0, 3.0, INF, 0.0) if dtype in WIDE else (2.0, 1.0, 3.0, 0.0):
+                yield make(shape, dtype), p
+    yield make((3, 5)).t(),
+    yield torch.tensor([[1.0, 2.0], [1.0, 2.0], [0.0, 3.0]]),
+    yield make((3,)),
+    yield make((2, 3, 4)),
+    yield make((5, 3)), -1.0
+
+
 def cdist(a, b, p=2.0, compute_mode="use_mm_for_euclid_dist_if_necessary"):
     return torch.cdist(a, b, p, compute_mode)
 
@@ -559,6 +572,7 @@ ROWS = [
     Row("tensordot", tensordot, tensordots, **SUM),
     Row("kron", torch.kron, krons),
     Row("cross", cross, crosses, **SUM),
+    Row("pdist", torch.nn.functional.pdist, pdists, scale="tensor", zero_sign=False, tolerance=8),
     Row("cdist", cdist, cdists, scale="tensor", zero_sign=False, tolerance=8),
     Row("renorm", torch.renorm, renorms, **SUM),
     Row("ravel", torch.ravel, plain_inputs()),

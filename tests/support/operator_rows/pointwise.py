@@ -359,6 +359,7 @@ ROWS = [
     plain("logsigmoid", F.logsigmoid),
     # PyTorch 1.13 computes exp(x) - 1; at NaN its gradient depends on the dtype.
     Row("elu", F.elu, activations((), (0.5,)), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),
+    Row("rrelu", F.rrelu, activations((), (0.2, 0.3), (0.3, 0.2)) if VERSION >= (2, 0) else activations((), (0.2, 0.3))),
     Row("leaky_relu", F.leaky_relu, activations((), (0.2,))),
     Row("celu", F.celu, activations((), (0.5,)), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),
     Row("selu", F.selu, activations(), absolute=0.03 if VERSION < (2, 0) else 0, zero_sign=False, special_grad=False),

@@ -3,7 +3,7 @@
 import torch
 from torch.nn import functional as F
 
-from .driver import Row
+from .driver import VERSION, Row
 from .inputs import ALL, FLOATS, INF, NAN, WIDE, make
 
 # A shape, sizes for it, and factors.
@@ -119,10 +119,55 @@ def channel_shuffles():
         yield make(shape), groups
 
 
+
+def affine_maps():
+    for dtype in WIDE:
+        for align in (False, True):
+            for size in ([2, 3, 4, 5], [2, 1, 1, 7]):
+                yield make((2, 2, 3), dtype), size, align
+            yield make((2, 3, 4), dtype), [2, 3, 2, 4, 3], align
+    yield make((2, 3, 2)).transpose(1, 2), [2, 3, 4, 5]
+    yield make((2, 2, 3)), [3, 3, 4, 5]
+    yield make((2, 2, 3)), [2, 3, 0, 5]
+    yield make((2, 2, 3)), [2, 3, 4]
+    yield make((2, 2, 3)), [2, 3, 4, 5, 6]
+    yield make((2, 2, 3), torch.int64), [2, 3, 4, 5]
+
+
+def samples():
+    for mode in ("bilinear", "nearest", "bicubic"):
+        for padding in ("zeros", "border", "reflection"):
+            for align in (False, True):
+                for dtype in FLOATS:
+                    yield make((2, 3, 5, 6), dtype), make((2, 4, 3, 2), dtype, 1, -1.6, 1.6), mode, padding, align
+                    # Older ones take no volumes for "bicubic", and round halves of theirs away from zero.
+                    if mode == "bilinear" or VERSION >= (2, 15):
+                        yield make((2, 3, 4, 5, 6), dtype), make((2, 2, 4, 3, 3), dtype, 1, -1.6, 1.6), mode, padding, align
+                yield make((1, 2, 1, 4)), make((1, 3, 3, 2), seed=1), mode, padding, align
+    x, grid = make((2, 5, 6, 3)).permute(0, 3, 1, 2), make((2, 4, 3, 2), seed=1, low=-1.2, high=1.2)
+    yield x, grid.transpose(1, 2)
+    yield torch.full((1, 1, 3, 3), INF), torch.tensor([[[[-3.0, 0.0], [0.1, 3.0]]]])
+    yield make((4, 3, 32, 31)), make((4, 20, 21, 2), seed=1, low=-1.2, high=1.2)
+    yield make((0, 3, 5, 6)), make((0, 4, 3, 2))
+    yield x, grid, "cubic"
+    yield x, grid, "bilinear", "zero"
+    yield x, grid[:1]
+    yield x, grid[..., :1]
+    yield x, grid.double()
+    yield x[0], grid[0]
+    yield x[:, :, :0], grid
+
+
+def sample(x, grid, mode="bilinear", padding="zeros", align=False):
+    return F.grid_sample(x, grid, mode, padding, align)
+
+
 SUM = {"scale": "tensor", "zero_sign": False, "tolerance": 4}
 ROWS = [
     Row("interpolate", interpolate, resizes, special_grad=False, **SUM),
     Row("unfold_blocks", F.unfold, images_to_blocks, **SUM),
     Row("fold", F.fold, blocks_to_images, **SUM),
+    Row("affine_grid", lambda theta, size, align=False: F.affine_grid(theta, size, align), affine_maps, **SUM),
+    Row("grid_sample", sample, samples, special_grad=False, **SUM),
     Row("channel_shuffle", torch.channel_shuffle, channel_shuffles, since=(2, 0), reason="it has no derivative"),
 ]
