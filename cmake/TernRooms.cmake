@@ -1,10 +1,10 @@
 # tern_room(): declares one room of the library as a CMake target that sees only what it may see.
 # The list of rooms stands in tern/CMakeLists.txt; scripts/check_includes enforces the same rule on #include lines.
 
-# tern_parse_once(<target>): where sanitizers make every build a long one, several sources of a target are compiled as one file, so
-# that headers are parsed once for all of them. Two files of a room can then not give one name to two things, even of their own.
+# tern_parse_once(<target>): several sources of a target are compiled as one file, so that headers are parsed once for all of them.
+# Two files of a room can then not give one name to two things, even of their own.
 function(tern_parse_once target)
-  if(TERN_SANITIZE)
+  if(TERN_BATCHES)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(${target} PRIVATE -Wno-subobject-linkage)  # takes sources that are included for headers
