@@ -356,7 +356,7 @@ TEST(IterableDataset, AnyTypeWithAStream) {
     int64_t size() const { return 5 - first; }
   };
   const Own own{2};
-  const auto shared = std::make_shared<Own>(3);
+  const auto shared = std::make_shared<Own>(Own{3});
   DataLoader by_value(own), by_pointer(shared), by_reference(std::ref(own));
   EXPECT_EQ(visited(by_value), (Ints{2, 3, 4}));
   EXPECT_EQ(by_value.size(), 3);
