@@ -268,11 +268,11 @@ TEST(LoadModule, MakesNoMoreThanTheFileHolds) {
                               {file_of(nn::Embedding(4, 2)), "num_embeddings"},
                               {file_of(nn::Conv2d(4, 2, 3)), "out_channels"},
                               {file_of(nn::LSTM(4, 2)), "hidden_size"}};
-  for (const auto& [file, setting] : rows) {
-    SCOPED_TRACE(setting);
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.setting);
     for (const int64_t size : {kMany, kMany * kMany}) {
-      Value changed = file;
-      expect_error<CheckpointError>([&] { module_from_value(set_attribute(changed, setting, size)); },
+      Value changed = row.file;
+      expect_error<CheckpointError>([&] { module_from_value(set_attribute(changed, row.setting, size)); },
                                     "the settings ask for more than the");
     }
   }
