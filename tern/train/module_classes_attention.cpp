@@ -28,12 +28,14 @@ nn::AnyModule made(const ValueObject& object) {
   TERN_CHECK(known, CheckpointError, "the class {} is not supported in a transformer", name);
   return known->make(object);
 }
+/// The class is looked at first: an object that stands in its own place would never be made.
 template <class M>
 M made(const Reader& in, const std::string& name) {
-  const nn::AnyModule module = made(child(in, name));
-  TERN_CHECK(module.is<M>(), CheckpointError, "'{}' is of the class {}, which is not supported there", name,
-             module->class_name());
-  return module.as<M>();
+  const ValueObject& object = child(in, name);
+  const ModuleClass* known = find_module_class(object.class_name());
+  TERN_CHECK(!known || known->type == typeid(M), CheckpointError,
+             "'{}' is of the class {}, which is not supported there", name, known->name);
+  return made(object).as<M>();
 }
 
 // ---- attention

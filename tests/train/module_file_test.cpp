@@ -220,6 +220,9 @@ TEST(LoadModule, SharingEndsSomewhere) {
   Value stack = file_of(nn::TransformerEncoder(layer, 1));
   expect_error<CheckpointError>([&] { module_from_value(with_entry(stack, "_modules", "norm", stack)); },
                                 "'norm' is ");
+  Value inner = file_of(layer);
+  expect_error<CheckpointError>([&] { module_from_value(with_entry(inner, "_modules", "linear1", inner)); },
+                                "'linear1' is of the class TransformerEncoderLayer");
   const Value one = file_of(layer);
   const Value layers =
       with_entry(with_entry(file_of(nn::ModuleList<>()), "_modules", "0", one), "_modules", "1", one);
@@ -231,6 +234,7 @@ TEST(LoadModule, SharingEndsSomewhere) {
       "layer '1' is the same as one before it");
   with_entry(itself, "_modules", "0", Value());  // or they would keep themselves alive
   with_entry(stack, "_modules", "norm", Value());
+  with_entry(inner, "_modules", "linear1", Value());
 }
 
 TEST(LoadModule, TellsOfHooks) {
