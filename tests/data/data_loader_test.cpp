@@ -20,12 +20,15 @@
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
 #include "tests/data/data_testing.h"
+#include "tests/data/loader_testing.h"
 
 namespace tern::data {
 namespace {
 
 using testing::expect_error;
-using Ints = std::vector<int64_t>;
+using testing::Ints;
+using testing::one_epoch;
+using testing::visited;
 
 /// Sample i is [i, a random number of its stream]. Counts its calls, and throws where told to.
 class Numbers : public Dataset {
@@ -49,27 +52,6 @@ class Numbers : public Dataset {
   int64_t size_;
   int64_t broken_;
 };
-
-/// The numbers of all batches of one epoch, with -1 after each batch.
-Ints one_epoch(DataLoader& loader) {
-  Ints all;
-  for (auto& [x, y] : loader) {
-    const Ints data = x.to_vector<int64_t>(), target = y.to_vector<int64_t>();
-    all.insert(all.end(), data.begin(), data.end());
-    all.insert(all.end(), target.begin(), target.end());
-    all.push_back(-1);
-  }
-  return all;
-}
-
-Ints visited(DataLoader& loader) {
-  Ints all;
-  for (auto& batch : loader) {
-    const Ints data = batch.data.to_vector<int64_t>();
-    all.insert(all.end(), data.begin(), data.end());
-  }
-  return all;
-}
 
 TEST(DataLoader, BatchesByTable) {
   struct Case {

@@ -16,12 +16,15 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/random.h"
 #include "tests/data/data_testing.h"
+#include "tests/data/loader_testing.h"
 
 namespace tern::data {
 namespace {
 
 using testing::expect_error;
-using Ints = std::vector<int64_t>;
+using testing::Ints;
+using testing::one_epoch;
+using testing::visited;
 using MaybeSample = std::optional<LazyExample>;
 
 Ints count_to(int64_t n) {
@@ -88,28 +91,6 @@ struct Counter : IterableDataset {
   int64_t broken;
   std::shared_ptr<Calls> calls = std::make_shared<Calls>();
 };
-
-/// The numbers of all batches of one epoch, with -1 after each batch.
-Ints one_epoch(DataLoader& loader) {
-  Ints all;
-  for (auto& [x, y] : loader) {
-    for (const Tensor& tensor : {x, y}) {
-      const Ints values = tensor.to_vector<int64_t>();
-      all.insert(all.end(), values.begin(), values.end());
-    }
-    all.push_back(-1);
-  }
-  return all;
-}
-
-Ints visited(DataLoader& loader) {
-  Ints all;
-  for (auto& batch : loader) {
-    const Ints values = batch.data.to_vector<int64_t>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
 
 /// The first tensors of all samples of a stream.
 Ints samples_of(const IterableDataset& dataset, const RandomKey& key = {}) {
