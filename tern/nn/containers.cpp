@@ -13,9 +13,8 @@ namespace tern::nn {
 
 namespace detail {
 
-void throw_no_element(const char* container, int64_t index, size_t size) {
-  TERN_THROW(IndexError, "{}: index {} is out of range: it holds {} {}", container, index, size,
-             std::string_view(container) == "ParameterList" ? "parameters" : "modules");
+void throw_no_element(const char* container, int64_t index, size_t size, const char* held) {
+  TERN_THROW(IndexError, "{}: index {} is out of range: it holds {} {}", container, index, size, held);
 }
 
 void throw_no_key(std::string_view key, const std::vector<std::string>& keys, const char* held) {
@@ -161,7 +160,7 @@ void ParameterList::insert(int64_t index, const Parameter& parameter) {
 }
 
 size_t ParameterList::place_of(int64_t index) const {
-  return detail::checked_index("ParameterList", index, size());
+  return detail::checked_index("ParameterList", index, size(), "parameters");
 }
 
 std::string ParameterList::extra_repr() const {

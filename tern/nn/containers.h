@@ -14,7 +14,7 @@
 namespace tern::nn {
 
 namespace detail {
-[[noreturn]] void throw_no_element(const char* container, int64_t index, size_t size);
+[[noreturn]] void throw_no_element(const char* container, int64_t index, size_t size, const char* held);
 [[noreturn]] void throw_no_key(std::string_view key, const std::vector<std::string>& keys,
                                const char* held = "module");
 [[noreturn]] void throw_double_key(const char* container, std::string_view key);
@@ -22,9 +22,9 @@ namespace detail {
 std::string list_text(const Module& list);
 
 /// An index counted from the end when negative.
-inline size_t checked_index(const char* container, int64_t index, size_t size) {
+inline size_t checked_index(const char* container, int64_t index, size_t size, const char* held = "modules") {
   const int64_t count = static_cast<int64_t>(size);
-  if (index < -count || index >= count) throw_no_element(container, index, size);
+  if (index < -count || index >= count) throw_no_element(container, index, size, held);
   return static_cast<size_t>(index < 0 ? index + count : index);
 }
 }  // namespace detail
