@@ -68,7 +68,8 @@ Tensor histc(const Tensor& given, int64_t bins, double min, double max) {
   TERN_CHECK(is_floating_point(given.dtype()) && is_computable(given.dtype()), DTypeError,
              "{}: needs a floating-point dtype, got {}: convert it with to(float32)", op,
              name(given.dtype()));
-  TERN_CHECK(bins > 0 && bins < INT64_MAX - 2, ValueError, "{}: bins must be > 0 and fit in memory, got {}",
+  // Numbers of bins are exact in float64, whatever fits in memory.
+  TERN_CHECK(bins > 0 && bins < int64_t{1} << 53, ValueError, "{}: bins must be > 0 and below 2^53, got {}",
              op, bins);
   TERN_CHECK(min <= max, ValueError, "{}: max must be larger than min, got {} and {}", op, max, min);
   const Tensor x = reshape(given.detach(), {-1});
@@ -83,7 +84,7 @@ Tensor histc(const Tensor& given, int64_t bins, double min, double max) {
   }
   TERN_CHECK(std::isfinite(min) && std::isfinite(max), ValueError, "{}: range of [{}, {}] is not finite", op,
              min, max);
-  // Numbers of bins are exact in float32 up to 2^24; the width of a range need not fit there.
+  // They are in float32 up to 2^24; the width of a range need not fit there.
   const bool narrow_range = bins < (int64_t{1} << 24) - 2 && max - min <= std::numeric_limits<float>::max();
   const DType wide = x.dtype() != DType::Float64 && narrow_range ? DType::Float32 : DType::Float64;
   TERN_CHECK(std::isfinite(max - min), ValueError, "{}: range of [{}, {}] is too wide", op, min, max);

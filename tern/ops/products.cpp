@@ -70,6 +70,7 @@ Tensor tensordot(const Tensor& given_a, const Tensor& given_b, IntArrayRef dims_
     return count;
   };
   const int64_t rows = rest(a, of_a, free_a), cols = rest(b, of_b, free_b);
+  with_context(op, [&] { checked_numel(result); });
   const auto joined = [](const Shape& first, const Shape& second) {
     Shape all = first;
     for (const int64_t d : second) all.push_back(d);

@@ -71,6 +71,8 @@ Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start = {}, st
              int64_t step = 1);
 /// One element of a dimension, which goes away.
 Tensor select(const Tensor& x, int64_t dim, int64_t index);
+// Lists of parts have at most 2^24; unbind, chunk, split and tensor_split throw ValueError for more.
+
 /// All elements of a dimension, as views.
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim = 0);
 /// At most `chunks` views of ceil(size / chunks) elements each (the last may be smaller).

@@ -1,4 +1,4 @@
-// Stacks, splits, turns and combinations that are made of other rearrangements.
+// Stacks, turns and combinations that are made of other rearrangements.
 #include <algorithm>
 
 #include "tern/core/recording.h"
@@ -12,33 +12,6 @@
 namespace tern {
 
 Tensor ravel(const Tensor& x) { return reshape(x, {-1}); }
-
-std::vector<Tensor> detail::tensor_split(const Tensor& x, int64_t sections, int64_t dim) {
-  const char* op = "tensor_split";
-  TERN_CHECK(x.dim() > 0, ShapeError, "{}: expected at least a 1-dimensional tensor, but got 0-d", op);
-  const int64_t d = wrap_dim(dim, x.dim(), op);
-  TERN_CHECK(sections > 0, ValueError, "{}: number of sections must be larger than 0, got {}", op, sections);
-  std::vector<Tensor> parts;
-  int64_t start = 0;
-  for (int64_t i = 0; i < sections; ++i) {
-    const int64_t length = x.size(d) / sections + (i < x.size(d) % sections ? 1 : 0);
-    parts.push_back(narrow(x, d, start, length));
-    start += length;
-  }
-  return parts;
-}
-
-std::vector<Tensor> tensor_split(const Tensor& x, IntArrayRef indices, int64_t dim) {
-  TERN_CHECK(x.dim() > 0, ShapeError, "tensor_split: expected at least a 1-dimensional tensor, but got 0-d");
-  std::vector<Tensor> parts;
-  int64_t start = 0;
-  for (const int64_t index : indices) {
-    parts.push_back(slice(x, dim, start, index));
-    start = index;
-  }
-  parts.push_back(slice(x, dim, start));
-  return parts;
-}
 
 Tensor dstack(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> deep;

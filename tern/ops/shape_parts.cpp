@@ -34,13 +34,24 @@ Tensor record_part(const char* op, Tensor y, const Tensor& x, const Part& part) 
   return y;
 }
 
+/// Where the elements with this index in dimension `d` begin; without elements, strides say nothing.
+int64_t offset_of(const Tensor& x, size_t d, int64_t index) {
+  return x.storage_offset() + (x.numel() == 0 ? 0 : index * x.strides()[d]);
+}
+
+/// The stride of every step-th element. One that is too large for 64 bits leads to no second element.
+int64_t stepped(int64_t stride, int64_t step) {
+  int64_t result = 0;
+  return __builtin_mul_overflow(stride, step, &result) ? stride : result;
+}
+
 /// Every step-th of the elements from `start` on of dimension `d`, `count` in all.
 Tensor strided_part(const char* op, const Tensor& x, size_t d, int64_t start, int64_t count, int64_t step) {
   Shape shape = x.shape();
   Strides strides = x.strides();
-  int64_t offset = x.storage_offset() + start * strides[d];
+  int64_t offset = offset_of(x, d, count == 0 ? 0 : start);
   shape[d] = count;
-  strides[d] *= step;
+  strides[d] = stepped(strides[d], step);
   Tensor y = Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), offset);
   return record_part(op, std::move(y), x, [d, start, count, step](const Tensor& base) {
     return strided_part("slice", base, d, start, count, step);
@@ -50,7 +61,7 @@ Tensor strided_part(const char* op, const Tensor& x, size_t d, int64_t start, in
 Tensor selected(const char* op, const Tensor& x, size_t d, int64_t index) {
   Shape shape = x.shape();
   Strides strides = x.strides();
-  int64_t offset = x.storage_offset() + index * strides[d];
+  int64_t offset = offset_of(x, d, index);
   shape.erase(d);
   strides.erase(d);
   Tensor y = Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), offset);
@@ -63,9 +74,18 @@ size_t checked_dim(const char* op, const Tensor& x, int64_t dim) {
   return static_cast<size_t>(wrap_dim(dim, x.dim(), op));
 }
 
+/// An empty list with room for so many parts. A number that comes from nowhere must not fill the memory with
+/// empty tensors.
+std::vector<Tensor> list_of_parts(const char* op, int64_t count) {
+  constexpr int64_t kMaxParts = int64_t{1} << 24;
+  TERN_CHECK(count <= kMaxParts, ValueError, "{}: gives at most {} tensors, not {}", op, kMaxParts, count);
+  std::vector<Tensor> parts;
+  parts.reserve(static_cast<size_t>(count));
+  return parts;
+}
+
 std::vector<Tensor> split_by(const char* op, const Tensor& x, int64_t split_size, int64_t pieces, size_t d) {
-  std::vector<Tensor> result;
-  result.reserve(static_cast<size_t>(pieces));
+  std::vector<Tensor> result = list_of_parts(op, pieces);
   for (int64_t i = 0; i < pieces; ++i) {
     int64_t start = i * split_size;
     result.push_back(strided_part(op, x, d, start, std::min(split_size, x.shape()[d] - start), 1));
@@ -112,7 +132,7 @@ Tensor select(const Tensor& x, int64_t dim, int64_t index) {
 
 std::vector<Tensor> unbind(const Tensor& x, int64_t dim) {
   size_t d = checked_dim("unbind", x, dim);
-  std::vector<Tensor> result;
+  std::vector<Tensor> result = list_of_parts("unbind", x.shape()[d]);
   for (int64_t i = 0; i < x.shape()[d]; ++i) result.push_back(selected("unbind", x, d, i));
   return result;
 }
@@ -123,7 +143,7 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t dim) {
   int64_t size = x.shape()[d];
   if (size == 0) return split_by("split", x, 0, chunks, d);
   int64_t piece = size / chunks + (size % chunks != 0);
-  return split_by("split", x, piece, (size + piece - 1) / piece, d);
+  return split_by("split", x, piece, size / piece + (size % piece != 0), d);
 }
 
 std::vector<Tensor> Tensor::split_evenly(int64_t split_size, int64_t dim) const {
@@ -156,6 +176,33 @@ std::vector<Tensor> split(const Tensor& x, IntArrayRef split_sizes, int64_t dim)
   return result;
 }
 
+std::vector<Tensor> detail::tensor_split(const Tensor& x, int64_t sections, int64_t dim) {
+  const char* op = "tensor_split";
+  TERN_CHECK(x.dim() > 0, ShapeError, "{}: expected at least a 1-dimensional tensor, but got 0-d", op);
+  const int64_t d = wrap_dim(dim, x.dim(), op);
+  TERN_CHECK(sections > 0, ValueError, "{}: number of sections must be larger than 0, got {}", op, sections);
+  std::vector<Tensor> parts = list_of_parts(op, sections);
+  int64_t start = 0;
+  for (int64_t i = 0; i < sections; ++i) {
+    const int64_t length = x.size(d) / sections + (i < x.size(d) % sections ? 1 : 0);
+    parts.push_back(narrow(x, d, start, length));
+    start += length;
+  }
+  return parts;
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, IntArrayRef indices, int64_t dim) {
+  TERN_CHECK(x.dim() > 0, ShapeError, "tensor_split: expected at least a 1-dimensional tensor, but got 0-d");
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t index : indices) {
+    parts.push_back(slice(x, dim, start, index));
+    start = index;
+  }
+  parts.push_back(slice(x, dim, start));
+  return parts;
+}
+
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   size_t a = checked_dim("diagonal", x, dim1), b = static_cast<size_t>(wrap_dim(dim2, x.dim(), "diagonal"));
   TERN_CHECK(a != b, ShapeError, "diagonal: dimensions cannot be identical {}, {} (shape {})", dim1, dim2,
@@ -172,8 +219,11 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
     strides.push_back(x.strides()[d]);
   }
   shape.push_back(length);
-  strides.push_back(x.strides()[a] + x.strides()[b]);
-  int64_t start = x.storage_offset() + (length == 0 ? 0 : row * x.strides()[a] + col * x.strides()[b]);
+  int64_t stride = 0;  // one that is too large leads to no second element
+  if (__builtin_add_overflow(x.strides()[a], x.strides()[b], &stride)) stride = 0;
+  strides.push_back(stride);
+  const bool is_empty = length == 0 || x.numel() == 0;
+  int64_t start = x.storage_offset() + (is_empty ? 0 : row * x.strides()[a] + col * x.strides()[b]);
   Tensor y = Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), start);
   return record_part("diagonal", std::move(y), x,
                      [offset, dim1, dim2](const Tensor& base) { return diagonal(base, offset, dim1, dim2); });
@@ -213,7 +263,7 @@ Tensor unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step) {
   shape[d] = (available - size) / step + 1;
   shape.push_back(size);
   strides.push_back(strides[d]);
-  strides[d] *= step;
+  strides[d] = stepped(strides[d], step);
   Tensor y =
       Tensor::view_of(x.storage(), x.dtype(), std::move(shape), std::move(strides), x.storage_offset());
   record_view("unfold", y, x, [base = x.shape(), d, size, step](GradContext&, const Tensor& g) {

@@ -33,7 +33,7 @@ StateMap ChainedScheduler::state_dict() const {
 }
 
 void ChainedScheduler::load_state_dict(const StateMap& saved) {
-  auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
+  auto last_lr = load_per_group(saved, "_last_lr", last_lr_);
   load_schedulers(saved);
   last_epoch_ = schedulers_.front()->last_epoch();
   last_lr_ = std::move(last_lr);

@@ -8,12 +8,20 @@
 namespace tern::optim {
 namespace {
 
-void check_mode(const CyclicLROptions& o) {
+/// The options that a state has too.
+void check_cyclic(const CyclicLROptions& o, const Optimizer& optimizer) {
   TERN_CHECK(o.scale_fn || o.mode == "triangular" || o.mode == "triangular2" || o.mode == "exp_range",
              ValueError,
              "CyclicLR: mode '{}' is invalid and scale_fn is None: it is 'triangular', 'triangular2' or "
              "'exp_range'",
              o.mode);
+  TERN_CHECK(o.scale_mode == "cycle" || o.scale_mode == "iterations", ValueError,
+             "CyclicLR: scale_mode '{}' is invalid: it is 'cycle' or 'iterations'", o.scale_mode);
+  TERN_CHECK(
+      !o.cycle_momentum || optimizer.momentum(), ValueError,
+      "CyclicLR: optimizer must support momentum or beta1 with `cycle_momentum` option enabled: {} has "
+      "neither",
+      optimizer.name());
 }
 
 }  // namespace
@@ -32,13 +40,8 @@ CyclicLR::CyclicLR(Optimizer& optimizer, CyclicLROptions options)
              o.step_size_up, down);
   total_size_ = static_cast<double>(o.step_size_up) + static_cast<double>(down);
   step_ratio_ = static_cast<double>(o.step_size_up) / total_size_;
-  check_mode(o);
   if (!o.scale_fn) o.scale_mode = o.mode == "exp_range" ? "iterations" : "cycle";
-  TERN_CHECK(
-      !o.cycle_momentum || optimizer.momentum(), ValueError,
-      "CyclicLR: optimizer must support momentum or beta1 with `cycle_momentum` option enabled: {} has "
-      "neither",
-      optimizer.name());
+  check_cyclic(o, optimizer);
   if (o.cycle_momentum) {
     base_momentums_ = o.base_momentum.expand("base_momentum", groups);
     max_momentums_ = o.max_momentum.expand("max_momentum", groups);
@@ -99,20 +102,21 @@ std::function<void()> CyclicLR::load(const StateMap& map) {
   read.gamma = map.number("gamma").value_or(read.gamma);
   read.scale_mode = map.text("scale_mode").value_or(read.scale_mode);
   read.cycle_momentum = map.boolean("cycle_momentum").value_or(read.cycle_momentum);
-  check_mode(read);
+  with_context("the loaded state", [&] { check_cyclic(read, optimizer()); });
   const double total_size = map.number("total_size").value_or(total_size_),
                step_ratio = map.number("step_ratio").value_or(step_ratio_);
   TERN_CHECK(total_size > 0 && step_ratio > 0 && step_ratio <= 1, ValueError,
              "CyclicLR: the loaded total_size must be positive and step_ratio from 0 to 1, got {} and {}",
              total_size, step_ratio);
-  auto max_lrs = map.numbers("max_lrs").value_or(max_lrs_);
-  auto base_momentums = map.numbers("base_momentums").value_or(base_momentums_),
-       max_momentums = map.numbers("max_momentums").value_or(max_momentums_);
-  const size_t groups = optimizer().num_groups(),
-               momenta = read.cycle_momentum ? groups : base_momentums.size();
-  TERN_CHECK(max_lrs.size() == groups && base_momentums.size() == momenta && max_momentums.size() == momenta,
-             ValueError, "CyclicLR: the loaded state is of {} parameter groups, the optimizer has {}",
-             max_lrs.size(), groups);
+  auto max_lrs = load_per_group(map, "max_lrs", max_lrs_);
+  std::vector<double> base_momentums, max_momentums;
+  if (read.cycle_momentum) {
+    base_momentums = load_per_group(map, "base_momentums", base_momentums_);
+    max_momentums = load_per_group(map, "max_momentums", max_momentums_);
+    TERN_CHECK(!base_momentums.empty() && !max_momentums.empty(), ValueError,
+               "CyclicLR: the loaded state lacks 'base_momentums' or 'max_momentums', which its "
+               "'cycle_momentum' needs");
+  }
   return [=, this] {
     options_ = read;
     total_size_ = total_size;

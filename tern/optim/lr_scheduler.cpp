@@ -72,13 +72,20 @@ StateMap LRScheduler::state_dict() const {
   return map;
 }
 
+std::vector<double> LRScheduler::load_per_group(const StateMap& saved, const char* key,
+                                                const std::vector<double>& present) const {
+  auto values = saved.numbers(key);
+  if (!values) return present;
+  TERN_CHECK(values->size() == optimizer_.num_groups(), ValueError,
+             "{}: '{}' of the loaded state has {} numbers, the optimizer has {} parameter groups", name_, key,
+             values->size(), optimizer_.num_groups());
+  return *std::move(values);
+}
+
 void LRScheduler::load_state_dict(const StateMap& saved) {
   auto put = load(saved);
-  auto base_lrs = saved.numbers("base_lrs").value_or(base_lrs_);
-  auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
-  TERN_CHECK(base_lrs.size() == base_lrs_.size(), ValueError,
-             "schedule: the loaded state is of {} parameter groups, the optimizer has {}", base_lrs.size(),
-             base_lrs_.size());
+  auto base_lrs = load_per_group(saved, "base_lrs", base_lrs_);
+  auto last_lr = load_per_group(saved, "_last_lr", last_lr_);
   auto last_epoch = saved.integer("last_epoch");
   TERN_CHECK(last_epoch.has_value(), ValueError, "schedule: the loaded state has no 'last_epoch'");
   auto step_count = saved.integer("_step_count").value_or(*last_epoch + 1);

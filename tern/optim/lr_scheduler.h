@@ -59,6 +59,11 @@ class LRScheduler {
   /// Reads them and returns what puts them in place.
   virtual std::function<void()> load(const StateMap& map) = 0;
 
+  /// A loaded list that has a number for each parameter group, or `present` where it was not saved. Throws
+  /// ValueError, naming the key, for another length.
+  std::vector<double> load_per_group(const StateMap& saved, const char* key,
+                                     const std::vector<double>& present) const;
+
   /// Sets the learning rates for the next epoch, or for `epoch`.
   void update_lr(std::optional<int64_t> epoch = std::nullopt);
   double current(size_t group) const { return optimizer_.lr(group); }

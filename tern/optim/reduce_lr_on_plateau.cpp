@@ -109,21 +109,18 @@ void ReduceLROnPlateau::load_state_dict(const StateMap& saved) {
   o.threshold = saved.number("threshold").value_or(o.threshold);
   o.threshold_mode = saved.text("threshold_mode").value_or(o.threshold_mode);
   check(o);
-  auto min_lrs = saved.numbers("min_lrs").value_or(min_lrs_);
+  auto min_lrs = load_per_group(saved, "min_lrs", min_lrs_);
   if (auto min_lr = saved.number("default_min_lr"))
     o.min_lr = *min_lr;
   else
     o.min_lr = min_lrs;
-  TERN_CHECK(min_lrs.size() == optimizer().num_groups(), ValueError,
-             "ReduceLROnPlateau: the loaded state is of {} parameter groups, the optimizer has {}",
-             min_lrs.size(), optimizer().num_groups());
   auto last_epoch = saved.integer("last_epoch");
   auto best = saved.number("best");
   TERN_CHECK(last_epoch && best, ValueError,
              "ReduceLROnPlateau: the loaded state lacks 'last_epoch' or 'best'");
   auto cooldown_counter = saved.integer("cooldown_counter").value_or(0);
   auto num_bad_epochs = saved.integer("num_bad_epochs").value_or(0);
-  auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
+  auto last_lr = load_per_group(saved, "_last_lr", last_lr_);
   options_ = std::move(o);
   min_lrs_ = std::move(min_lrs);
   last_epoch_ = *last_epoch;

@@ -65,11 +65,13 @@ StateMap SequentialLR::state_dict() const {
 void SequentialLR::load_state_dict(const StateMap& saved) {
   auto last_epoch = saved.integer("last_epoch");
   TERN_CHECK(last_epoch, ValueError, "SequentialLR: the loaded state has no 'last_epoch'");
-  auto last_lr = saved.numbers("_last_lr").value_or(last_lr_);
+  auto last_lr = load_per_group(saved, "_last_lr", last_lr_);
   auto milestones = saved.integers("_milestones");
   TERN_CHECK(!milestones || milestones->size() == milestones_.size(), ValueError,
              "SequentialLR: the loaded state has {} milestones, not {}", milestones ? milestones->size() : 0,
              milestones_.size());
+  TERN_CHECK(!milestones || std::is_sorted(milestones->begin(), milestones->end()), ValueError,
+             "SequentialLR: '_milestones' of the loaded state must be in order");
   load_schedulers(saved);
   if (milestones) milestones_ = std::move(*milestones);
   last_epoch_ = *last_epoch;

@@ -399,7 +399,7 @@ class ModuleReader {
     size_t count = 0;
     std::unordered_set<const StorageImpl*> counted;
     visit_tensors(module, [&](const Value& value) {
-      if (!value.is_tensor()) return;
+      if (value.is_none()) return;
       const Tensor tensor = value.as_tensor();
       if (counted.insert(tensor.storage().get()).second)
         count += tensor.storage()->nbytes() / itemsize(tensor.dtype());
@@ -449,6 +449,16 @@ class ModuleReader {
   int repeated_ = 0;
 };
 
+/// Values of another kind than a module has are the file's fault.
+template <class Body>
+nn::AnyModule with_kinds_checked(const Body& body) {
+  try {
+    return body();
+  } catch (const TypeError& error) {
+    TERN_THROW(CheckpointError, "{}", error.message());
+  }
+}
+
 /// Appends the places of the hooks in a tree of modules that was read.
 void list_hooks(const Value& module, const std::string& path, std::unordered_set<const void*>& seen,
                 std::vector<std::string>& found) {
@@ -485,7 +495,7 @@ Value module_to_value(const nn::Module& module) {
 }
 
 nn::AnyModule module_from_value(const Value& value, LoadReport* report) {
-  nn::AnyModule module = ModuleReader().read(value);
+  nn::AnyModule module = with_kinds_checked([&] { return ModuleReader().read(value); });
   if (report) {
     std::unordered_set<const void*> seen;
     list_hooks(value, "", seen, report->hooks);

@@ -26,11 +26,12 @@ void save_module(const nn::Module& module, const std::filesystem::path& path,
 /// Reads a whole model that PyTorch or save_module wrote, and makes real modules of it. Nothing from the file
 /// is run: classes are looked up by name among those of torch.nn that Tern has and those that are registered.
 /// Throws CheckpointError, naming the module's path, for any other class, for settings that Tern's layers
-/// lack, and for parameters, buffers and modules of the file that have no field in the class (state_dict_of
-/// takes the tensors from such a file); only modules without tensors may be missing in a registered class,
-/// whose forward() may call relu() itself. A module that stands in several places becomes one in each of
-/// them, which share their tensors; at most 65536 such repetitions are read. `options.weights_only` is not
-/// looked at. Hooks are not read: `options.report` gets their places.
+/// lack, for sizes of more numbers than the file holds (before memory is taken for them), for a None where a
+/// layer needs a tensor, and for parameters, buffers and modules of the file that have no field in the class
+/// (state_dict_of takes the tensors from such a file); only modules without tensors may be missing in a
+/// registered class, whose forward() may call relu() itself. A module that stands in several places becomes
+/// one in each of them, which share their tensors; at most 65536 such repetitions are read.
+/// `options.weights_only` is not looked at. Hooks are not read: `options.report` gets their places.
 nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options = {});
 
 /// The same with the tree of values between: what save() takes, and what load() gives.
@@ -38,7 +39,8 @@ Value module_to_value(const nn::Module& module);
 nn::AnyModule module_from_value(const Value& value, LoadReport* report = nullptr);
 
 /// Makes an empty module of a class from what the file says about it, an inert object; its parameters,
-/// buffers and mode are filled in afterwards.
+/// buffers and mode are filled in afterwards. What it makes is not limited by what the file holds: sizes that
+/// it takes from a file that is not trusted are for it to check.
 using ModuleFactory = std::function<nn::AnyModule(const ValueObject& object)>;
 
 /// The plain attributes of an object of the class in Python, which is what a ModuleFactory finds in `object`

@@ -52,6 +52,7 @@ std::vector<WrongUse> order_rows() {
        {}},
       {"histc_bins", value, [] { histc(ones({3}), 0); }, {"histc: bins must be > 0", "0"}},
       {"histc_bins_hostile", value, [] { histc(ones({3}), INT64_MAX); }, {"histc: bins must be > 0"}},
+      {"histc_bins_large", value, [] { histc(ones({3}), int64_t{1} << 62); }, {"histc: bins", "below 2^53"}},
       {"histc_range", value, [] { histc(ones({3}), 4, 2, 1); }, {"histc: max must be larger than min"}},
       {"histc_of_nan", value, [nan] { histc(full({3}, nan), 4); }, {"histc: range of", "not finite"}},
       {"histc_of_integers", dtype, [] { histc(tensor({1}), 4); }, {"histc: ", "int64", "to(float32)"}},
@@ -192,6 +193,13 @@ std::vector<WrongUse> diagonal_rows() {
          tensordot(ones({2, 3}), ones({3, 2}), 3);
        },
        {"tensordot: ", "dims = 3"}},
+      {"tensordot_result",
+       shape,
+       [=] {
+         const Tensor x = ones({1}).expand({huge});
+         tensordot(x, x, 0);
+       },
+       {"tensordot: too many elements"}},
       {"tensordot_dtypes",
        dtype,
        [] {

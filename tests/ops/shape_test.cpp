@@ -7,6 +7,7 @@
 
 #include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
+#include "tern/core/allocation_limit.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -324,6 +325,52 @@ TEST(Sizes, OfTensorsWithoutDimensions) {
 TEST(Split, AListOfOneSizeIsAList) {
   expect_error<ShapeError>([] { arange(8).split({4}); }, "sum exactly to 8");
   EXPECT_EQ(arange(8).split(4).size(), 2u);
+}
+
+TEST(Shape, NumbersOfPartsThatNoMemoryHolds) {
+  const int64_t huge = int64_t{1} << 62;
+  const Tensor x = ones({3}), nothing = zeros({0}), repeated = ones({1}).expand({huge});
+  const std::pair<const char*, std::function<void()>> rows[] = {
+      {"split: gives at most 16777216 tensors, not 4611686018427387904", [&] { chunk(nothing, huge); }},
+      {"split: gives at most 16777216 tensors", [&] { split(repeated, 1); }},
+      {"unbind: gives at most 16777216 tensors", [&] { unbind(repeated); }},
+      {"tensor_split: gives at most 16777216 tensors, not 4611686018427387904",
+       [&] { tensor_split(x, huge); }},
+  };
+  for (const auto& [text, call] : rows) expect_error<ValueError>(call, text);
+  EXPECT_EQ(chunk(repeated, 1)[0].shape(), (Shape{huge}));
+  EXPECT_EQ(chunk(x, huge).size(), 3u);
+  EXPECT_EQ(split(x, huge).size(), 1u);
+}
+
+TEST(Shape, StridesThatLeadNowhere) {
+  const int64_t huge = int64_t{1} << 62;
+  const Tensor x = arange(6).view({3, 2}), one = as_strided(x, {1, 1}, {huge, huge}),
+               nothing = as_strided(x, {4, 0}, {huge, 1});
+  EXPECT_EQ(slice(x, 0, 1, {}, huge).to_vector<int64_t>(), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(unfold(x, 0, 2, huge).to_vector<int64_t>(), (std::vector<int64_t>{0, 2, 1, 3}));
+  EXPECT_EQ(diagonal(one).to_vector<int64_t>(), std::vector<int64_t>{0});
+  EXPECT_EQ(narrow(one, 0, 1, 0).numel(), 0);
+  EXPECT_EQ(narrow(nothing, 0, 3, 1).shape(), (Shape{1, 0}));
+  EXPECT_EQ(select(nothing, 0, 3).shape(), Shape{0});
+}
+
+TEST(AllocationLimit, CountsTheTensorsOfItsThread) {
+  {
+    AllocationLimit outer(100);
+    zeros({10});
+    {
+      AllocationLimit inner(1000);
+      zeros({5});
+      expect_error<TooLargeError>(
+          [] {
+            zeros({6, 2});
+          },
+          "a tensor of shape [6, 2] and dtype float32 needs 48 bytes, where only 40 "
+          "are allowed");
+    }
+  }
+  EXPECT_EQ(zeros({100}).numel(), 100);
 }
 
 }  // namespace

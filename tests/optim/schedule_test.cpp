@@ -415,5 +415,56 @@ TEST(Schedules, RefuseWrongOptions) {
               HasSubstr("2 parameter groups, it had 1"));
 }
 
+TEST(Schedules, RefuseStatesOfOtherSizesAndKinds) {
+  SGD optimizer({parameter({0})}, {.lr = 0.4, .momentum = 0.7});
+  Adagrad plain({parameter({0})});
+  CyclicLR cyclic(optimizer, {.base_lr = 0.1, .max_lr = 0.5}),
+      of_plain(plain, {.base_lr = 0.1, .max_lr = 0.5, .cycle_momentum = false});
+  StepLR by_steps(optimizer, {.step_size = 2});
+  ReduceLROnPlateau plateau(optimizer);
+  ChainedScheduler chained({std::make_shared<ExponentialLR>(optimizer, 0.9)});
+  const auto part = [&] { return std::make_shared<ExponentialLR>(optimizer, 0.9); };
+  SequentialLR sequential(optimizer, {part(), part(), part()}, {.milestones = {3, 5}});
+  struct Row {
+    LRScheduler& schedule;
+    std::string key;
+    StateValue value;
+    std::string error;
+  };
+  const std::vector<double> none, two{0.1, 0.2};
+  const std::vector<Row> rows{
+      {by_steps, "_last_lr", two,
+       "StepLR: '_last_lr' of the loaded state has 2 numbers, the optimizer has 1"},
+      {by_steps, "base_lrs", none, "StepLR: 'base_lrs' of the loaded state has 0 numbers"},
+      {plateau, "_last_lr", two, "ReduceLROnPlateau: '_last_lr' of the loaded state has 2 numbers"},
+      {plateau, "min_lrs", two, "ReduceLROnPlateau: 'min_lrs' of the loaded state has 2 numbers"},
+      {chained, "_last_lr", none, "ChainedScheduler: '_last_lr' of the loaded state has 0 numbers"},
+      {chained, "_schedulers", std::vector<StateMap>(2), "the loaded state is of 2 schedulers, not of 1"},
+      {sequential, "_last_lr", two, "SequentialLR: '_last_lr' of the loaded state has 2 numbers"},
+      {sequential, "_milestones", std::vector<int64_t>{5, 3}, "'_milestones' of the loaded state must be in"},
+      {cyclic, "max_lrs", two, "CyclicLR: 'max_lrs' of the loaded state has 2 numbers"},
+      {cyclic, "base_momentums", none, "CyclicLR: 'base_momentums' of the loaded state has 0 numbers"},
+      {cyclic, "max_momentums", two, "CyclicLR: 'max_momentums' of the loaded state has 2 numbers"},
+      {cyclic, "_last_lr", two, "CyclicLR: '_last_lr' of the loaded state has 2 numbers"},
+      {cyclic, "mode", "square", "the loaded state: CyclicLR: mode 'square' is invalid"},
+      {cyclic, "scale_mode", "epochs", "scale_mode 'epochs' is invalid: it is 'cycle' or 'iterations'"},
+      {of_plain, "cycle_momentum", true, "the loaded state: CyclicLR: optimizer must support momentum"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.error);
+    const std::vector<double> before = row.schedule.get_last_lr();
+    StateMap state = row.schedule.state_dict();
+    state.set(row.key, row.value);
+    EXPECT_THAT(message_of<ValueError>([&] { row.schedule.load_state_dict(state); }), HasSubstr(row.error));
+    EXPECT_EQ(row.schedule.get_last_lr(), before);
+  }
+  SGD other({parameter({0})}, {.lr = 0.4, .momentum = 0.7});
+  CyclicLR without_momenta(other, {.base_lr = 0.1, .max_lr = 0.5, .cycle_momentum = false});
+  StateMap state = without_momenta.state_dict();
+  state.set("cycle_momentum", true);
+  EXPECT_THAT(message_of<ValueError>([&] { without_momenta.load_state_dict(state); }),
+              HasSubstr("lacks 'base_momentums' or 'max_momentums'"));
+}
+
 }  // namespace
 }  // namespace tern::optim

@@ -262,37 +262,113 @@ TEST(LoadModule, RefusesSettingsThatLayersLack) {
                                 "the model: dim = None is not supported");
 }
 
+/// Sets several attributes of an object or, with a path "self_attn", of a module in it.
+Value with_settings(Value object, const std::string& child,
+                    const std::vector<std::pair<std::string, Value>>& settings) {
+  Value inner = child.empty() ? object : *object.as_object().attribute("_modules")->find(Value(child));
+  for (const auto& [name, value] : settings) set_attribute(inner, name, value);
+  return object;
+}
+
 TEST(LoadModule, MakesNoMoreThanTheFileHolds) {
-  constexpr int64_t kMany = 1 << 20;
+  const int64_t huge = 1000000000;
+  const auto linear = [=](int64_t in, int64_t out) {
+    return with_settings(file_of(nn::Linear(1, 1, {.bias = false})), "",
+                         {{"in_features", in}, {"out_features", out}});
+  };
   struct Row {
     Value file;
-    const char* setting;
+    std::string error;
   };
-  const std::vector<Row> rows{{file_of(nn::Linear(4, 2)), "in_features"},
-                              {file_of(nn::Embedding(4, 2)), "num_embeddings"},
-                              {file_of(nn::Conv2d(4, 2, 3)), "out_channels"},
-                              {file_of(nn::LSTM(4, 2)), "hidden_size"}};
+  const std::vector<Row> rows{
+      {linear(huge, huge), "the 1 numbers that the file holds: a tensor of shape [1000000000, 1000000000]"},
+      {linear(512, 513), "a tensor of shape [513, 512] and dtype float32 needs 1050624 bytes, where only"},
+      {linear(int64_t{1} << 60, 1), "[1, 1152921504606846976] and dtype float32 needs more bytes than there"},
+      {linear(int64_t{1} << 40, int64_t{1} << 40), "too many elements for 64 bits"},
+      // A shape that repeats one number is no reason either.
+      {with_entry(linear(1 << 20, 1 << 20), "_parameters", "weight", zeros({1}).expand({1 << 20, 1 << 20})),
+       "the 1 numbers that the file holds"},
+      {with_settings(file_of(nn::Embedding(2, 2)), "", {{"num_embeddings", huge}}), "[1000000000, 2]"},
+      {with_settings(file_of(nn::BatchNorm1d(2)), "", {{"num_features", huge}}), "[1000000000]"},
+      {with_settings(file_of(nn::Conv2d(1, 1, 3)), "",
+                     {{"kernel_size", Value::tuple({int64_t{1} << 20, int64_t{1} << 20})}}),
+       "[1, 1, 1048576, 1048576]"},
+      {with_settings(file_of(nn::LSTM(1, 1)), "", {{"hidden_size", huge}}), "[4000000000, 1]"},
+      {with_settings(file_of(nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 4})), "self_attn",
+                     {{"embed_dim", huge}}),
+       "the 136 numbers that the file holds: a tensor of shape [1000000000"},
+  };
   for (const Row& row : rows) {
-    SCOPED_TRACE(row.setting);
-    for (const int64_t size : {kMany, kMany * kMany}) {
-      Value changed = row.file;
-      expect_error<CheckpointError>([&] { module_from_value(set_attribute(changed, row.setting, size)); },
-                                    "the settings ask for more than the");
-    }
+    SCOPED_TRACE(row.error);
+    const Value net = with_entry(file_of(nn::Sequential()), "_modules", "first", row.file);
+    expect_error<CheckpointError>([&] { module_from_value(net); }, "module 'first': ");
+    expect_error<CheckpointError>([&] { module_from_value(net); }, row.error);
   }
 }
 
-TEST(LoadModule, OnlyWhatALayerCanDoWithoutIsNone) {
-  const auto without = [](const nn::Module& module, const char* dict, const char* name) {
-    return module_from_value(with_entry(file_of(module), dict, name, Value()));
+TEST(LoadModule, MakesAsMuchAsTheFileHolds) {
+  nn::Sequential net{nn::Linear(600, 700), nn::TransformerDecoderLayer(256, 4, {.dim_feedforward = 8}),
+                     nn::LSTM(200, 200, {.num_layers = 2, .bidirectional = true}),
+                     nn::Embedding(1000, 400, {.padding_idx = 0}), nn::Conv2d(64, 64, 9)};
+  for (const DType dtype : {float32, bfloat16}) {
+    net.to(dtype);
+    const StateDict wanted = net.state_dict(), found = module_from_value(file_of(net))->state_dict();
+    ASSERT_EQ(found.size(), wanted.size());
+    for (const auto& [name, tensor] : wanted) EXPECT_TRUE(equal(found.at(name), tensor)) << name;
+  }
+}
+
+/// The same with None in place of these parameters or buffers.
+Value without(Value object, const char* dict, const std::vector<std::string>& names) {
+  for (const std::string& name : names) object = with_entry(object, dict, name, Value());
+  return object;
+}
+
+TEST(LoadModule, RefusesNoneForWhatALayerNeeds) {
+  const nn::LSTM lstm(2, 3);
+  const nn::MultiheadAttention attention(4, 2, {.add_bias_kv = true});
+  struct Row {
+    Value file;
+    std::string error;
   };
-  EXPECT_FALSE(without(nn::Linear(2, 3), "_parameters", "bias").as<nn::Linear>().bias.defined());
-  expect_error<CheckpointError>([&] { without(nn::Linear(2, 3), "_parameters", "weight"); },
-                                "the parameter 'weight' is None in the file, but a Linear");
-  expect_error<CheckpointError>([&] { without(nn::LSTM(2, 3), "_parameters", "bias_ih_l0"); },
-                                "the parameter 'bias_ih_l0' is None in the file, but a LSTM");
-  expect_error<CheckpointError>([&] { without(nn::BatchNorm1d(2), "_buffers", "running_var"); },
-                                "the buffer 'running_var' is None in the file, but a BatchNorm1d");
+  const std::vector<Row> rows{
+      {without(file_of(nn::Linear(2, 2)), "_parameters", {"weight"}),
+       "the model: the parameter 'weight' is None in the file, but a Linear made from the file's settings"},
+      {without(file_of(nn::Embedding(2, 2)), "_parameters", {"weight"}), "parameter 'weight' is None"},
+      {without(file_of(nn::PReLU()), "_parameters", {"weight"}), "parameter 'weight' is None"},
+      {without(file_of(lstm), "_parameters", {"weight_ih_l0"}), "parameter 'weight_ih_l0' is None"},
+      {without(file_of(lstm), "_parameters", {"bias_hh_l0"}), "parameter 'bias_hh_l0' is None"},
+      {without(file_of(attention), "_parameters", {"bias_v"}), "parameter 'bias_v' is None"},
+      {without(file_of(nn::BatchNorm1d(2)), "_buffers", {"running_var"}), "buffer 'running_var' is None"},
+      {without(written_for<Mask>(Mask()), "_buffers", {"mask"}), "buffer 'mask' is None"},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.error);
+    expect_error<CheckpointError>([&] { module_from_value(row.file); }, row.error);
+  }
+  expect_error<CheckpointError>(
+      [] { module_from_value(with_entry(file_of(nn::Linear(2, 2)), "_parameters", "weight", "text")); },
+      "the model: the value is ");
+}
+
+TEST(LoadModule, TakesNoneForWhatALayerCanLack) {
+  const Tensor x = tensor({1.0, 2.0, 4.0, 8.0}, {.dtype = float32}).view({2, 2});
+  const auto output = [&](const Value& file) {
+    nn::AnyModule layer = module_from_value(file);
+    return layer(x);
+  };
+  nn::Linear linear(2, 2);
+  EXPECT_TRUE(equal(output(without(file_of(linear), "_parameters", {"bias"})), mm(x, linear.weight.t())));
+  const Value in_class = written_for<Head>(Head());
+  without(*in_class.as_object().attribute("_modules")->find("head"), "_parameters", {"bias"});
+  EXPECT_FALSE(module_from_value(in_class).as<Head>().head.bias.defined());
+  nn::LayerNorm norm(2);
+  for (const char* name : {"weight", "bias"})
+    EXPECT_TRUE(equal(output(without(file_of(norm), "_parameters", {name})), norm(x))) << name;
+  nn::BatchNorm1d batch(2);
+  EXPECT_TRUE(equal(output(without(file_of(batch), "_parameters", {"weight"})), batch(x)));
+  const Value untracked = without(file_of(batch.eval()), "_buffers", {"running_mean", "running_var"});
+  EXPECT_TRUE(equal(output(untracked), batch_norm(x, {}, {}, batch.weight, batch.bias, /*training=*/true)));
 }
 
 TEST(LoadModule, ReadsTransformers) {

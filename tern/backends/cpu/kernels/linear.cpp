@@ -14,7 +14,7 @@ namespace {
 
 void backward(const LaunchContext& context, const LinearBackwardArgs& given, bool tiles) {
   LinearBackwardArgs args = given;
-  const bool masks = args.relu_output != nullptr;
+  const bool masks = args.relu_output != nullptr && args.rows > 0;
   const Scratch<char> masked(
       masks ? args.rows * args.out_features * static_cast<int64_t>(itemsize(args.dtype)) : 0);
   if (masks) {
