@@ -49,6 +49,19 @@ TERN_FN float exp(float x) {
 #endif
 }
 
+/// e^x for x that is not positive, and 0 below the normal range: numbers there cost a CPU a hundred times
+/// more, and -inf leads through them in exp. NaN kept.
+TERN_FN float exp_nonpositive(float x) {
+#if defined(__CUDA_ARCH__)
+  return ::expf(x);
+#else
+  // 2^-127, which -88 leads to, has the bits of 0.
+  ExpParts parts = exp_parts(as_float(std::min(as_bits(x), as_bits(-88.0f))));
+  float result = parts.significand * power_of_two(parts.exponent);
+  return x != x ? x : result;
+#endif
+}
+
 /// x as (1 + mantissa) * 2^exponent, with 1 + mantissa from sqrt(1/2) to sqrt(2); for normal positive x.
 struct LogParts {
   float mantissa;
@@ -95,11 +108,12 @@ TERN_FN float log_of_base(float m, float factor, float factor_rest, float whole,
   float sum = whole + product;
   return sum + ((product - (sum - whole)) + (product_rest + (y * factor + rest)));
 }
-/// A logarithm of x where it is positive and finite; -inf at 0, NaN below.
+/// A logarithm of x where it is positive and finite; -inf at 0, NaN below. Inf and NaN stay.
 TERN_FN float log_ends(float x, float logarithm) {
-  float result = x == 0.0f ? -std::numeric_limits<float>::infinity() : logarithm;
-  result = x < 0.0f || x != x ? std::numeric_limits<float>::quiet_NaN() : result;
-  return x == std::numeric_limits<float>::infinity() ? x : result;
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  float at_zero = x == 0.0f ? -kInf : std::numeric_limits<float>::quiet_NaN();
+  float result = x > 0.0f ? logarithm : at_zero;
+  return x < kInf ? result : x;
 }
 
 /// Natural logarithm; -inf at 0, NaN below.

@@ -68,6 +68,19 @@ TERN_FN double exp(double x) {
 #endif
 }
 
+/// As the float form (math.h).
+TERN_FN double exp_nonpositive(double x) {
+#if defined(__CUDA_ARCH__)
+  return ::exp(x);
+#else
+  double clipped = x < -709.0 ? -709.0 : x;
+  double n = clipped * 1.44269504088896340736 + 6755399441055744.0;  // as in exp
+  int64_t k = std::bit_cast<int64_t>(n) - 0x4338000000000000;
+  double power = std::bit_cast<double>(static_cast<uint64_t>(k + 1023) << 52);
+  return (expm1_of_rest(clipped, n - 6755399441055744.0) + 1.0) * power;
+#endif
+}
+
 /// e^x / 2 for x from 0 on, which overflows later than e^x.
 TERN_FN double half_exp(double x) {
   double clipped = x < 711.0 ? x : 711.0;
@@ -135,12 +148,12 @@ TERN_FN double log_defect(double f, double rest) {
   double half_square = 0.5 * f * f;
   return half_square - (s * (half_square + p) + rest);
 }
-/// `result`, or what a logarithm of x is at its ends: -inf at 0, NaN below, inf at inf.
-TERN_FN double log_ends(double x, double result) {
+/// As the float form (math.h).
+TERN_FN double log_ends(double x, double logarithm) {
   constexpr double kInf = std::numeric_limits<double>::infinity();
-  result = x == 0.0 ? -kInf : result;
-  result = ((x < 0.0) | (x != x)) ? std::numeric_limits<double>::quiet_NaN() : result;
-  return x == kInf ? x : result;
+  double at_zero = x == 0.0 ? -kInf : std::numeric_limits<double>::quiet_NaN();
+  double result = x > 0.0 ? logarithm : at_zero;
+  return x < kInf ? result : x;
 }
 
 /// Natural logarithm within 1 ulp; -inf at 0, NaN below.

@@ -183,8 +183,9 @@ int64_t rows_in_block(const Heads& heads, const AttentionSettings& settings) {
 template <class F>
 void for_blocks(const Heads& heads, const Heads& others, const AttentionSettings& settings, const F& f) {
   const int64_t rows = rows_of(heads), step = rows_in_block(heads, settings);
+  // Several matrices leave room in the cache for their keys and values.
   const int64_t most =
-      settings.dropout != nullptr ? std::numeric_limits<int64_t>::max() : scores_in_block(heads.query);
+      settings.dropout != nullptr ? std::numeric_limits<int64_t>::max() : scores_in_block(heads.query) / 2;
   for (int64_t i = 0; i < rows; i += step) {
     const int64_t count = std::min(step, rows - i);
     Heads block = count == rows ? heads : some_rows(heads, i, count);

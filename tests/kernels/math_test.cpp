@@ -85,6 +85,28 @@ INSTANTIATE_TEST_SUITE_P(Float, Math, ::testing::ValuesIn(kRows),
                            return std::string(row.param.name);
                          });
 
+/// For x that are not positive: exp, and 0 in place of numbers below the normal range.
+template <class T, class Bits>
+void expect_nonpositive_exp(T lowest) {
+  Bits bits = 1;
+  for (int i = 0; i < 100000; ++i) {
+    bits = bits * static_cast<Bits>(6364136223846793005u) + static_cast<Bits>(1442695040888963407u);
+    const T x = -std::fabs(std::fmod(std::bit_cast<T>(bits), lowest));
+    if (std::isnan(x)) continue;
+    const T exact = math::exp(x), found = math::exp_nonpositive(x);
+    EXPECT_EQ(found, exact < std::numeric_limits<T>::min() && found == 0 ? 0 : exact) << x;
+  }
+  const T inf = std::numeric_limits<T>::infinity();
+  EXPECT_EQ(math::exp_nonpositive(T(-0.0)), 1);
+  EXPECT_EQ(math::exp_nonpositive(lowest), 0);
+  EXPECT_EQ(math::exp_nonpositive(-inf), 0);
+  EXPECT_TRUE(std::isnan(math::exp_nonpositive(std::numeric_limits<T>::quiet_NaN())));
+}
+TEST(MathOfNonpositive, Exp) {
+  expect_nonpositive_exp<float, uint32_t>(-110.0f);
+  expect_nonpositive_exp<double, uint64_t>(-800.0);
+}
+
 const float kSpecial[] = {0.0f, 1.0f, 2.0f, 3.0f, 0.5f, 2.5f, 1e30f, 1e-40f, INFINITY, NAN};
 
 /// A function of two floats at all pairs of special values and at a sample of all floats.

@@ -154,7 +154,7 @@ def moment_cases():
 
 def norms():
     for x in inputs(FLOATS + (torch.int64,)):
-        for p in (2.0, 1.0, 0.0, 3.0, 0.5, INF, -INF, -2.0):
+        for p in (2.0, 1.0, 0.0, 3.0, 8.0, 9.0, 0.5, INF, -INF, -2.0):
             yield x, p
             for dim in (0, -1, [0, 1]):
                 yield x, p, dim, dim == 0

@@ -434,6 +434,29 @@ void visit_join(IndexPutMode mode, const F& f) {
     f.template operator()<JoinElement<functors::Minimum>>();
 }
 
+constexpr int kSearchLanes = 8;
+
+/// The places of values in a sorted row. Searches go side by side and without branches, since each waits for
+/// memory and none can be predicted.
+template <int Lanes, bool Right, class T>
+void search_row(const T* sorted, int64_t length, const T* values, int64_t* places) {
+  using C = Compute<T>;
+  int64_t first[Lanes] = {}, left[Lanes];
+  C value[Lanes];
+  for (int j = 0; j < Lanes; ++j) left[j] = length, value[j] = static_cast<C>(values[j]);
+  for (int64_t longest = length; longest > 0; longest >>= 1)
+    for (int j = 0; j < Lanes; ++j) {
+      const int64_t half = left[j] >> 1;
+      const C x = static_cast<C>(sorted[std::min(first[j] + half, length - 1)]);
+      // Comparisons with NaN are false, which makes it the largest in both places, as in PyTorch.
+      const bool below = (left[j] > 0) & (Right ? !(x > value[j]) : !(x >= value[j]));
+      const int64_t mask = -static_cast<int64_t>(below);
+      first[j] += (half + 1) & mask;
+      left[j] = half + ((left[j] - 2 * half - 1) & mask);
+    }
+  std::copy_n(first, Lanes, places);
+}
+
 }  // namespace
 
 void index_get(const LaunchContext&, const IndexGetArgs& args) {
@@ -457,17 +480,22 @@ void index_put(const LaunchContext&, const IndexPutArgs& args) {
 
 void searchsorted(const LaunchContext&, const SearchSortedArgs& args) {
   visit_dtype(args.dtype, [&]<class T>() {
-    using C = Compute<T>;
     parallel_for(args.rows * args.row_values, 2048, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const T* row = static_cast<const T*>(args.sorted) + i / args.row_values * args.sorted_row_stride;
-        const C value = static_cast<C>(static_cast<const T*>(args.values)[i]);
-        // Comparisons with NaN are false, which makes it the largest in both places, as in PyTorch.
-        const T* place = std::partition_point(row, row + args.length, [&](T element) {
-          const C x = static_cast<C>(element);
-          return args.right ? !(x > value) : !(x >= value);
-        });
-        args.out[i] = place - row;
+      for (int64_t i = begin; i < end;) {
+        const int64_t row = i / args.row_values, left = std::min(end, (row + 1) * args.row_values) - i;
+        const T* sorted = static_cast<const T*>(args.sorted) + row * args.sorted_row_stride;
+        const T* values = static_cast<const T*>(args.values) + i;
+        const auto search = [&]<int Lanes>() {
+          if (args.right)
+            search_row<Lanes, true>(sorted, args.length, values, args.out + i);
+          else
+            search_row<Lanes, false>(sorted, args.length, values, args.out + i);
+          i += Lanes;
+        };
+        if (left >= kSearchLanes)
+          search.template operator()<kSearchLanes>();
+        else
+          search.template operator()<1>();
       }
     });
   });

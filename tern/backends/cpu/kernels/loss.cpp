@@ -72,7 +72,7 @@ void column_statistics(const T* x, int64_t n, int64_t classes, int64_t stride, C
   for (int64_t c = 0; c < classes; ++c) {
     const T* row = x + c * stride;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) sum[i] += math::exp(static_cast<C>(row[i]) - maximum[i]);
+    for (int64_t i = 0; i < n; ++i) sum[i] += math::exp_nonpositive(static_cast<C>(row[i]) - maximum[i]);
   }
 }
 
@@ -99,7 +99,7 @@ void row_statistics(const CrossEntropyProblem& p, const Block& block, C* maximum
       }
       C s = 0;
 #pragma omp simd reduction(+ : s)
-      for (int64_t c = 0; c < classes; ++c) s += math::exp(static_cast<C>(row[c]) - m);
+      for (int64_t c = 0; c < classes; ++c) s += math::exp_nonpositive(static_cast<C>(row[c]) - m);
       maximum[r] = m;
       sum[r] = s;
     }
@@ -195,7 +195,8 @@ void scaled_softmax(const CrossEntropyProblem& p, const Block& block, const C* m
       T* out = grad + c * block.class_stride;
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i)
-        out[i] = static_cast<T>(factor[i] * math::exp(static_cast<C>(row[i]) - maximum[i] - log_sum[i]));
+        out[i] = static_cast<T>(factor[i] *
+                                math::exp_nonpositive(static_cast<C>(row[i]) - maximum[i] - log_sum[i]));
     }
   } else if (classes <= kShortRow) {
     alignas(64) C tile[kTile];
@@ -206,7 +207,8 @@ void scaled_softmax(const CrossEntropyProblem& p, const Block& block, const C* m
         factors[r * classes + c] = factor[r];
       }
     }
-    for (int64_t i = 0; i < n * classes; ++i) grad[i] = static_cast<T>(factors[i] * math::exp(tile[i]));
+    for (int64_t i = 0; i < n * classes; ++i)
+      grad[i] = static_cast<T>(factors[i] * math::exp_nonpositive(tile[i]));
   } else {
     for (int64_t r = 0; r < n; ++r) {
       const T* row = x + r * classes;
@@ -214,7 +216,7 @@ void scaled_softmax(const CrossEntropyProblem& p, const Block& block, const C* m
       const C m = maximum[r], s = log_sum[r], f = factor[r];
 #pragma GCC ivdep
       for (int64_t c = 0; c < classes; ++c)
-        out[c] = static_cast<T>(f * math::exp(static_cast<C>(row[c]) - m - s));
+        out[c] = static_cast<T>(f * math::exp_nonpositive(static_cast<C>(row[c]) - m - s));
     }
   }
 }

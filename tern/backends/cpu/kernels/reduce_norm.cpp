@@ -25,7 +25,11 @@ void reduce_norm(const ReduceArgs& args) {
         return run(wide::MinAbs<T>{}, same);
       default: {
         const C p = static_cast<C>(args.param);
-        return run(wide::SumPowers<T>(p), [p](C sum) { return std::pow(sum, C(1) / p); });
+        const auto root = [p](C sum) { return std::pow(sum, C(1) / p); };
+        constexpr C kLargest = 8;  // beyond, the rounding of products shows
+        if (p >= 1 && p <= kLargest && p == std::trunc(p))
+          return run(wide::SumWholePowers<T>(static_cast<int>(p)), root);
+        return run(wide::SumPowers<T>(p), root);
       }
     }
   });

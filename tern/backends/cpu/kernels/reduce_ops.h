@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tern/backends/cpu/kernels/reduce_loops.h"
+#include "tern/kernels/math_double.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT::wide {
 
@@ -193,12 +194,25 @@ struct SumPowers : Sum<T> {
   using C = Compute<T>;
   C exponent;
   explicit SumPowers(C p) : exponent(p) {}
-  [[gnu::noinline]] void map(C& v, int64_t) const { v = std::pow(std::abs(v), exponent); }
+  [[gnu::noinline]] void map(C& v, int64_t) const { v = math::pow(std::abs(v), exponent); }
   [[gnu::noinline]] void map(Register<C>& v, int64_t) const {
     C lanes[kRegisterLanes<C>];
     std::memcpy(lanes, &v, sizeof v);
-    for (C& x : lanes) x = std::pow(std::abs(x), exponent);
+    for (C& x : lanes) x = math::pow(std::abs(x), exponent);
     std::memcpy(&v, lanes, sizeof v);
+  }
+};
+
+/// The same for a small whole exponent, by products.
+template <class T>
+struct SumWholePowers : Sum<T> {
+  int exponent;
+  explicit SumWholePowers(int p) : exponent(p) {}
+  template <class V>
+  [[gnu::always_inline]] void map(V& v, int64_t) const {
+    take_abs(v);
+    const V base = v;
+    for (int i = 1; i < exponent; ++i) v *= base;
   }
 };
 

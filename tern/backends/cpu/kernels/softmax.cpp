@@ -29,7 +29,7 @@ ExpSum<Compute<T>> exp_sum(const T* x, int64_t n) {
   if (max == -std::numeric_limits<C>::infinity()) return {max, C(0)};
   return {max, sum_blocks<T>(n, [&](C* block, int64_t first, int64_t count) {
             const C* values = to_compute(x + first, count, block);
-            for (int64_t i = 0; i < count; ++i) block[i] = math::exp(values[i] - max);
+            for (int64_t i = 0; i < count; ++i) block[i] = math::exp_nonpositive(values[i] - max);
           })};
 }
 
@@ -39,7 +39,7 @@ ExpSum<C> merge(const ExpSum<C>* parts, int64_t count) {
   for (int64_t i = 1; i < count; ++i) wide::take_extreme<true, C>(all.max, parts[i].max);
   double sum = 0;
   for (int64_t i = 0; i < count; ++i) {
-    const C scale = parts[i].max == all.max ? C(1) : math::exp(parts[i].max - all.max);
+    const C scale = parts[i].max == all.max ? C(1) : math::exp_nonpositive(parts[i].max - all.max);
     sum += static_cast<double>(parts[i].sum) * static_cast<double>(scale);
   }
   all.sum = static_cast<C>(sum);
@@ -66,7 +66,7 @@ class Columns {
   void softmax(T* y, bool stream) {
 #pragma GCC ivdep
     for (int64_t j = 0; j < width_; ++j) sum_[j] = C(1) / sum_[j];
-    write(y, stream, [](C value, C max, C scale) { return math::exp(value - max) * scale; });
+    write(y, stream, [](C value, C max, C scale) { return math::exp_nonpositive(value - max) * scale; });
   }
 
   void log_softmax(T* y, bool stream) {
@@ -98,7 +98,7 @@ class Columns {
     }
 #pragma GCC ivdep
     for (int64_t j = 0; j < width_; ++j) {
-      sum_[j] *= max_[j] == max[j] ? C(1) : math::exp(max_[j] - max[j]);
+      sum_[j] *= max_[j] == max[j] ? C(1) : math::exp_nonpositive(max_[j] - max[j]);
       max_[j] = max[j];
       max[j] = max[j] == kLowest ? C(0) : max[j];
       part[j] = C(0);
@@ -106,7 +106,7 @@ class Columns {
     for (int64_t i = begin; i < end; ++i) {
       const C* row = to_compute(x_ + i * inner_, width_, buffer);
 #pragma GCC ivdep
-      for (int64_t j = 0; j < width_; ++j) part[j] += math::exp(row[j] - max[j]);
+      for (int64_t j = 0; j < width_; ++j) part[j] += math::exp_nonpositive(row[j] - max[j]);
     }
 #pragma GCC ivdep
     for (int64_t j = 0; j < width_; ++j) sum_[j] += part[j];
@@ -142,7 +142,7 @@ void short_rows(const SoftmaxArgs& args) {
     reduce_short_rows<wide::Max>(x, rows, size, max);
     spread_over_rows(max, rows, size, maxima);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) exps[i] = math::exp(x[i] - maxima[i]);
+    for (int64_t i = 0; i < n; ++i) exps[i] = math::exp_nonpositive(x[i] - maxima[i]);
     reduce_short_rows<wide::Sum>(exps, rows, size, sum);
     T* out = static_cast<T*>(args.out) + first * (args.op == SoftmaxOp::LogSumExp ? 1 : size);
     if (args.op == SoftmaxOp::LogSumExp) {
@@ -222,7 +222,7 @@ class LongerRows {
     const C* values = to_compute(in_ + start, size_, exps);
     const C max = reduce_dense<C, wide::Max>(values, size_);
 #pragma GCC ivdep
-    for (int64_t i = 0; i < size_; ++i) exps[i] = math::exp(values[i] - max);
+    for (int64_t i = 0; i < size_; ++i) exps[i] = math::exp_nonpositive(values[i] - max);
     const ExpSum<C> stat{max, reduce_dense<C, wide::Sum>(exps, size_)};
     if (op_ == SoftmaxOp::LogSumExp) {
       out_[r] = static_cast<T>(stat.log());
@@ -243,7 +243,7 @@ class LongerRows {
     write_blocks(out_ + start, n, stream_, [&](C* block, int64_t first, int64_t count) {
       const C* values = to_compute(x + first, count, block);
 #pragma GCC ivdep
-      for (int64_t i = 0; i < count; ++i) block[i] = math::exp(values[i] - stat.max) * scale;
+      for (int64_t i = 0; i < count; ++i) block[i] = math::exp_nonpositive(values[i] - stat.max) * scale;
     });
   }
 

@@ -36,7 +36,7 @@ struct Piece {
       const C* y = to_compute(out + first, count, two);
       if (op == SoftmaxOp::LogSoftmax) {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < count; ++i) block[i] = g[i] - math::exp(y[i]) * sum;
+        for (int64_t i = 0; i < count; ++i) block[i] = g[i] - math::exp_nonpositive(y[i]) * sum;
       } else {
 #pragma GCC ivdep
         for (int64_t i = 0; i < count; ++i) block[i] = (g[i] - sum) * y[i];
@@ -80,7 +80,7 @@ void one_tile(SoftmaxOp op, const Piece<T>& p, int64_t size, int64_t inner, int6
       const C* y = to_compute(p.out + i * inner, width, two);
       if (log) {
 #pragma GCC ivdep
-        for (int64_t j = 0; j < width; ++j) block[j] = g[j] - math::exp(y[j]) * sum[j];
+        for (int64_t j = 0; j < width; ++j) block[j] = g[j] - math::exp_nonpositive(y[j]) * sum[j];
       } else {
 #pragma GCC ivdep
         for (int64_t j = 0; j < width; ++j) block[j] = (g[j] - sum[j]) * y[j];
@@ -114,7 +114,8 @@ void short_row_gradients(const SoftmaxBackwardArgs& args) {
     write_blocks(piece.result, n, stream, [&](C* block, int64_t start, int64_t count) {
       if (log) {
 #pragma GCC ivdep
-        for (int64_t i = start; i < start + count; ++i) block[i - start] = g[i] - math::exp(y[i]) * sums[i];
+        for (int64_t i = start; i < start + count; ++i)
+          block[i - start] = g[i] - math::exp_nonpositive(y[i]) * sums[i];
       } else {
 #pragma GCC ivdep
         for (int64_t i = start; i < start + count; ++i) block[i - start] = (g[i] - sums[i]) * y[i];
