@@ -55,13 +55,13 @@ bench-checkpoints:  ## The same for checkpoints; figures go to docs/checkpoint-b
 
 gpu-bundle:  ## Pack programs, tests and benchmarks for a machine with a GPU into out/gpu-bundle (GPU_ARGS: see scripts/gpu_bundle --help)
 	@scripts/setup --test
-	cmake --preset release -DTERN_BUILD_BENCH=ON -DTERN_CUDA=ON -DCMAKE_CUDA_FLAGS= $(CMAKE_ARGS)
+	cmake --preset release -DTERN_BUILD_BENCH=ON -DTERN_CUDA=ON -DTERN_CUDA_ARCHITECTURES= -DCMAKE_CUDA_FLAGS= $(CMAKE_ARGS)
 	cmake --build --preset release
 	scripts/gpu_bundle $(GPU_ARGS)
 
 gpu-check:  ## Run all tests and benchmarks on this machine's GPU; results go to docs/gpu-results.md and .json (GPU_ARGS: see scripts/gpu_check.py --help)
 	@scripts/setup --test
-	cmake --preset release -DTERN_BUILD_BENCH=ON $(CMAKE_ARGS)
+	cmake --preset release -DTERN_BUILD_BENCH=ON -DTERN_CUDA_ARCHITECTURES= -DCMAKE_CUDA_FLAGS= $(CMAKE_ARGS)
 	cmake --build --preset release --target product
 	scripts/gpu_check.py --have-gpu
 	cmake --build --preset release

@@ -155,6 +155,8 @@ def cases(scale=1):
     add("convolutions", "conv1d", f(16 * scale, 64, 256), f(128, 64, 3), f(128), 1, 1, 1, 1)
     add("convolutions", "conv_transpose1d", f(16 * scale, 64, 128), f(64, 32, 4), f(32), 2, 1, 0, 1, 1)
     add("convolutions", "conv_transpose2d", f(8 * scale, 64, 14, 14), f(64, 32, 4, 4), f(32), 2, 1, 0, 1, 1)
+    add("convolutions", "conv3d", f(2 * scale, 16, 16, 28, 28), f(32, 16, 3, 3, 3), f(32), 1, 1, 1, 1)
+    add("convolutions", "conv_transpose3d", f(2 * scale, 32, 8, 14, 14), f(32, 16, 2, 2, 2), f(16), 2, 0, 0, 1, 1)
     # bfloat16, as autocast gives it.
     for op, *arguments in (("matmul", f(256, 256), f(256, 256)), ("matmul", f(1024, 1024), f(1024, 1024)), ("matmul", f(1024, 1024), f(1024, 1024).t()),
                            ("matmul", f(8, 4, 128, 64), f(8, 4, 64, 128)), ("linear", f(256, 784), f(128, 784), f(128)),
@@ -182,12 +184,31 @@ def cases(scale=1):
         add("layers", "interpolate", photo.contiguous(memory_format=torch.channels_last), [224, 224], None, mode, align)
     add("layers", "interpolate", photo, [224, 224], None, "bilinear", False, False, True)
     add("layers", "interpolate", photo, [224, 224], None, "bicubic", False, False, True)
+    # Turned, and a little larger or smaller than the whole.
+    for images_there, batch in ((f(8 * scale, 64, 56, 56), 8 * scale), (f(4 * scale, 3, 224, 224), 4 * scale)):
+        maps = torch.tensor([[0.9, -0.3, 0.1], [0.3, 0.9, -0.1]]).expand(batch, 2, 3) + 0.1 * f(batch, 2, 3)
+        places = torch.nn.functional.affine_grid(maps, list(images_there.shape), align_corners=False)
+        for mode in ("bilinear", "nearest", "bicubic"):
+            add("layers", "grid_sample", images_there, places, mode)
     add("layers", "unfold_blocks", f(8 * scale, 64, 56, 56), 3, 1, 1)
     add("layers", "fold", f(8 * scale, 576, 3136), [56, 56], 3, 1, 1)
     add("layers", "instance_norm", images, None, None, f(64), f(64))
     add("layers", "normalize", m)
     add("layers", "cosine_similarity", m, other)
     add("layers", "pairwise_distance", m, other)
+    volumes = f(4 * scale, 32, 16, 28, 28)
+    add("layers", "max_pool3d", volumes, 2, 2, 0, 1, False)
+    add("layers", "avg_pool3d", volumes, 2, 2, 0, False, True)
+    add("layers", "max_unpool2d", *torch.nn.functional.max_pool2d(images, 2, return_indices=True), 2)
+    add("layers", "local_response_norm", images, 5)
+    add("layers", "bilinear", f(128, 64), f(128, 64), f(32, 64, 64), f(32))
+    table, numbers, bags = f(100000, 64), torch.randint(0, 100000, (16 * lines,)), torch.arange(0, 16 * lines, 16)
+    for mode in ("sum", "mean", "max"):
+        add("layers", "embedding_bag", numbers, table, bags, mode)
+    add("layers", "embedding_bag", numbers.reshape(lines, 16), table, None, "sum")
+    for kind, gates in (("lstm", 4), ("gru", 3), ("rnn_tanh", 1)):
+        for batch, size in ((32, 128), (1, 256)):
+            add("layers", "recurrent_layer", kind, f(64, batch, size), None, None, *(f(gates * size, *more) for more in ((size,), (size,), (), ())))
     add("layers", "max_pool1d", f(32 * scale, 64, 784), 2, 2, 0, 1, False)
     add("layers", "batch_norm", f(7812 * scale, 128), torch.zeros(128), torch.ones(128), f(128), f(128), True, 0.1, 1e-5)
     add("layers", "batch_norm", images, torch.zeros(64), torch.ones(64), f(64), f(64), True, 0.1, 1e-5)
@@ -200,4 +221,7 @@ def cases(scale=1):
     add("layers", "nll_loss", logits, torch.randint(0, 1000, (1024 * scale,)))
     add("layers", "mse_loss", x, y)
     add("layers", "binary_cross_entropy_with_logits", x, mask.float())
+    add("layers", "triplet_margin_loss", m, other, f(lines, 1000))
+    add("layers", "ctc_loss", f(128, 16 * scale, 64).log_softmax(2), torch.randint(1, 64, (16 * scale, 32)), torch.full((16 * scale,), 128),
+        torch.full((16 * scale,), 32))
     return groups

@@ -10,4 +10,9 @@ void throw_index_out_of_bounds(const IndexedDims& dims, int which, int64_t index
              dims.dim[which], dims.size[which]);
 }
 
+void throw_bag_out_of_order(const char* op, int64_t bag, int64_t offset, int64_t length) {
+  TERN_THROW(ValueError, "{}: offset {} of bag {}: offsets rise from 0 to the input's length, {}", op, offset,
+             bag, length);
+}
+
 }  // namespace tern

@@ -1,4 +1,4 @@
-// Arguments of the kernels that read and write elements named by index tensors,
+// Arguments of the kernels that read, add and write elements named by index tensors,
 // that find non-zero elements, and that search sorted rows. Which operator uses
 // which, and the gradients, are in tern/ops/index.cpp and embedding.cpp.
 #pragma once
@@ -9,6 +9,7 @@
 #include "tern/core/dtype.h"
 #include "tern/kernels/pointwise.h"
 #include "tern/kernels/strides.h"
+#include "tern/kernels/target.h"
 
 namespace tern {
 
@@ -129,9 +130,38 @@ struct SearchSortedArgs {
   int64_t sorted_row_stride;
 };
 
+/// Throws ValueError: "op: offset 9 of bag 1: offsets rise from 0 to the input's length, 8".
+[[noreturn]] void throw_bag_out_of_order(const char* op, int64_t bag, int64_t offset, int64_t length);
+
+/// out[b] = the sum or mean of the rows of a table that the numbers of bag b name, [bags, width] contiguous.
+/// Throws IndexError as index_get, ValueError for bags out of order.
+struct EmbeddingBagArgs {
+  DType dtype;
+  bool means;  ///< of the numbers that count
+  void* out;
+  const void* table;
+  IndexedDims dims;  ///< the numbers, one index tensor, and the rows that they name
+  int64_t column_stride, width;
+  int64_t length, bags;
+  const int64_t* begins;  ///< where each bag begins among the numbers; null: all have length / bags
+  const void* factors;    ///< of each row that is added, or null
+  int64_t padding;        ///< the number that does not count; -1: there is none
+
+  TERN_FN int64_t bag_begin(int64_t bag) const {
+    if (begins == nullptr) return length / bags * bag;
+    const int64_t begin = bag < bags ? begins[bag] : length;
+    return begin < 0 ? 0 : begin < length ? begin : length;
+  }
+  TERN_FN bool is_in_order(int64_t bag) const {
+    return begins == nullptr ||
+           (bag == 0 ? begins[0] == 0 : begins[bag] >= begins[bag - 1] && begins[bag] <= length);
+  }
+};
+
 #define TERN_INDEX_KERNELS(X)        \
   X(index_get, IndexGetArgs)         \
   X(index_put, IndexPutArgs)         \
+  X(embedding_bag, EmbeddingBagArgs) \
   X(nonzero_count, NonzeroCountArgs) \
   X(nonzero, NonzeroArgs)            \
   X(searchsorted, SearchSortedArgs)

@@ -5,6 +5,7 @@
 #include "tern/device/launch.h"
 #include "tern/kernels/conv.h"
 #include "tern/kernels/creation.h"
+#include "tern/kernels/grid_sample.h"
 #include "tern/kernels/index.h"
 #include "tern/kernels/linear.h"
 #include "tern/kernels/loss.h"
@@ -33,6 +34,7 @@
   TERN_CONV_KERNELS(X)      \
   TERN_POOL_KERNELS(X)      \
   TERN_RESIZE_KERNELS(X)    \
+  TERN_GRID_KERNELS(X)      \
   TERN_NORM_KERNELS(X)      \
   TERN_RECURRENT_KERNELS(X) \
   TERN_REDUCE_KERNELS(X)    \

@@ -121,6 +121,7 @@ void describe(const OptimUnscaleArgs& args, Work& work);
 
 void describe(const IndexGetArgs& args, Work& work);
 void describe(const IndexPutArgs& args, Work& work);
+void describe(const EmbeddingBagArgs& args, Work& work);
 void describe(const NonzeroCountArgs& args, Work& work);
 void describe(const NonzeroArgs& args, Work& work);
 void describe(const SearchSortedArgs& args, Work& work);
@@ -155,6 +156,8 @@ void describe(const AdaptiveAvgPool2dArgs& args, Work& work);
 void describe(const AdaptiveAvgPool2dBackwardArgs& args, Work& work);
 void describe(const AdaptiveMaxPool2dArgs& args, Work& work);
 void describe(const ResizeArgs& args, Work& work);
+void describe(const GridSampleArgs& args, Work& work);
+void describe(const GridSampleBackwardArgs& args, Work& work);
 
 void describe(const ReduceArgs& args, Work& work);
 void describe(const ReduceIndexArgs& args, Work& work);

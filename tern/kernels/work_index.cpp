@@ -57,6 +57,21 @@ void describe(const IndexPutArgs& args, Work& work) {
   for (int i = 0; i < args.dims.count; ++i) reads(work, args.dims.index[i], sizeof(int64_t), both(2 + i));
 }
 
+void describe(const EmbeddingBagArgs& args, Work& work) {
+  name_after(args.dims, work);
+  const size_t item = itemsize(args.dtype);
+  writes(work, args.out, item, args.bags * args.width);
+  if (args.length == 0 || args.width == 0) return;
+  const double added = static_cast<double>(args.length) * static_cast<double>(args.width);
+  work.flops = args.factors == nullptr ? added : 2 * added;
+  Span table = Span().walk(args.width, args.column_stride);
+  address(table, args.dims);
+  reads(work, args.table, item, table.touched(added));
+  reads(work, args.dims.index[0], sizeof(int64_t), args.length);
+  reads(work, args.begins, sizeof(int64_t), args.bags);
+  reads(work, args.factors, item, args.length);
+}
+
 void describe(const NonzeroCountArgs& args, Work& work) {
   writes(work, args.starts, sizeof(int64_t), nonzero_sections(args.geometry.numel) + 1);
   reads(work, args.in, itemsize(args.dtype), Span().walk(args.geometry, 0));

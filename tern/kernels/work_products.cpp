@@ -1,4 +1,4 @@
-// What matrix products, convolutions and poolings do.
+// What matrix products, convolutions, poolings and readings of images do.
 #include "tern/kernels/resize_window.h"
 #include "tern/kernels/work_describe.h"
 
@@ -162,6 +162,31 @@ void describe(const ResizeArgs& args, Work& work) {
     reads(work, args.input, item, out);
   else
     reads(work, args.input, item, Span(in).touched(used));
+}
+
+void describe(const GridSampleArgs& args, Work& work) {
+  const GridPlan& plan = args.plan;
+  const size_t item = itemsize(plan.dtype);
+  if (plan.outputs() == 0) return;
+  const double used = plan.taps() * static_cast<double>(plan.outputs());
+  if (plan.mode != GridMode::Nearest) work.flops = 2 * used;
+  writes(work, args.output, item, plan.outputs());
+  reads(work, args.input, item, Span(plan.inputs()).touched(used));
+  reads(work, plan.grid, item, plan.batch * plan.points * plan.rank());
+}
+
+void describe(const GridSampleBackwardArgs& args, Work& work) {
+  const GridPlan& plan = args.plan;
+  const size_t item = itemsize(plan.dtype);
+  if (plan.outputs() == 0) return;
+  const double used = plan.taps() * static_cast<double>(plan.outputs());
+  work.flops = 2 * used * ((args.grad_input ? 1 : 0) + (args.grad_grid ? plan.rank() : 0));
+  const int64_t coordinates = plan.batch * plan.points * plan.rank();
+  writes(work, args.grad_input, item, plan.inputs());
+  writes(work, args.grad_grid, item, coordinates);
+  reads(work, args.grad_output, item, plan.outputs());
+  reads(work, plan.grid, item, coordinates);
+  if (args.grad_grid != nullptr) reads(work, args.input, item, Span(plan.inputs()).touched(used));
 }
 
 }  // namespace tern::kernels

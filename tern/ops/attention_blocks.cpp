@@ -14,9 +14,9 @@
 namespace tern::detail {
 namespace {
 
-/// Scores in one block. On the CPU they stay in the second cache from one step to the next; elsewhere few
-/// launches matter more.
-int64_t scores_in_block(const Tensor& x) { return int64_t{1} << (x.device().is_cpu() ? 18 : 26); }
+/// Scores in one block, which stay in the second cache from one step to the next; a GPU's has tens of
+/// megabytes.
+int64_t scores_in_block(const Tensor& x) { return int64_t{1} << (x.device().is_cpu() ? 18 : 23); }
 
 int64_t rows_of(const Heads& heads) { return heads.query.size(-2); }
 int64_t columns_of(const Heads& heads) { return heads.key.size(-2); }

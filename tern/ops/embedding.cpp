@@ -51,10 +51,7 @@ Tensor lookup(const Tensor& input, const Tensor& weight, int64_t padding, bool b
     record("embedding", y, {weight},
            [input_ = save(input), rows = weight.size(0), padding, by_frequency](GradContext& c,
                                                                                 const Tensor& g) {
-             const Tensor numbers = c[input_];
-             if (!by_frequency) return row_sums(g, numbers, rows, padding);
-             return row_sums(div(g, unsqueeze(occurrences(numbers, rows, g.dtype()), -1)), numbers, rows,
-                             padding);
+             return detail::embedding_gradient(g, c[input_], rows, padding, by_frequency);
            });
   return y;
 }
@@ -66,21 +63,27 @@ void check_table(const char* op, const Tensor& weight) {
 
 }  // namespace
 
+int64_t detail::padding_row(const char* op, const Tensor& weight, std::optional<int64_t> padding_idx) {
+  check_table(op, weight);
+  if (!padding_idx) return kNoPadding;
+  const int64_t rows = weight.size(0);
+  TERN_CHECK(*padding_idx >= -rows && *padding_idx < rows, ValueError,
+             "{}: Padding_idx must be within num_embeddings: got {} for {} rows", op, *padding_idx, rows);
+  return *padding_idx < 0 ? *padding_idx + rows : *padding_idx;
+}
+
+Tensor detail::embedding_gradient(const Tensor& g, const Tensor& input, int64_t rows, int64_t padding,
+                                  bool scale_grad_by_freq) {
+  if (!scale_grad_by_freq) return row_sums(g, input, rows, padding);
+  return row_sums(div(g, unsqueeze(occurrences(input, rows, g.dtype()), -1)), input, rows, padding);
+}
+
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx) {
   return embedding(input, weight, {.padding_idx = padding_idx});
 }
 
 Tensor embedding(const Tensor& input, const Tensor& weight, const EmbeddingOptions& options) {
-  check_table("embedding", weight);
-  int64_t padding = kNoPadding;
-  if (options.padding_idx) {
-    const int64_t rows = weight.size(0), given = *options.padding_idx;
-    TERN_CHECK(given >= -rows && given < rows, ValueError,
-               "embedding: Padding_idx must be within num_embeddings: got {} "
-               "for {} rows",
-               given, rows);
-    padding = given < 0 ? given + rows : given;
-  }
+  const int64_t padding = detail::padding_row("embedding", weight, options.padding_idx);
   if (options.max_norm) {
     Tensor table = weight.detach();
     embedding_renorm_(table, input, *options.max_norm, options.norm_type);

@@ -53,4 +53,14 @@ struct EmbeddingBagOptions {
 Tensor embedding_bag(const Tensor& input, const Tensor& weight, const Tensor& offsets = {},
                      const EmbeddingBagOptions& options = {});
 
+namespace detail {
+
+/// The row of `weight` that gets no gradient, counted from 0, or -1. Throws ShapeError unless the weight is
+/// 2-D, ValueError.
+int64_t padding_row(const char* op, const Tensor& weight, std::optional<int64_t> padding_idx);
+/// The gradient of a table of `rows` rows for the gradient of those that `input` names. Has a gradient.
+Tensor embedding_gradient(const Tensor& g, const Tensor& input, int64_t rows, int64_t padding,
+                          bool scale_grad_by_freq);
+
+}  // namespace detail
 }  // namespace tern

@@ -1,19 +1,16 @@
-// Grids of places and the reading at them, made of other operators, whose gradients are theirs. Formulas as
-// in ATen/native/GridSampler.h.
+// Grids of places, made of other operators, whose gradients are theirs; and the reading at them, with its
+// gradients. Which elements a place is made of is in kernels/grid_sample_axis.h.
 #include "tern/ops/grid.h"
 
+#include <array>
 #include <vector>
 
-#include "tern/ops/activation.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
-#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
-#include "tern/ops/index.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
-#include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -28,63 +25,30 @@ Tensor pixel_places(int64_t size, bool align_corners, const TensorOptions& like)
   return align_corners ? corners : mul(corners, static_cast<double>(size - 1) / static_cast<double>(size));
 }
 
-/// Places mirrored at the outermost pixels' centres, or at their edges.
-Tensor reflected(const Tensor& place, int64_t size, bool align_corners) {
-  const double low = align_corners ? 0 : -0.5, span = static_cast<double>(align_corners ? size - 1 : size);
-  if (span == 0) return mul(place, 0);
-  const Tensor distance = abs(sub(place, low));
-  const Tensor flips = floor(div(distance.detach(), span));
-  const Tensor rest = sub(distance, mul(flips, span));
-  return add(where(eq(remainder(flips, 2), 0), rest, rsub(rest, span)), low);
+GridMode grid_mode(const std::string& name) {
+  if (name == "bilinear") return GridMode::Linear;
+  if (name == "nearest") return GridMode::Nearest;
+  TERN_CHECK(name == "bicubic", ValueError,
+             "{}: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{}'", kSampleOp, name);
+  return GridMode::Cubic;
 }
 
-/// Places that lie inside, but for "zeros". Those at the border and beyond have no gradient.
-Tensor inside_of_image(const Tensor& place, int64_t size, const GridSampleOptions& o) {
-  if (o.padding_mode == "zeros") return place;
-  const Tensor near = o.padding_mode == "border" ? place : reflected(place, size, o.align_corners);
-  return hardtanh(near, 0, static_cast<double>(size - 1));
+GridPadding grid_padding(const std::string& name) {
+  if (name == "zeros") return GridPadding::Zeros;
+  if (name == "border") return GridPadding::Border;
+  TERN_CHECK(name == "reflection", ValueError,
+             "{}: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'", kSampleOp,
+             name);
+  return GridPadding::Reflection;
 }
 
-/// A pixel along one dimension for each place, and its weight; undefined stands for 1.
-struct Tap {
-  Tensor pixel;
-  Tensor weight;
-};
-
-/// Of the cubic convolution with a = -0.75 (Keys, "Cubic convolution interpolation", 1981), at a distance of
-/// up to 1, and from 1 to 2.
-Tensor cubic_near(const Tensor& t) { return add(mul(mul(sub(mul(t, 1.25), 2.25), t), t), 1); }
-Tensor cubic_far(const Tensor& t) { return mul(sub(mul(add(mul(sub(t, 5), t), 8), t), 4), -0.75); }
-
-std::vector<Tap> taps_of(const Tensor& coordinate, int64_t size, const GridSampleOptions& o) {
-  const double whole = static_cast<double>(size);
-  const Tensor place = o.align_corners ? mul(add(coordinate, 1), (whole - 1) / 2)
-                                       : mul(sub(mul(add(coordinate, 1), whole), 1), 0.5);
-  if (o.mode == "nearest") return {{round(inside_of_image(place, size, o).detach()), Tensor()}};
-  if (o.mode == "bilinear") {
-    const Tensor inside = inside_of_image(place, size, o), first = floor(inside.detach()),
-                 t = sub(inside, first);
-    return {{first, rsub(t, 1)}, {add(first, 1), t}};
-  }
-  const Tensor first = floor(place.detach()), t = sub(place, first), u = rsub(t, 1);
-  const Tensor weights[] = {cubic_far(add(t, 1)), cubic_near(t), cubic_near(u), cubic_far(add(u, 1))};
-  std::vector<Tap> taps;
-  for (int i = 0; i < 4; ++i) taps.push_back({inside_of_image(add(first, i - 1), size, o), weights[i]});
-  return taps;
-}
-
-void check_grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
+void check_grid_sample(const Tensor& x, const Tensor& grid) {
   check_same_device(kSampleOp, {{"input", x}, {"grid", grid}});
   TERN_CHECK(
       is_floating_point(x.dtype()) && x.dtype() == grid.dtype(), DTypeError,
       "{}: expected input and grid to have the same floating-point dtype, but input has {} and grid has "
       "{}: convert one with to(dtype)",
       kSampleOp, name(x.dtype()), name(grid.dtype()));
-  TERN_CHECK(o.mode == "bilinear" || o.mode == "nearest" || o.mode == "bicubic", ValueError,
-             "{}: expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{}'", kSampleOp, o.mode);
-  TERN_CHECK(o.padding_mode == "zeros" || o.padding_mode == "border" || o.padding_mode == "reflection",
-             ValueError, "{}: expected padding_mode to be 'zeros', 'border', or 'reflection', but got: '{}'",
-             kSampleOp, o.padding_mode);
   TERN_CHECK(
       (x.dim() == 4 || x.dim() == 5) && grid.dim() == x.dim(), ShapeError,
       "{}: expected 4D or 5D input and grid with same number of dimensions, but got input with sizes {} "
@@ -97,12 +61,69 @@ void check_grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOpti
   TERN_CHECK(grid.size(-1) == x.dim() - 2, ShapeError,
              "{}: expected grid to have size {} in last dimension, but got grid with sizes {}", kSampleOp,
              x.dim() - 2, to_string(grid.shape()));
-  for (int64_t d = 2; d < x.dim(); ++d)
+  for (int64_t d = 2; d < x.dim(); ++d) {
     TERN_CHECK(
         x.size(d) > 0, ShapeError,
         "{}: expected input to have non-empty spatial dimensions, but input has sizes {} with dimension "
         "{} being empty",
         kSampleOp, to_string(x.shape()), d);
+    TERN_CHECK(x.size(d) <= kMostGridAxis, NotImplementedError,
+               "{}: spatial dimensions of more than 2^30 are not implemented, but input has sizes {}",
+               kSampleOp, to_string(x.shape()));
+  }
+}
+
+/// All but the grid. The options are checked here, the tensors were.
+GridPlan grid_plan_of(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
+  GridPlan plan;
+  plan.dtype = x.dtype();
+  plan.mode = grid_mode(o.mode);
+  plan.padding = grid_padding(o.padding_mode);
+  plan.align_corners = o.align_corners;
+  plan.volumes = x.dim() == 5;
+  plan.batch = x.size(0);
+  plan.channels = x.size(1);
+  if (plan.volumes) plan.d = x.size(2);
+  plan.h = x.size(-2);
+  plan.w = x.size(-1);
+  for (int64_t d = 1; d + 1 < grid.dim(); ++d) plan.points *= grid.size(d);
+  return plan;
+}
+
+/// Those of the input and of the grid; undefined where they are not needed.
+std::array<Tensor, 2> sample_gradients(GridPlan plan, const Tensor& g, const Tensor& x, const Tensor& grid,
+                                       bool of_input, bool of_grid) {
+  std::array<Tensor, 2> grads;
+  // Places that jump from element to element have none.
+  const bool moves = plan.outputs() != 0 && plan.mode != GridMode::Nearest;
+  const NoGradGuard no_grad;
+  if (of_input) grads[0] = plan.outputs() == 0 ? zeros_like(x) : empty_of(x.shape(), x);
+  if (of_grid) grads[1] = moves ? empty_of(grid.shape(), grid) : zeros_like(grid);
+  if (plan.outputs() == 0 || (!of_input && !moves)) return grads;
+  const Tensor g_dense = contiguous(g), grid_dense = contiguous(grid);
+  GridSampleBackwardArgs args;
+  args.plan = plan;
+  args.plan.grid = grid_dense.data_ptr();
+  args.grad_output = g_dense.data_ptr();
+  if (of_input) args.grad_input = grads[0].data_ptr();
+  Tensor x_dense;
+  if (of_grid && moves) {
+    x_dense = contiguous(x);
+    args.input = x_dense.data_ptr();
+    args.grad_grid = grads[1].data_ptr();
+  }
+  launch(current_stream(g.device()), kernels::grid_sample_backward, args);
+  return grads;
+}
+
+/// Where the gradients are recorded themselves, gives them a history that says what is missing.
+void refuse_second_derivative(const std::array<Tensor, 2>& grads, const std::vector<Tensor>& inputs) {
+  if (!tracks_grad(inputs)) return;
+  for (const Tensor& grad : grads)
+    if (grad.defined())
+      record("grid_sample_backward", grad, inputs, [](GradContext&, const Tensor&) -> std::vector<Tensor> {
+        TERN_THROW(NotImplementedError, "{}: second derivatives are not implemented", kSampleOp);
+      });
 }
 
 }  // namespace
@@ -146,46 +167,27 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
     return autocast_float32(again, x, grid);
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_widest(again, x, grid);
-  check_grid_sample(x, grid, o);
-  const DType wide = x.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-  const int64_t rank = x.dim() - 2, batch = x.size(0), channels = x.size(1);
-  const Tensor places = flatten(to(grid, wide), 1, -2);  // [N, points, rank]
-  const int64_t points = places.size(1);
-  const Tensor pixels = flatten(x, 2, -1);
-
-  struct Corner {
-    Tensor inside, position, weight;  // [N, points]; positions in floats
-  };
-  std::vector<Corner> corners{{}};
-  for (int64_t d = 0; d < rank; ++d) {  // from the slowest dimension, whose coordinate is the last
-    const int64_t size = x.size(2 + d);
-    std::vector<Corner> more;
-    const std::vector<Tap> taps = taps_of(select(places, -1, rank - 1 - d), size, o);
-    for (const Corner& corner : corners)
-      for (const Tap& tap : taps) {
-        const Tensor pixel = tap.pixel.detach();
-        const Tensor inside = logical_and(ge(pixel, 0), le(pixel, size - 1));
-        const Tensor position = to(where(inside, pixel, 0), DType::Int64);
-        if (d == 0) {
-          more.push_back({inside, position, tap.weight});
-          continue;
-        }
-        more.push_back({logical_and(corner.inside, inside), add(mul(corner.position, size), position),
-                        tap.weight.defined() ? mul(corner.weight, tap.weight) : Tensor()});
-      }
-    corners = std::move(more);
+  check_grid_sample(x, grid);
+  const GridPlan plan = grid_plan_of(x, grid, o);
+  Shape shape{plan.batch, plan.channels};
+  for (int64_t d = 1; d + 1 < grid.dim(); ++d) shape.push_back(grid.size(d));
+  const Tensor y = empty_of(std::move(shape), x);
+  if (plan.outputs() != 0) {
+    const NoGradGuard no_grad;
+    const Tensor x_dense = contiguous(x), grid_dense = contiguous(grid);
+    GridSampleArgs args{plan, x_dense.data_ptr(), y.data_ptr()};
+    args.plan.grid = grid_dense.data_ptr();
+    launch(current_stream(x.device()), kernels::grid_sample, args);
   }
-  Tensor y;
-  for (const Corner& corner : corners) {
-    const Tensor at = expand(unsqueeze(corner.position, 1), {batch, channels, points});
-    // Both are masked: what lies at the place that stands for those outside may be infinite.
-    Tensor value = where(unsqueeze(corner.inside, 1), to(gather(pixels, 2, at), wide), 0);
-    if (corner.weight.defined()) value = mul(value, unsqueeze(where(corner.inside, corner.weight, 0), 1));
-    y = y.defined() ? add(y, value) : value;
-  }
-  Shape shape{batch, channels};
-  for (int64_t d = 1; d <= rank; ++d) shape.push_back(grid.size(d));
-  return reshape(to(y, x.dtype()), shape);
+  if (tracks_grad(x, grid))
+    record(kSampleOp, y, {x, grid},
+           [plan, x_ = save(x), grid_ = save(grid)](GradContext& c, const Tensor& g) {
+             const Tensor input = c[x_], places = c[grid_];
+             std::array<Tensor, 2> grads = sample_gradients(plan, g, input, places, c.needs(0), c.needs(1));
+             refuse_second_derivative(grads, {g, input, places});
+             return grads;
+           });
+  return y;
 }
 
 }  // namespace tern

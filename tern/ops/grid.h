@@ -22,9 +22,10 @@ struct GridSampleOptions {
   bool align_corners = false;  ///< what -1 and 1 mean, as in affine_grid
 };
 /// x [N, C, H, W] or [N, C, D, H, W] at the places `grid` [N, h, w, 2] or [N, d, h, w, 3], as
-/// torch.nn.functional.grid_sample: [N, C, h, w] or [N, C, d, h, w]. With "nearest" the grid gets no
-/// gradient. Throws ShapeError for shapes that do not fit, DTypeError unless both have one floating-point
-/// dtype, ValueError for other words.
+/// torch.nn.functional.grid_sample: [N, C, h, w] or [N, C, d, h, w]. With "nearest" the grid's
+/// gradient is 0. Where a coordinate is no number the result is NaN, 0 or an element, as in PyTorch. Second
+/// derivatives throw NotImplementedError. Throws ShapeError for shapes that do not fit, DTypeError unless
+/// both have one floating-point dtype, ValueError for other words.
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& options = {});
 
 }  // namespace tern

@@ -16,6 +16,7 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/fold.h"
+#include "tern/ops/grid.h"
 #include "tern/ops/index.h"
 #include "tern/ops/interpolate.h"
 #include "tern/ops/linear.h"
@@ -320,6 +321,8 @@ std::vector<ProofRow> index_rows() {
       {"embedding",
        [](DType d) {
          back(embedding(longs({4, 6}, 10), leaf({10, 33}, d), 3));
+         back(embedding_bag(longs({24}, 10), leaf({10, 33}, d), mul(longs({1}, 1), 0)));
+         back(embedding_bag(longs({4, 6}, 10), leaf({10, 33}, d), {}, {BagMode::Sum, leaf({4, 6}, d)}));
        }},
   };
 }
@@ -386,6 +389,8 @@ std::vector<ProofRow> network_rows() {
          back(interpolate(x, {.size = {5, 3}, .mode = "area"}));
          back(interpolate(permute(x, {0, 3, 1, 2}), {.size = {2, 3}, .mode = "bilinear", .antialias = true}));
          back(interpolate(leaf({1, 2, 3, 4, 5}, d), {.size = {6, 3, 4}, .mode = "trilinear"}));
+         back(grid_sample(x, leaf({2, 4, 5, 2}, d)));
+         back(grid_sample(leaf({1, 1, 3, 4, 5}, d), leaf({1, 2, 1, 4, 3}, d), {.mode = "bicubic"}));
          back(unfold(x, {2, 3}, {.padding = 1}));
          back(fold(leaf({2, 12, 30}, d), {6, 7}, 2));
        }},

@@ -26,6 +26,7 @@ NOT_ROWS = {
     "tern/ops/attention_blocks.h": {"keeps_weights"},         # a part of attention
     "tern/ops/autocast.h": {"is_autocast_enabled", "is_autocast_cache_enabled"},  # tests/ops/autocast_test.cpp
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
+    "tern/ops/embedding.h": {"embedding_gradient"},         # a part of embedding
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
     "tern/ops/loss_common.h": {"differentiable_once", "reduced"},  # parts of losses

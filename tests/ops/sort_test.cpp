@@ -14,6 +14,7 @@
 #include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/print.h"
+#include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/scan.h"
 #include "tests/ops/reduce_testing.h"
@@ -163,6 +164,24 @@ TEST(Scan, EveryLayoutAndDimension) {
               << layout.name << " along " << dim;
         }
       }
+}
+
+// A GPU cuts columns into pieces and rows into tiles.
+TEST(Scan, LongColumnsAreAsLongRows) {
+  for (int64_t length : {127, 128, 1000}) {
+    const Tensor x = randn({2, length, 3}, {.dtype = float64}), rows = contiguous(movedim(x, 1, -1));
+    const auto expect_same = [&](const char* name, const Tensor& found, const Tensor& of_rows) {
+      const Tensor wanted = movedim(of_rows, -1, 1);
+      EXPECT_TRUE(allclose(found, wanted, 1e-12, 1e-12)) << name << " of " << length;
+    };
+    expect_same("cumsum", cumsum(x, 1), cumsum(rows, 2));
+    expect_same("cumsum from the end", flip(cumsum(flip(x, {1}), 1), {1}),
+                flip(cumsum(flip(rows, {2}), 2), {2}));
+    expect_same("logcumsumexp", logcumsumexp(x, 1), logcumsumexp(rows, 2));
+    const auto [values, places] = cummax(x, 1);
+    const auto [of_rows, places_of_rows] = cummax(rows, 2);
+    EXPECT_TRUE(equal(values, movedim(of_rows, -1, 1)) && equal(places, movedim(places_of_rows, -1, 1)));
+  }
 }
 
 const Printed kPrintedSorts[] = {

@@ -43,7 +43,11 @@ class CudaBackend final : public Backend {
   Storage allocate(size_t nbytes, Device device) override {
     return at(device.index).memory().allocate(nbytes, current_stream(device).id);
   }
-  Storage allocate_pinned(size_t nbytes) override { return pinned_.allocator().allocate(nbytes); }
+  Storage allocate_pinned(size_t nbytes) override {
+    // A thread that has chosen no GPU would wake the first one.
+    use_gpu(at(current_device()).gpu().number());
+    return pinned_.allocator().allocate(nbytes);
+  }
   void record_stream(const StorageImpl& storage, Stream stream) override {
     if (storage.is_pinned())
       pinned_.allocator().record_stream(storage, stream);
@@ -90,7 +94,8 @@ class CudaBackend final : public Backend {
   void synchronize_device(int index) override {
     // First all, then the errors: what one stream throws must not leave the others running.
     for (uint16_t id = 0; id < kNumStreams; ++id)
-      if (CudaStream* found = at(index).find_stream(id)) cudaStreamSynchronize(found->handle());
+      if (CudaStream* found = at(index).find_stream(id); found != nullptr && !found->before_recording())
+        cudaStreamSynchronize(found->handle());
     for (uint16_t id = 0; id < kNumStreams; ++id) synchronize({Device(DeviceType::CUDA, index), id});
   }
   std::shared_ptr<EventRecord> record_event(Stream stream, bool timed) override {
@@ -201,6 +206,8 @@ class CudaBackend final : public Backend {
 
   /// Waits and throws what the work on the stream found. `name`: null inside another task.
   void wait(CudaStream& on, Stream stream, const char* name) {
+    // A step that another thread records is no work yet, and a wait for it would end the recording.
+    if (const auto before = on.before_recording()) return before->synchronize();
     const auto body = [&] {
       TERN_CUDA_CALL(cudaStreamSynchronize(on.handle()));
       on.tell_observers();

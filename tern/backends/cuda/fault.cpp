@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "tern/base/check.h"
+#include "tern/kernels/index.h"
 
 namespace tern::cuda_backend {
 
@@ -29,9 +30,11 @@ void deliver(Fault& fault) {
       TERN_THROW(ValueError,
                  "binary_cross_entropy: all elements of {} should be between 0 and 1: apply sigmoid, or use "
                  "binary_cross_entropy_with_logits",
-                 op);
+                 found.value == 0 ? "input" : "target");
     case FaultKind::Label:
       TERN_THROW(IndexError, "{}: target {} is none of the {} classes", op, found.value, found.size);
+    case FaultKind::Offset:
+      throw_bag_out_of_order(op, found.dim, found.value, found.size);
   }
 }
 

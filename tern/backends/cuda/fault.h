@@ -12,8 +12,9 @@ enum class FaultKind : int32_t {
   Index,           ///< `value` is outside dimension `dim` of size `size`
   TargetClass,     ///< target `value` is none of `size` classes; `dim` is ignore_index
   ZeroDivisor,     ///< an integer divisor is 0
-  NotProbability,  ///< an element of binary cross entropy's `op`, input or target, outside [0, 1]
+  NotProbability,  ///< an element of binary cross entropy's input (`value` 0) or target (1) outside [0, 1]
   Label,           ///< target `value` is none of `size` classes
+  Offset,          ///< bag `dim` begins at `value`, out of order or beyond `size` numbers
 };
 
 inline constexpr int kFaultBeingWritten = -1;
@@ -22,7 +23,8 @@ inline constexpr int kFaultBeingWritten = -1;
 /// wait.
 struct Fault {
   int kind;        ///< FaultKind; kFaultBeingWritten
-  const char* op;  ///< a literal of the host's, never read on the device
+  const char* op;  ///< a literal of the host's, never read on the device; one in device code lies in the
+                   ///< GPU's memory, where the host may not read: scripts/check_includes looks for such
   int64_t value, size, dim;
 };
 

@@ -146,9 +146,27 @@ def samples():
                 yield make((1, 2, 1, 4)), make((1, 3, 3, 2), seed=1), mode, padding, align
     x, grid = make((2, 5, 6, 3)).permute(0, 3, 1, 2), make((2, 4, 3, 2), seed=1, low=-1.2, high=1.2)
     yield x, grid.transpose(1, 2)
+    yield x, make((2, 2, 4, 3), seed=1, low=-1.2, high=1.2).permute(0, 2, 3, 1)
+    yield x[:, :, ::2, 1:], grid[:, ::2].flip(0)
+    yield make((1, 3, 5, 1)).expand(2, 3, 5, 6), make((1, 4, 3, 2), low=-1.2, high=1.2).expand(2, 4, 3, 2)
+    volume = make((2, 4, 5, 6, 3), torch.float64).permute(0, 4, 1, 2, 3)
+    yield volume, make((2, 3, 2, 4, 3), torch.float64, 1, -1.2, 1.2).transpose(1, 3), "bilinear", "reflection"
+    # Registers of channels, whole and in part; more places than are worked on at once; few places in large images.
+    for channels in (1, 4, 7, 16, 33):
+        for dtype in FLOATS:
+            for mode in ("bilinear", "bicubic"):
+                yield make((2, channels, 9, 7), dtype), make((2, 11, 13, 2), dtype, 1, -1.2, 1.2), mode
+        yield make((1, channels, 3, 4, 5)), make((1, 5, 6, 7, 3), seed=1, low=-1.2, high=1.2), "bilinear", "border", True
+        yield make((2, channels, 40, 50)), make((2, 1, 3, 2), seed=1, low=-1.2, high=1.2)
+    # Many places at few pixels.
+    yield make((2, 5, 6, 7)), make((2, 20, 20, 2), seed=1, low=-9.0, high=9.0), "bilinear", "border"
+    yield make((2, 5, 6, 7)), make((2, 20, 20, 2), seed=1, low=-0.1, high=0.1), "bicubic"
     yield torch.full((1, 1, 3, 3), INF), torch.tensor([[[[-3.0, 0.0], [0.1, 3.0]]]])
     yield make((4, 3, 32, 31)), make((4, 20, 21, 2), seed=1, low=-1.2, high=1.2)
     yield make((0, 3, 5, 6)), make((0, 4, 3, 2))
+    yield make((2, 3, 5, 6)), make((2, 0, 3, 2))
+    yield make((2, 0, 5, 6)), make((2, 4, 3, 2))
+    yield make((1, 2, 2, 3, 4)), make((1, 0, 3, 2, 3))
     yield x, grid, "cubic"
     yield x, grid, "bilinear", "zero"
     yield x, grid[:1]
@@ -156,6 +174,23 @@ def samples():
     yield x, grid.double()
     yield x[0], grid[0]
     yield x[:, :, :0], grid
+
+
+def samples_nowhere():
+    """Coordinates that are no numbers, or far outside. PyTorch's gradients read and write outside of the input there."""
+    for dtype in WIDE:
+        for mode in ("bilinear", "nearest", "bicubic"):
+            for padding in ("zeros", "border", "reflection"):
+                for align in (False, True):
+                    for strange in (NAN, INF, -INF, 1e20, -1e20, 1e4, -1e4):
+                        if abs(strange) == 1e20 and padding == "reflection":
+                            continue  # no digit of a remainder is left
+                        for rank in (2, 3):
+                            if rank == 3 and mode == "bicubic":
+                                continue
+                            grid = torch.zeros((1, rank + 1, *[1] * (rank - 1), rank), dtype=dtype)
+                            grid[0].reshape(rank + 1, rank)[range(rank), range(rank)] = strange
+                            yield make((1, 2, *[3] * rank), dtype), grid, mode, padding, align
 
 
 def sample(x, grid, mode="bilinear", padding="zeros", align=False):
@@ -168,6 +203,7 @@ ROWS = [
     Row("unfold_blocks", F.unfold, images_to_blocks, **SUM),
     Row("fold", F.fold, blocks_to_images, **SUM),
     Row("affine_grid", lambda theta, size, align=False: F.affine_grid(theta, size, align), affine_maps, **SUM),
+    Row("grid_sample", sample, samples_nowhere, grad=False, **SUM),
     Row("grid_sample", sample, samples, special_grad=False, **SUM),
     Row("channel_shuffle", torch.channel_shuffle, channel_shuffles, since=(2, 0), reason="it has no derivative"),
 ]

@@ -1,6 +1,7 @@
-// Elements written by index, without atomics: addresses are sorted (stably, so that equal ones keep their
-// order), and one thread does everything that concerns one element of the target, in the order of the CPU. A
-// few addresses are walked by every thread instead; sums for few targets are in index_put_lines.cu.
+// Elements written by index, in the order of the CPU: addresses are sorted (stably, so that equal ones keep
+// their order), and one thread does everything that concerns one element of the target. A few addresses are
+// walked by every thread instead, and where the last write counts, the elements of the target name it; sums
+// for few targets are in index_put_lines.cu.
 #include "tern/backends/cuda/kernels/index_put.cuh"
 
 #include "tern/backends/cuda/kernels/bits.cuh"
@@ -12,6 +13,7 @@ namespace {
 /// The last value of a run of equal addresses counts.
 template <class T>
 struct SetElements {
+  static constexpr bool kLastCounts = true;
   T value;
   T current{};
   bool any = false;
@@ -44,6 +46,53 @@ __global__ void put_walking(Put<N> p, Mode mode) {
     one.take(one.read(p.source, p.dtype, base[1] + at[1]));
     one.finish(p.out, p.dtype, base[0] + to);
   }
+}
+
+/// Element e of free * addressed, number f * addressed_count + a: where it is written, -1 after a report, and
+/// what from.
+template <int N>
+__device__ __forceinline__ int64_t address_of(const Put<N>& p, uint32_t e, int64_t& from) {
+  int64_t base[2 + N], at[2 + N];
+  p.free.at(e / p.addressed_count, base);
+  p.addressed.at(e % p.addressed_count, at);
+  for (int j = 0; j < N; ++j) at[2 + j] += base[2 + j];
+  const int64_t to = address<N>(p.dims, at + 2, p.fault);
+  from = base[1] + at[1];
+  return to < 0 ? to : base[0] + to;
+}
+
+/// Elements of the target keep the smallest claim, which is the last element's.
+__device__ __forceinline__ uint32_t claim_of(uint32_t e) { return UINT32_MAX - 1 - e; }
+
+template <int N>
+__global__ void claim_elements(Put<N> p, uint32_t* claims, uint32_t count) {
+  const uint32_t e = blockIdx.x * kBlock + threadIdx.x;
+  if (e >= count) return;
+  int64_t from;
+  const int64_t to = address_of(p, e, from);
+  if (to >= 0) atomicMin(claims + to, claim_of(e));
+}
+
+template <int N, class T>
+__global__ void put_claimed(Put<N> p, const uint32_t* claims, uint32_t count, SetElements<T> mode) {
+  const uint32_t e = blockIdx.x * kBlock + threadIdx.x;
+  if (e >= count) return;
+  int64_t from;
+  const int64_t to = address_of(p, e, from);
+  if (to < 0 || claims[to] != claim_of(e)) return;
+  static_cast<T*>(p.out)[to] = mode.read(p.source, p.dtype, from);
+}
+
+/// Addresses below `last`.
+template <int N, class T>
+void put_last(const LaunchContext& context, const Put<N>& put, uint64_t last, const SetElements<T>& mode) {
+  const uint32_t count = put.addressed_count * put.free_count;
+  const Storage scratch = workspace(context, last * sizeof(uint32_t));
+  auto* claims = static_cast<uint32_t*>(scratch->data());
+  TERN_CUDA_CALL(cudaMemsetAsync(claims, 0xff, last * sizeof(uint32_t), stream_of(context.stream).handle()));
+  start(context, blocks(ceil_div(count, kBlock)), kBlock, 0, claim_elements<N>, put, claims, count);
+  start(context, blocks(ceil_div(count, kBlock)), kBlock, 0, put_claimed<N, T>, put,
+        static_cast<const uint32_t*>(claims), count, mode);
 }
 
 /// The address of element e: of `addressed`, or with `all` of free * addressed (number f * addressed_count +
@@ -131,6 +180,11 @@ void put_piece(const LaunchContext& context, Put<N> put, const Geometry<2 + N>& 
   if (all)
     for (int d = 0; d < free.ndim; ++d)
       last += static_cast<uint64_t>((free.sizes[d] - 1) * free.strides[0][d]);
+  if constexpr (Mode::kLastCounts) {
+    constexpr uint64_t kMostClaims = 4;  // for each element
+    if (all && last <= kMostClaims * put.addressed_count * put.free_count)
+      return put_last(context, put, last, mode);
+  }
   if (last <= UINT32_MAX)
     put_sorted<N, uint32_t>(context, put, all, last, mode);
   else

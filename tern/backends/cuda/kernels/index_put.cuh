@@ -17,6 +17,7 @@ struct WrappingSum {
 /// Sums in C: float, double or int64.
 template <class C>
 struct AddElements {
+  static constexpr bool kLastCounts = false;
   C value;
   C sum = C(0);
   __device__ C read(const void* source, DType dtype, int64_t i) const {
@@ -31,6 +32,7 @@ struct AddElements {
 /// Elements in C, joined by a functor: products, largest or smallest ones.
 template <class C, class Functor>
 struct JoinElements {
+  static constexpr bool kLastCounts = false;
   C value;
   Functor join;
   C joined{};

@@ -35,13 +35,13 @@ struct CtcSample : ctc_steps::Sample<C> {
 };
 
 template <class C>
-__global__ void __launch_bounds__(kMostStates) ctc_alpha(CtcLossArgs args, Fault* fault) {
+__global__ void __launch_bounds__(kMostStates) ctc_alpha(CtcLossArgs args, const char* op, Fault* fault) {
   const CtcProblem& p = args.problem;
   const int64_t n = blockIdx.x, row = 2 * p.longest + 1;
   const CtcSample<C> x(p, n);
   for (int64_t i = threadIdx.x; i < x.labels; i += blockDim.x)
     if (x.target[i] < 0 || x.target[i] >= p.classes)
-      report(fault, FaultKind::Label, "ctc_loss", x.target[i], p.classes);
+      report(fault, FaultKind::Label, op, x.target[i], p.classes);
   C* loss = static_cast<C*>(args.loss) + n;
   if (x.steps == 0) {
     if (threadIdx.x == 0) *loss = x.labels == 0 ? C(0) : -kNoPath<C>;
@@ -165,7 +165,7 @@ void ctc_loss(const LaunchContext& context, const CtcLossArgs& args) {
   const CtcProblem& p = args.problem;
   visit_ctc(p.dtype, [&]<class C>() {
     start(context, blocks(p.batch), state_threads(2 * p.longest + 1, kMostStates), 0, ctc_alpha<C>, args,
-          stream_of(context.stream).fault());
+          "ctc_loss", stream_of(context.stream).fault());
   });
 }
 

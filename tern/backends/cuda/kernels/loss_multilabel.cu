@@ -18,7 +18,7 @@ __device__ int64_t count_targets(const int64_t* target, int64_t classes) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(kBlock) margins(MultilabelMarginArgs args, Fault* fault) {
+__global__ void __launch_bounds__(kBlock) margins(MultilabelMarginArgs args, const char* op, Fault* fault) {
   using C = Compute<T>;
   const int64_t row = blockIdx.x * args.classes;
   const T* x = static_cast<const T*>(args.input) + row;
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(kBlock) margins(MultilabelMarginArgs args, Fau
   uint8_t* is_target = args.is_target + row;
   for (int64_t i = threadIdx.x; i < args.classes; i += kBlock)
     if (target[i] < -1 || target[i] >= args.classes)
-      report(fault, FaultKind::Label, "multilabel_margin_loss", target[i], args.classes);
+      report(fault, FaultKind::Label, op, target[i], args.classes);
   const int64_t targets = count_targets(target, args.classes);
   C sum = C(0);
   for (int64_t c = threadIdx.x; c < args.classes; c += kBlock) {
@@ -74,7 +74,8 @@ __global__ void __launch_bounds__(kBlock) margin_gradients(MultilabelMarginBackw
 
 void multilabel_margin(const LaunchContext& context, const MultilabelMarginArgs& args) {
   visit_floating(args.dtype, [&]<class T>() {
-    start(context, blocks(args.rows), kBlock, 0, margins<T>, args, stream_of(context.stream).fault());
+    start(context, blocks(args.rows), kBlock, 0, margins<T>, args, "multilabel_margin_loss",
+          stream_of(context.stream).fault());
   });
 }
 

@@ -92,8 +92,8 @@ __global__ void losses(PairLossArgs args, double* partial, Fault* fault) {
   for (int64_t i = begin + threadIdx.x; i < end; i += kBlock) {
     const C a = widen(x[i]), b = widen(y[i]);
     if (args.op == PairLoss::Bce) {
-      if (!(a >= C(0) && a <= C(1))) report(fault, FaultKind::NotProbability, "input");
-      if (!(b >= C(0) && b <= C(1))) report(fault, FaultKind::NotProbability, "target");
+      if (!(a >= C(0) && a <= C(1))) report(fault, FaultKind::NotProbability, nullptr, /*value=*/0);
+      if (!(b >= C(0) && b <= C(1))) report(fault, FaultKind::NotProbability, nullptr, /*value=*/1);
     }
     const C value = loss.value(a, b);
     if (partial)

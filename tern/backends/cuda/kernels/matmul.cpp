@@ -545,6 +545,17 @@ Ways wanted_ways() {
   return static_cast<Ways>(wanted);
 }
 
+/// For an addend that cuBLASLt has no way for, such as one matrix for a whole batch.
+bool multiply_onto_copy(const LaunchContext& context, const MatmulArgs& args) {
+  copy_addend(context, args);
+  MatmulArgs onto = args;
+  onto.addend = args.out;
+  onto.addend_row_stride = args.out_row_stride;
+  onto.addend_col_stride = 1;
+  std::copy_n(args.out_batch_strides, args.batch_dims, onto.addend_batch_strides);
+  return multiply(context, onto, /*epilogues=*/false);
+}
+
 }  // namespace
 
 bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums) {
@@ -577,7 +588,8 @@ void matmul(const LaunchContext& context, const MatmulArgs& args) {
   if (args.batch_dims == 0 && matmul_suits_small(args.dtype, args.m, args.n, args.k))
     return matmul_small(context, args);
   if (!multiply(context, args, /*epilogues=*/true) &&
-      (args.addend == nullptr || !multiply(context, args, /*epilogues=*/false)))
+      (args.addend == nullptr ||
+       (!multiply(context, args, /*epilogues=*/false) && !multiply_onto_copy(context, args))))
     return matmul_plain(context, args);
   if (args.epilogue == MatmulEpilogue::Relu) apply_relu(context, args);
 }

@@ -1,4 +1,5 @@
 // Random choices: permutations by sorting keys, multinomial samples. Plain draws are in random.cu.
+#include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
 #include "tern/backends/cuda/kernels/sort.cuh"
 #include "tern/kernels/random.h"
@@ -32,18 +33,26 @@ __global__ void add_up(MultinomialArgs args, double* sums, int64_t* last, int* f
   double total = 0;
   int64_t positive = 0, end = 0;
   WeightFault fault = WeightFault::None;
-  for (int64_t i = 0; i < args.categories; ++i) {
-    const double w = weights[i];
-    if (!is_weight(w)) {
-      fault = WeightFault::NotFinite;
-      break;
+  constexpr int kAhead = 16;  // weights that are read before the first is added
+  for (int64_t first = 0; first < args.categories && fault == WeightFault::None; first += kAhead) {
+    double ahead[kAhead];
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) ahead[k] = first + k < args.categories ? weights[first + k] : 0;
+#pragma unroll
+    for (int k = 0; k < kAhead; ++k) {
+      if (first + k >= args.categories) break;
+      const double w = ahead[k];
+      if (!is_weight(w)) {
+        fault = WeightFault::NotFinite;
+        break;
+      }
+      if (w > 0) {
+        ++positive;
+        end = first + k;
+      }
+      total += w;
+      if (sums) sums[row * args.categories + first + k] = total;
     }
-    if (w > 0) {
-      ++positive;
-      end = i;
-    }
-    total += w;
-    if (sums) sums[row * args.categories + i] = total;
   }
   if (fault == WeightFault::None) {
     if (positive == 0 || (args.replacement && total == 0))
@@ -57,13 +66,13 @@ __global__ void add_up(MultinomialArgs args, double* sums, int64_t* last, int* f
   faults[row] = static_cast<int>(fault);
 }
 
-__global__ void first_fault(MultinomialArgs args, const int* faults) {
-  *args.fault = 0;
-  for (int64_t row = 0; row < args.rows; ++row) {
-    if (faults[row] == 0) continue;
-    *args.fault = faults[row];
-    return;
-  }
+/// By one block.
+__global__ void __launch_bounds__(kBlock) first_fault(MultinomialArgs args, const int* faults) {
+  int64_t first = args.rows;
+  for (int64_t row = threadIdx.x; row < args.rows && first == args.rows; row += kBlock)
+    if (faults[row] != 0) first = row;
+  first = block_reduce(first, Smaller());
+  if (threadIdx.x == 0) *args.fault = first < args.rows ? faults[first] : 0;
 }
 
 __global__ void look_up(MultinomialArgs args, const double* sums, const int64_t* last) {
@@ -132,7 +141,7 @@ void multinomial(const LaunchContext& context, const MultinomialArgs& args) {
   auto* fault = static_cast<int*>(faults->data());
   start(context, blocks(ceil_div(args.rows, 32)), 32, 0, add_up, args,
         args.replacement ? static_cast<double*>(a->data()) : nullptr, last, fault);
-  start(context, 1, 1, 0, first_fault, args, static_cast<const int*>(fault));
+  start(context, 1, kBlock, 0, first_fault, args, static_cast<const int*>(fault));
   const unsigned samples = blocks(ceil_div(args.rows * args.samples, kBlock));
   if (args.replacement)
     return start(context, samples, kBlock, 0, look_up, args, static_cast<const double*>(a->data()),

@@ -1,6 +1,6 @@
 // Running sums, products and extremes, and the gradients of products. Rows that lie dense are scanned in
 // tiles: totals of the tiles, their running totals, then every tile from where it starts. Other rows are
-// walked by one thread each, whose neighbours walk neighbouring columns.
+// walked by one thread each, whose neighbours walk neighbouring columns; few long ones in pieces, as tiles.
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
@@ -45,7 +45,7 @@ struct RunningSum {
   __device__ __forceinline__ A identity() const {
     return op == ScanOp::Sum ? A(0) : op == ScanOp::Prod ? A(1) : A(-std::numeric_limits<double>::infinity());
   }
-  __device__ __forceinline__ A read(int64_t i) const { return take<T>(args.dtype, args.in, i); }
+  __device__ __forceinline__ A read(int64_t i, int64_t) const { return take<T>(args.dtype, args.in, i); }
   __device__ __forceinline__ void write(int64_t i, A a) const { put<T>(args.out, i, a); }
   __host__ __device__ __forceinline__ bool reverse() const { return args.reverse; }
 };
@@ -67,9 +67,8 @@ struct RunningExtreme {
     return b.at >= 0 && scan_steps::takes_over(b.value, a.value, args.largest) ? b : a;
   }
   __device__ __forceinline__ A identity() const { return {C(0), -1}; }
-  __device__ __forceinline__ A read(int64_t i) const {
-    const int64_t at = args.inner == 1 ? i % args.size : i / args.inner % args.size;
-    return {load<C>(args.dtype, args.in, i), at};
+  __device__ __forceinline__ A read(int64_t i, int64_t place) const {
+    return {load<C>(args.dtype, args.in, i), place};
   }
   __device__ __forceinline__ void write(int64_t i, const A& a) const {
     store<C>(args.dtype, args.values, i, a.value);
@@ -99,7 +98,7 @@ __global__ void scan_tiles(S join, A* totals, const A* starts, uint32_t tiles) {
 #pragma unroll
   for (int k = 0; k < kScanItems; ++k) {
     const int64_t i = begin + k * kBlock + threadIdx.x;
-    values[k] = i < size ? join.read(address(i)) : join.identity();
+    values[k] = i < size ? join.read(address(i), i) : join.identity();
   }
 #pragma unroll
   for (int k = 0; k < kScanItems; ++k) shared[in_tile<A>(k * kBlock + threadIdx.x)] = values[k];
@@ -147,28 +146,70 @@ __global__ void start_tiles(S join, A* totals, int64_t tiles) {
   }
 }
 
-template <class S>
-__global__ void scan_columns(S join) {
-  using A = typename S::A;
+/// Columns, or pieces of them; `totals` and `starts` as above, [pieces, columns].
+template <class S, class A = typename S::A>
+__global__ void scan_columns(S join, A* totals, const A* starts, int64_t piece) {
   const auto& args = join.args;
-  const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x;
-  if (column >= args.outer * args.inner) return;
+  const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x, columns = args.outer * args.inner;
+  if (column >= columns) return;
   const int64_t start = column / args.inner * args.size * args.inner + column % args.inner;
   const auto address = [&](int64_t i) {
     return start + (join.reverse() ? args.size - 1 - i : i) * args.inner;
   };
-  A sum = join.identity();
-  for (int64_t first = 0; first < args.size; first += kScanItems) {
+  const int64_t begin = blockIdx.y * piece, end = min(begin + piece, args.size);
+  A sum = starts ? starts[blockIdx.y * columns + column] : join.identity();
+  for (int64_t first = begin; first < end; first += kScanItems) {
     A values[kScanItems];  // read before the first one is written
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k)
-      if (first + k < args.size) values[k] = join.read(address(first + k));
+      if (first + k < end) values[k] = join.read(address(first + k), first + k);
 #pragma unroll
     for (int k = 0; k < kScanItems; ++k) {
-      if (first + k >= args.size) return;
-      join.write(address(first + k), sum = join(sum, values[k]));
+      if (first + k >= end) break;
+      sum = join(sum, values[k]);
+      if (!totals) join.write(address(first + k), sum);
     }
   }
+  if (totals) totals[blockIdx.y * columns + column] = sum;
+}
+
+/// Totals of a column's pieces become what each piece starts from.
+template <class S, class A = typename S::A>
+__global__ void start_columns(S join, A* totals, int64_t columns, int64_t pieces) {
+  const int64_t column = int64_t{blockIdx.x} * kBlock + threadIdx.x;
+  if (column >= columns) return;
+  A start = join.identity();
+  for (int64_t first = 0; first < pieces; first += kScanItems) {
+    A values[kScanItems];
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k)
+      if (first + k < pieces) values[k] = totals[(first + k) * columns + column];
+#pragma unroll
+    for (int k = 0; k < kScanItems; ++k) {
+      if (first + k >= pieces) break;
+      totals[(first + k) * columns + column] = start;
+      start = join(start, values[k]);
+    }
+  }
+}
+
+template <class S>
+void run_columns(const LaunchContext& context, const S& join) {
+  using A = typename S::A;
+  const auto& args = join.args;
+  constexpr int64_t kLeast = 64, kMostPieces = 128, kEnoughBlocks = 1024;
+  const int64_t columns = args.outer * args.inner, across = ceil_div(columns, kBlock);
+  const int64_t most = std::min({kEnoughBlocks / across, kMostPieces, args.size / kLeast});
+  // Neighbouring rows of one element each share no line of memory: those are whole.
+  const int64_t piece = args.inner == 1 || most < 2 ? args.size : ceil_div(args.size, most);
+  const int64_t pieces = ceil_div(args.size, piece);
+  const dim3 grid(blocks(across), blocks(pieces));
+  if (pieces == 1) return start(context, grid, kBlock, 0, scan_columns<S>, join, nullptr, nullptr, piece);
+  const Storage scratch = workspace(context, static_cast<size_t>(pieces * columns) * sizeof(A));
+  A* const totals = static_cast<A*>(scratch->data());
+  start(context, grid, kBlock, 0, scan_columns<S>, join, totals, nullptr, piece);
+  start(context, grid.x, kBlock, 0, start_columns<S>, join, totals, columns, pieces);
+  start(context, grid, kBlock, 0, scan_columns<S>, join, nullptr, static_cast<const A*>(totals), piece);
 }
 
 /// Rows up to the first size are walked by a thread each, up to the second where there are many.
@@ -180,8 +221,7 @@ void run_scan(const LaunchContext& context, const S& join) {
   const auto& args = join.args;
   if (args.outer == 0 || args.size == 0 || args.inner == 0) return;
   if (args.inner > 1 || args.size <= kShortRow || (args.outer >= 8192 && args.size <= kShortOfManyRows))
-    return start(context, blocks(ceil_div(args.outer * args.inner, kBlock)), kBlock, 0, scan_columns<S>,
-                 join);
+    return run_columns(context, join);
   const int64_t tiles = ceil_div(args.size, kTile);
   Storage scratch;
   A* totals = nullptr;
