@@ -62,8 +62,10 @@ class Reporter {
     if (phase != phase_ || at.epoch != epoch_) {
       phase_ = phase;
       epoch_ = at.epoch;
-      bar_.start(fmt::format("{} {}/{}", phase, at.epoch, at.epochs), at.batches * batch_size,
-                 (at.batch - 1) * batch_size, last_batch_);
+      const std::optional<int64_t> total =
+          at.batches ? std::optional(*at.batches * batch_size) : std::nullopt;
+      bar_.start(fmt::format("{} {}/{}", phase, at.epoch, at.epochs), total, (at.batch - 1) * batch_size,
+                 last_batch_);
     }
     if (bar_.is_due()) {
       std::string tail = fmt::format("loss {:.4f}", at.averages.loss());

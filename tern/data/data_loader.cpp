@@ -411,6 +411,7 @@ int64_t known(std::optional<int64_t> number, const char* of_what) {
 }  // namespace
 
 int64_t DataLoader::size() const { return known(core_->source->size(), "batches"); }
+std::optional<int64_t> DataLoader::known_size() const { return core_->source->size(); }
 int64_t DataLoader::dataset_size() const { return known(core_->source->dataset_size(), "samples"); }
 
 const Dataset& DataLoader::dataset() const {

@@ -127,6 +127,8 @@ class DataLoader {
   /// not know its size.
   int64_t size() const;
   int64_t dataset_size() const;
+  /// Batches in an epoch; none for a stream that does not know its size.
+  std::optional<int64_t> known_size() const;
   /// Throws TypeError for a stream.
   const Dataset& dataset() const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "tern/core/tensor.h"
 
@@ -21,5 +22,12 @@ void check_on_cpu(const Tensor& image, const char* transform);
 Plane check_picture(const Tensor& image, const char* transform);
 /// The same, with 1 or 3 channels.
 Plane check_gray_or_rgb(const Tensor& image, const char* transform);
+
+/// One number for all channels or one for each, which bytes can have. Throws ValueError.
+void check_channel_values(const std::vector<double>& values, const Plane& plane, DType dtype,
+                          const char* transform, const char* what);
+inline double channel_value(const std::vector<double>& values, int64_t channel) {
+  return values[values.size() == 1 ? 0 : static_cast<size_t>(channel)];
+}
 
 }  // namespace tern::data::detail

@@ -1,4 +1,5 @@
-// The transforms of pictures as tensors; those of colour are in color.cpp.
+// The transforms of pictures as tensors; those of colour are in color.cpp, blurring in blur.cpp, rotation and
+// what is like it in affine.cpp.
 #include "tern/data/transforms.h"
 
 #include <algorithm>
@@ -34,6 +35,15 @@ Plane check_gray_or_rgb(const Tensor& image, const char* transform) {
   TERN_CHECK(plane.channels == 1 || plane.channels == 3, ShapeError, "{}: expects 1 or 3 channels, got {}",
              transform, to_string(image.shape()));
   return plane;
+}
+
+void check_channel_values(const std::vector<double>& values, const Plane& plane, DType dtype,
+                          const char* transform, const char* what) {
+  TERN_CHECK(values.size() == 1 || static_cast<int64_t>(values.size()) == plane.channels, ValueError,
+             "{}: {} has {} numbers for {} channels", transform, what, values.size(), plane.channels);
+  for (const double value : values)
+    TERN_CHECK(dtype != DType::UInt8 || (value >= 0 && value <= 255), ValueError,
+               "{}: {} must be 0 to 255 in a picture of uint8, got {}", transform, what, value);
 }
 
 }  // namespace detail
@@ -91,6 +101,14 @@ Tensor Compose::operator()(const Tensor& x, Random& random) const {
   Tensor result = x;
   for (const Transform& step : steps_) result = step(result, random);
   return result;
+}
+
+RandomApply::RandomApply(std::vector<Transform> transforms, double p) : steps_(std::move(transforms)), p_(p) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomApply: p must be 0 to 1, got {}", p);
+}
+
+Tensor RandomApply::operator()(const Tensor& x, Random& random) const {
+  return random.chance(p_) ? steps_(x, random) : x;
 }
 
 Tensor ToFloat::operator()(const Tensor& image) const {
@@ -275,6 +293,59 @@ Tensor RandomResizedCrop::operator()(const Tensor& image, Random& random) const 
   width = std::max<int64_t>(width, 1);
   height = std::max<int64_t>(height, 1);
   return resize_(crop(image, from, (from.height - height) / 2, (from.width - width) / 2, height, width));
+}
+
+RandomErasing::RandomErasing(RandomErasingOptions options) : options_(std::move(options)) {
+  TERN_CHECK(options_.p >= 0 && options_.p <= 1, ValueError, "RandomErasing: p must be 0 to 1, got {}",
+             options_.p);
+  const auto [least, most] = options_.scale;
+  TERN_CHECK(0 <= least && least <= most && most <= 1, ValueError,
+             "RandomErasing: scale must be two parts of the area, 0 to 1, the smaller first, got {} and {}",
+             least, most);
+  const auto [low, high] = options_.ratio;
+  TERN_CHECK(0 < low && low <= high && std::isfinite(high), ValueError,
+             "RandomErasing: ratio must be two positive numbers, the smaller first, got {} and {}", low,
+             high);
+  TERN_CHECK(!options_.value.empty(), ValueError,
+             "RandomErasing: value must be one number, or one for each channel; there is none");
+}
+
+Tensor RandomErasing::operator()(const Tensor& source, Random& random) const {
+  const Plane plane = check_picture(source, "RandomErasing");
+  const bool bytes = source.dtype() == DType::UInt8;
+  TERN_CHECK(
+      !options_.random_value || !bytes, DTypeError,
+      "RandomErasing: random values are normal numbers, which uint8 cannot have; put ToFloat before it");
+  if (!options_.random_value)
+    detail::check_channel_values(options_.value, plane, source.dtype(), "RandomErasing", "value");
+  if (!random.chance(options_.p)) return source;
+  const auto draw = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random.uniform());
+  };
+  for (int tries = 0; tries < 10; ++tries) {
+    const double area = static_cast<double>(plane.pixels()) * draw(options_.scale[0], options_.scale[1]);
+    const double ratio = std::exp(draw(std::log(options_.ratio[0]), std::log(options_.ratio[1])));
+    const double height = std::nearbyint(std::sqrt(area * ratio));
+    const double width = std::nearbyint(std::sqrt(area / ratio));
+    if (height >= static_cast<double>(plane.height) || width >= static_cast<double>(plane.width)) continue;
+    const auto h = static_cast<int64_t>(height), w = static_cast<int64_t>(width);
+    const int64_t top = random.below(plane.height - h + 1), left = random.below(plane.width - w + 1);
+    Tensor out = source.contiguous().clone();
+    const auto erase = [&]<class T>(T* data) {
+      for (int64_t c = 0; c < plane.channels; ++c)
+        for (int64_t y = top; y < top + h; ++y)
+          for (int64_t x = left; x < left + w; ++x)
+            data[(c * plane.height + y) * plane.width + x] =
+                options_.random_value ? static_cast<T>(random.normal())
+                                      : static_cast<T>(detail::channel_value(options_.value, c));
+    };
+    if (bytes)
+      erase(out.data<uint8_t>());
+    else
+      erase(out.data<float>());
+    return out;
+  }
+  return source;
 }
 
 Tensor image_to_tensor(const Image& image) {

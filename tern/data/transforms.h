@@ -56,6 +56,17 @@ class Compose {
   std::vector<Transform> steps_;
 };
 
+/// With probability p all of the transforms one after the other, else none.
+class RandomApply {
+ public:
+  explicit RandomApply(std::vector<Transform> transforms, double p = 0.5);
+  Tensor operator()(const Tensor& x, Random& random) const;
+
+ private:
+  Compose steps_;
+  double p_;
+};
+
 /// uint8 0 to 255 to float32 0 to 1 (divided by 255, as torchvision's ToTensor). float32 stays as it is.
 struct ToFloat {
   Tensor operator()(const Tensor& image) const;
@@ -208,6 +219,123 @@ class ColorJitter {
 
  private:
   std::array<std::optional<std::array<double, 2>>, 4> ranges_;  ///< in the order above; none: left alone
+};
+
+/// The standard deviation of a blur, in pixels: a number, or the bounds that one is drawn from.
+struct BlurSigma {
+  BlurSigma(double sigma) : low(sigma), high(sigma) {}
+  BlurSigma(double low_, double high_) : low(low_), high(high_) {}
+
+  double low;
+  double high;
+};
+
+/// Each pixel becomes the mean of those around it, weighted by exp(-distance^2 / (2 sigma^2)); the picture is
+/// mirrored at its edges. As torchvision does with tensors: bytes are computed as floats and rounded.
+///
+///     GaussianBlur(5, {0.1, 2.0})
+class GaussianBlur {
+ public:
+  /// A square of kernel_size pixels. Throws ValueError unless it is odd and positive, and sigma positive, the
+  /// smaller bound first.
+  explicit GaussianBlur(int64_t kernel_size, BlurSigma sigma = {0.1, 2.0})
+      : GaussianBlur(kernel_size, kernel_size, sigma) {}
+  /// Width before height, as in torchvision's pairs.
+  GaussianBlur(int64_t kernel_width, int64_t kernel_height, BlurSigma sigma);
+  /// Throws ShapeError for a picture with a side that is not longer than half the kernel.
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  int64_t width_;
+  int64_t height_;
+  BlurSigma sigma_;
+};
+
+/// Where RandomErasing erases, and what stands there afterwards.
+struct RandomErasingOptions {
+  double p = 0.5;
+  std::array<double, 2> scale = {0.02, 0.33};  ///< the least and the largest part of the picture's area
+  std::array<double, 2> ratio = {0.3, 3.3};    ///< of height to width
+  std::vector<double> value = {0};             ///< one number, or one for each channel
+  bool random_value = false;                   ///< instead, standard normal numbers (value='random')
+};
+
+/// With probability p, a rectangle of random area and proportion at a random place is overwritten (Zhong et
+/// al., "Random Erasing Data Augmentation", 2020); as torchvision, none where ten tries find none that is
+/// smaller than the picture in both directions. It is made for pictures that are normalised.
+class RandomErasing {
+ public:
+  /// Throws ValueError for ranges that are none, and without a value.
+  explicit RandomErasing(RandomErasingOptions options = {});
+  /// Throws ValueError for values that are not as many as the channels or that a byte cannot have, DTypeError
+  /// for random values in bytes.
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  RandomErasingOptions options_;
+};
+
+/// What a pixel of a turned or otherwise mapped picture is made of.
+enum class Sampling {
+  kNearest,   ///< the pixel nearest to its place
+  kBilinear,  ///< the four around its place, weighted by distance
+};
+
+/// An angle in degrees: drawn from -angle to angle, or between two bounds.
+struct AngleRange {
+  AngleRange(double angle) : low(-angle), high(angle) {}
+  AngleRange(double low_, double high_) : low(low_), high(high_) {}
+
+  double low;
+  double high;
+};
+
+/// How a picture is turned.
+struct RandomRotationOptions {
+  Sampling interpolation = Sampling::kNearest;
+  bool expand = false;  ///< the result is large enough for all of the picture, turned around its middle
+  std::optional<std::array<double, 2>> center = {};  ///< x and y from the upper left corner; else the middle
+  std::vector<double> fill = {0};  ///< outside the picture: one number, or one for each channel
+};
+
+/// Turned counter-clockwise by a random angle, as torchvision does with tensors.
+class RandomRotation {
+ public:
+  /// Throws ValueError for bounds that are none, `center` together with `expand`, and without a fill.
+  explicit RandomRotation(AngleRange degrees, RandomRotationOptions options = {});
+  /// Throws ValueError for a fill of other than 1 number or one for each channel, or that a byte cannot have.
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  AngleRange degrees_;
+  RandomRotationOptions options_;
+};
+
+/// What RandomAffine does besides turning.
+struct RandomAffineOptions {
+  std::array<double, 2> translate = {0, 0};  ///< the most, as parts of width and height
+  std::array<double, 2> scale = {1, 1};      ///< the least and the largest factor
+  AngleRange shear = 0;                      ///< along x, in degrees
+  AngleRange shear_y = 0;                    ///< along y
+  Sampling interpolation = Sampling::kNearest;
+  std::vector<double> fill = {0};  ///< outside the picture: one number, or one for each channel
+  std::optional<std::array<double, 2>> center = {};  ///< of turning, scaling and shearing, as for rotations
+};
+
+/// Turned clockwise, moved by whole pixels, scaled and sheared at random, in the size that it has, as
+/// torchvision does with tensors.
+///
+///     RandomAffine(15, {.translate = {0.1, 0.1}, .scale = {0.9, 1.1}, .shear = 10})
+class RandomAffine {
+ public:
+  /// Throws ValueError for ranges that are none, parts outside 0 to 1, and without a fill.
+  explicit RandomAffine(AngleRange degrees, RandomAffineOptions options = {});
+  /// Throws as RandomRotation.
+  Tensor operator()(const Tensor& image, Random& random) const;
+
+ private:
+  AngleRange degrees_;
+  RandomAffineOptions options_;
 };
 
 /// The picture as a uint8 tensor [channels, height, width].

@@ -16,6 +16,9 @@ namespace {
 
 constexpr double kSqrt2 = std::numbers::sqrt2;
 
+/// The innermost one of the calling thread.
+constinit thread_local SkipInitGuard* skip_init_guard = nullptr;
+
 double normal_cdf(double x) { return std::erfc(-x / kSqrt2) / 2; }
 
 /// The inverse of erfc on [0, 1], to the far tail: Giles, "Approximating the erfinv function", 2012, then
@@ -83,12 +86,25 @@ void orthonormalize_rows(std::vector<double>& m, size_t rows, size_t columns) {
 
 }  // namespace
 
+SkipInitGuard::SkipInitGuard(std::vector<Storage>* skipped) noexcept
+    : skipped_(skipped), outer_(std::exchange(skip_init_guard, this)) {}
+
+SkipInitGuard::~SkipInitGuard() { skip_init_guard = outer_; }
+
+bool SkipInitGuard::skips(const Tensor& tensor) {
+  for (const SkipInitGuard* guard = skip_init_guard; guard; guard = guard->outer_)
+    if (guard->skipped_) guard->skipped_->push_back(tensor.storage());
+  return skip_init_guard != nullptr;
+}
+
 Tensor uniform_(Tensor tensor, double a, double b, const MaybeGenerator& generator) {
+  if (SkipInitGuard::skips(tensor)) return tensor;
   NoGradGuard no_grad;
   return tern::uniform_(tensor, a, b, generator);
 }
 
 Tensor normal_(Tensor tensor, double mean, double std, const MaybeGenerator& generator) {
+  if (SkipInitGuard::skips(tensor)) return tensor;
   NoGradGuard no_grad;
   return tern::normal_(tensor, mean, std, generator);
 }
@@ -97,6 +113,7 @@ Tensor trunc_normal_(Tensor tensor, double mean, double std, double a, double b,
                      const MaybeGenerator& generator) {
   TERN_CHECK(std > 0 && a < b, ValueError,
              "trunc_normal_: expected std > 0 and a < b, got std {}, a {}, b {}", std, a, b);
+  if (SkipInitGuard::skips(tensor)) return tensor;
   NoGradGuard no_grad;
   // The upper tail is the lower one mirrored, where probabilities have more digits.
   const double side = a > mean ? -1 : 1;
@@ -180,7 +197,7 @@ Tensor orthogonal_(Tensor tensor, double gain, const MaybeGenerator& generator) 
   TERN_CHECK(tensor.dim() >= 2, ShapeError,
              "orthogonal_: Only tensors with 2 or more dimensions are supported, got shape {}",
              to_string(tensor.shape()));
-  if (tensor.numel() == 0) return tensor;
+  if (tensor.numel() == 0 || SkipInitGuard::skips(tensor)) return tensor;
   NoGradGuard no_grad;
   const size_t rows = static_cast<size_t>(tensor.size(0)),
                columns = static_cast<size_t>(tensor.numel()) / rows;

@@ -5,8 +5,10 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tern/core/generator.h"
+#include "tern/core/storage.h"
 #include "tern/core/tensor.h"
 
 namespace tern::nn::init {
@@ -54,5 +56,32 @@ Tensor kaiming_normal_(Tensor tensor, const KaimingOptions& options = {},
 /// Rows (or columns, if there are fewer) of length `gain` at right angles to each other, the tensor seen as a
 /// matrix of size 0 by the rest (Saxe et al., 2013). Blocks the host. Throws ShapeError below two dimensions.
 Tensor orthogonal_(Tensor tensor, double gain = 1, const MaybeGenerator& generator = {});
+
+/// While it lives, the functions above that draw random numbers draw none in the calling thread: tensors stay
+/// as they are, and generators where they are (torch.nn.utils.skip_init). For layers that get their numbers
+/// from elsewhere:
+///
+///     nn::Linear layer = [] {
+///       const nn::init::SkipInitGuard skip;
+///       return nn::Linear(4096, 4096);
+///     }();
+///     layer.load_state_dict(load("layer.pt").as_state_dict());
+///
+/// Until then such a layer has uninitialised memory where it would have drawn; constants are there as always.
+class SkipInitGuard {
+ public:
+  /// `skipped` gets the storages of what stays as it is.
+  explicit SkipInitGuard(std::vector<Storage>* skipped = nullptr) noexcept;
+  ~SkipInitGuard();
+  SkipInitGuard(const SkipInitGuard&) = delete;
+  SkipInitGuard& operator=(const SkipInitGuard&) = delete;
+
+  /// Whether `tensor` is to stay as it is, for initialisation of one's own; the guards take note of it.
+  static bool skips(const Tensor& tensor);
+
+ private:
+  std::vector<Storage>* skipped_;
+  SkipInitGuard* outer_;
+};
 
 }  // namespace tern::nn::init

@@ -4,13 +4,13 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
-#include "tern/nn/init.h"
 #include "tern/nn/utils.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/distance.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 
@@ -166,9 +166,7 @@ Module& spectral_norm(Module& module, std::string_view name, const SpectralNormO
   const NoGradGuard no_grad;
   const Tensor weight = given.detach().clone(), matrix = matrix_of(weight, iteration.dim);
   const auto draw = [&](int64_t size) {
-    const Tensor vector = empty({size}, {.dtype = weight.dtype(), .device = weight.device()});
-    init::normal_(vector);
-    return iteration.unit(vector);
+    return iteration.unit(randn({size}, {.dtype = weight.dtype(), .device = weight.device()}));
   };
   Tensor u = draw(matrix.size(0)), v = draw(matrix.size(1));
   if (!by_hook) iteration.run(matrix, u, v, 15);

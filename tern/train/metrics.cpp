@@ -1,6 +1,7 @@
 // Sums and counts.
 #include "tern/train/metrics.h"
 
+#include <cmath>
 #include <limits>
 
 #include "tern/autograd/grad_mode.h"
@@ -30,7 +31,9 @@ const Averages::Sums& Averages::sums() {
 
 double Averages::loss() {
   const Sums& all = sums();
-  return all.count ? all.loss / static_cast<double>(all.count) : std::numeric_limits<double>::quiet_NaN();
+  // Of another NaN, too: its sign means nothing, and would be printed.
+  if (all.count == 0 || std::isnan(all.loss)) return std::numeric_limits<double>::quiet_NaN();
+  return all.loss / static_cast<double>(all.count);
 }
 
 double Averages::accuracy() {

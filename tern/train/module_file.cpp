@@ -3,6 +3,7 @@
 // __setstate__.
 #include "tern/train/module_file.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,6 +11,7 @@
 #include "tern/base/check.h"
 #include "tern/core/allocation_limit.h"
 #include "tern/nn/containers.h"
+#include "tern/nn/init.h"
 #include "tern/nn/lazy.h"
 #include "tern/nn/norm.h"
 #include "tern/train/module_classes.h"
@@ -207,6 +209,9 @@ class ModuleReader {
       TERN_CHECK(++repeated_ <= kMaxRepeated, CheckpointError,
                  "{}: more than {} modules of the file are modules that stand elsewhere in it too", context,
                  kMaxRepeated);
+    const std::string name = value.as_object().class_name();
+    if (const auto entry = find_registered([&](const Registered& e) { return e.python_name == name; }))
+      return with_context(context, [&] { return read_registered(*entry, value.as_object(), depth); });
     Made made = make(value, path, depth);
     with_context(context, [&] { fill(*made.module, value.as_object(), made.filled_below, depth); });
     return std::move(made.module);
@@ -215,8 +220,6 @@ class ModuleReader {
   Made make(const Value& value, const std::string& path, int depth) {
     const ValueObject& object = value.as_object();
     const std::string name = object.class_name();
-    if (auto entry = find_registered([&](const Registered& e) { return e.python_name == name; }))
-      return {with_context(shown(path), [&] { return entry->make(object); })};
     if (name == "torch.nn.modules.container.Sequential")
       return {container<nn::Sequential>(object, path, depth), true};
     if (name == "torch.nn.modules.container.ModuleList")
@@ -232,10 +235,35 @@ class ModuleReader {
     return {with_context(shown(path), [&] { return made_of_settings(*known, value); })};
   }
 
+  /// Layers draw no numbers, which the file has. It has none for tensors that are no fields: where a class
+  /// keeps such a one, it is made again with all that it draws.
+  nn::AnyModule read_registered(const Registered& entry, const ValueObject& object, int depth) {
+    const auto read_one = [&] {
+      nn::AnyModule module = entry.make(object);
+      fill(*module, object, /*filled_below=*/false, depth);
+      return module;
+    };
+    std::vector<Storage> skipped;
+    nn::AnyModule module = [&] {
+      const nn::init::SkipInitGuard skip(&skipped);
+      return read_one();
+    }();
+    return any_in_use(skipped) ? read_one() : module;
+  }
+
+  /// Whether anybody else has one of the storages, which may be there more than once.
+  static bool any_in_use(const std::vector<Storage>& storages) {
+    std::unordered_map<const StorageImpl*, int64_t> own;
+    for (const Storage& storage : storages) ++own[storage.get()];
+    return std::any_of(own.begin(), own.end(),
+                       [](const auto& held) { return held.first->use_count() > held.second; });
+  }
+
   /// Sizes are the file's word, and layers are made before their tensors are compared with its: the file must
   /// hold as many numbers as are made of it. Some layers of transformers are made twice.
   static nn::AnyModule made_of_settings(const train::ModuleClass& known, const Value& value) {
     const size_t numbers = numbers_held(value);
+    const nn::init::SkipInitGuard skip;  // all that these layers draw are parameters, which fill() replaces
     const AllocationLimit limit(2 * numbers * itemsize(get_default_dtype()) + kExtraBytes);
     try {
       return known.make(value.as_object());
@@ -495,6 +523,10 @@ Value module_to_value(const nn::Module& module) {
 }
 
 nn::AnyModule module_from_value(const Value& value, LoadReport* report) {
+  // What a constructor draws by itself comes from a copy: reading moves no generator on.
+  Generator apart;
+  apart.set_bytes(default_generator().bytes());
+  const DefaultGeneratorGuard guard(std::move(apart));
   nn::AnyModule module = with_kinds_checked([&] { return ModuleReader().read(value); });
   if (report) {
     std::unordered_set<const void*> seen;

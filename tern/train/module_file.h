@@ -31,6 +31,7 @@ void save_module(const nn::Module& module, const std::filesystem::path& path,
 /// (state_dict_of takes the tensors from such a file); only modules without tensors may be missing in a
 /// registered class, whose forward() may call relu() itself. A module that stands in several places becomes
 /// one in each of them, which share their tensors; at most 65536 such repetitions are read.
+/// No random numbers are drawn for what the file has, and the default generator stays where it is.
 /// `options.weights_only` is not looked at. Hooks are not read: `options.report` gets their places.
 nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options = {});
 
@@ -40,7 +41,9 @@ nn::AnyModule module_from_value(const Value& value, LoadReport* report = nullptr
 
 /// Makes an empty module of a class from what the file says about it, an inert object; its parameters,
 /// buffers and mode are filled in afterwards. What it makes is not limited by what the file holds: sizes that
-/// it takes from a file that is not trusted are for it to check.
+/// it takes from a file that is not trusted are for it to check. Layers that it makes draw no numbers
+/// (nn::init::SkipInitGuard) unless tensors that are no fields of the module keep what was drawn: then it is
+/// called once more, and they do. It must not copy what its layers drew.
 using ModuleFactory = std::function<nn::AnyModule(const ValueObject& object)>;
 
 /// The plain attributes of an object of the class in Python, which is what a ModuleFactory finds in `object`

@@ -37,6 +37,18 @@ std::string speed_text(double speed) {
   return speed < 1e12 ? with_commas(static_cast<long long>(speed + 0.5)) : fmt::format("{:.3g}", speed);
 }
 
+/// As much of the text as fits.
+std::string cut(std::string text, int columns) {
+  if (width_of(text) <= columns) return text;
+  size_t bytes = 0;
+  for (int shown = 0; bytes < text.size(); ++bytes)
+    if ((text[bytes] & 0xC0) != 0x80 && shown++ == columns) break;
+  text.resize(bytes);
+  return text;
+}
+
+bool is_known_speed(double speed) { return speed > 0 && std::isfinite(speed); }
+
 }  // namespace
 
 std::string ProgressBar::line(std::string_view title, double fraction, double samples_per_second,
@@ -44,7 +56,7 @@ std::string ProgressBar::line(std::string_view title, double fraction, double sa
   fraction = std::clamp(std::isfinite(fraction) ? fraction : 0.0, 0.0, 1.0);
   const std::string head = fmt::format("{} {:3}%", title, static_cast<int>(fraction * 100));
   std::string rest;
-  if (samples_per_second > 0 && std::isfinite(samples_per_second))
+  if (is_known_speed(samples_per_second))
     rest = fmt::format("{} samples/s  ETA {}", speed_text(samples_per_second), duration_text(eta_seconds));
   if (!tail.empty()) rest += fmt::format("{}{}", rest.empty() ? "" : "  ", tail);
   // Two for the ends of the bar, two spaces around it.
@@ -52,18 +64,20 @@ std::string ProgressBar::line(std::string_view title, double fraction, double sa
   std::string text = head;
   if (free >= 4) text += " " + bar_text(fraction, std::min(free, kWidestBar), unicode);
   if (!rest.empty()) text += " " + rest;
-  if (width_of(text) > columns) {
-    // Only a line without the bar gets here, and that is as many bytes as characters unless the title is not
-    // ASCII.
-    size_t bytes = 0;
-    for (int shown = 0; bytes < text.size(); ++bytes)
-      if ((text[bytes] & 0xC0) != 0x80 && shown++ == columns) break;
-    text.resize(bytes);
-  }
-  return text;
+  return cut(std::move(text), columns);
 }
 
-void ProgressBar::start(std::string title, int64_t total, int64_t done, Clock::time_point began) {
+std::string ProgressBar::open_line(std::string_view title, int64_t done, double samples_per_second,
+                                   double seconds, std::string_view tail, int columns) {
+  std::string text = fmt::format("{}  {} samples  {}", title, with_commas(done), duration_text(seconds));
+  if (is_known_speed(samples_per_second))
+    text += fmt::format("  {} samples/s", speed_text(samples_per_second));
+  if (!tail.empty()) text += fmt::format("  {}", tail);
+  return cut(std::move(text), columns);
+}
+
+void ProgressBar::start(std::string title, std::optional<int64_t> total, int64_t done,
+                        Clock::time_point began) {
   title_ = std::move(title);
   total_ = total;
   first_ = done;
@@ -79,11 +93,16 @@ void ProgressBar::draw(int64_t done, std::string_view tail) {
   next_ = now + kInterval;
   const double seconds = std::chrono::duration<double>(now - began_).count();
   const double speed = seconds > 0 ? static_cast<double>(done - first_) / seconds : 0;
-  const double eta = speed > 0 ? static_cast<double>(total_ - done) / speed : -1;
-  const double fraction = total_ > 0 ? static_cast<double>(done) / static_cast<double>(total_) : 0;
   // The last column stays free: some terminals go to the next line when it is written to.
   const int columns = std::max(Terminal::of(2).columns - 1, 1);
-  const std::string text = line(title_, fraction, speed, eta, tail, columns, terminal_.unicode);
+  std::string text;
+  if (total_) {
+    const double eta = speed > 0 ? static_cast<double>(*total_ - done) / speed : -1;
+    const double fraction = *total_ > 0 ? static_cast<double>(done) / static_cast<double>(*total_) : 0;
+    text = line(title_, fraction, speed, eta, tail, columns, terminal_.unicode);
+  } else {
+    text = open_line(title_, done, speed, seconds, tail, columns);
+  }
   fmt::print(stderr, "\r{}\033[K", text);
   std::fflush(stderr);
   drawn_ = true;

@@ -50,6 +50,11 @@ Tensor moved(const Tensor& tensor, std::optional<Device> device) {
   return device && tensor.defined() ? tensor.to(*device, {.non_blocking = true}) : tensor;
 }
 
+std::string count_text(const data::DataLoader& loader) {
+  const std::optional<int64_t> batches = loader.known_size();
+  return batches ? std::to_string(*batches) : "?";
+}
+
 /// How many samples count: none of a part of a batch that has none of its own.
 int64_t own_samples(const Tensor& input, double weight) {
   if (weight == 0) return 0;
@@ -227,8 +232,8 @@ void Run::open() {
   TERN_CHECK(!options_.capture || !processes_.are_many(), ValueError,
              "fit: a step with several processes cannot be recorded: leave capture out");
   processes_.check_same(fmt::format("{} epochs of {} batches, tests of {}, log_every {}, save_every {}, {}{}",
-                                    options_.epochs, loaders_.train.size(),
-                                    loaders_.test ? loaders_.test->size() : 0, options_.log_every,
+                                    options_.epochs, count_text(loaders_.train),
+                                    loaders_.test ? count_text(*loaders_.test) : "0", options_.log_every,
                                     options_.save_every, options_.resume ? "resume, " : "",
                                     options_.out_dir.empty() ? "no out_dir" : "an out_dir"));
   if (writes()) {
@@ -311,7 +316,8 @@ void Run::resume() {
   random_before_test_ = default_generator().bytes();
   result_.epoch = saved.epoch;
   result_.step = result_.resumed_step = saved.step;
-  result_.batch = saved.awaits_test ? loaders_.train.size() : saved.data.batch;
+  const int64_t step_before = saved.history.empty() ? 0 : saved.history.back().step;
+  result_.batch = saved.awaits_test ? saved.step - step_before : saved.data.batch;
   result_.history = saved.history;
   if (files_) files_->go_on(result_.history, [this](const std::string& text) { notice(text); });
   awaits_test_ = saved.awaits_test;
@@ -358,11 +364,12 @@ bool Run::train_epoch() {
   // What is in evaluation mode below a network in training mode, such as frozen statistics, stays there.
   if (!net_.module.is_training()) net_.module.train();
   if (recorded_ && recorded_->modes != modes_of(net_.module)) recorded_.reset();
-  const int64_t batches = loaders_.train.size();
+  const auto batches = loaders_.train.known_size();
   auto batch = loaders_.train.begin();
   while (batch != loaders_.train.end()) {
     train_step(*batch, batch.weight());
-    if (++result_.batch < batches) {
+    // The last batch is part of the epoch's end; a stream without a size tells later which one it was.
+    if (++result_.batch != batches) {
       if (stop_asked()) {
         save();
         return false;
@@ -463,8 +470,8 @@ void Run::train_step(const data::Batch& batch, double weight) {
   ++result_.step;
   if (result_.step % options_.log_every == 0) report_step(lr);
   if (options_.on_batch)
-    options_.on_batch(
-        {result_.epoch + 1, options_.epochs, result_.batch + 1, loaders_.train.size(), result_.step, epoch_});
+    options_.on_batch({result_.epoch + 1, options_.epochs, result_.batch + 1, loaders_.train.known_size(),
+                       result_.step, epoch_});
 }
 
 /// Once in a run.
@@ -501,7 +508,10 @@ bool Run::finish_epoch() {
   report.loss = all.loss();
   report.accuracy = all.accuracy();
   report.lr = optimizer_.lr();
-  tell_not_finite(report.loss);
+  if (all.count() > 0)
+    tell_not_finite(report.loss);
+  else
+    notice(fmt::format("epoch {} has no samples to train on", report.epoch));
   if (loaders_.test) {
     loaders_.test->set_epoch(result_.epoch);
     const Clock::time_point test_start = Clock::now();
@@ -577,7 +587,7 @@ Evaluation evaluate(Network net, data::DataLoader& loader, const EvaluateOptions
     if (options.confusion && batch.weight() > 0 && is_classification(output, target))
       result.confusion.add(output, target);
     if (++done % 64 == 0) averages.sums();  // so that its tensors do not pile up
-    if (options.on_batch) options.on_batch({1, 1, done, loader.size(), 0, averages});
+    if (options.on_batch) options.on_batch({1, 1, done, loader.known_size(), 0, averages});
   }
   result.sums = averages.sums();
   result.loss = averages.loss();

@@ -48,12 +48,12 @@ struct Loaders {
 
 /// Where a run stands, for on_batch and on_test_batch.
 struct Position {
-  int64_t epoch = 0;    ///< from 1 on
-  int64_t epochs = 0;   ///< of the whole run
-  int64_t batch = 0;    ///< batches done in this epoch or test
-  int64_t batches = 0;  ///< in an epoch, or a test
-  int64_t step = 0;     ///< steps since the beginning of the run
-  Averages& averages;   ///< of this epoch or test so far; reading them waits for the device
+  int64_t epoch = 0;                    ///< from 1 on
+  int64_t epochs = 0;                   ///< of the whole run
+  int64_t batch = 0;                    ///< batches done in this epoch or test
+  std::optional<int64_t> batches = {};  ///< in an epoch, or a test; none for a stream without a size
+  int64_t step = 0;                     ///< steps since the beginning of the run
+  Averages& averages;                   ///< of this epoch or test so far; reading them waits for the device
 };
 
 /// When the schedule moves on.
@@ -135,12 +135,15 @@ struct FitResult {
 ///     &test}, {.epochs = 5, .out_dir = "run"});
 ///
 /// A batch is [input, target]: the input is moved to the device of the module's first parameter, the target
-/// to that of the output. A checkpoint is written before the first step, before the test of every
-/// epoch and after it, every `save_every` steps and when `stop` says so. Training goes on meanwhile
-/// (AsyncSaver), which takes memory for a copy of the state; when fit() returns or throws, all are on the
-/// disk. A process that is killed at any moment leaves the last good one. With `resume` the run goes on from
-/// it, with the same module, optimizer, loaders and schedule made anew, and gives the same numbers to the bit
-/// as a run that was never stopped (on the same machine, with the same number of threads).
+/// to that of the output. A loader may read a stream that does not know its size (data::IterableDataset): an
+/// epoch is what it gives until it ends, and resuming in the middle of one reads it again up to there. One
+/// without an end is trained on until `stop` says so. An epoch without batches has a loss of NaN, and a
+/// notice says so. A checkpoint is written before the first step, before the test of every epoch and after
+/// it, every `save_every` steps and when `stop` says so. Training goes on meanwhile (AsyncSaver), which takes
+/// memory for a copy of the state; when fit() returns or throws, all are on the disk. A process that is
+/// killed at any moment leaves the last good one. With `resume` the run goes on from it, with the same
+/// module, optimizer, loaders and schedule made anew, and gives the same numbers to the bit as a run that was
+/// never stopped (on the same machine, with the same number of threads).
 ///
 /// With a group the run can be resumed with another number of processes. Each draws random numbers of its
 /// own, which are resumed too; give them different seeds.

@@ -121,6 +121,7 @@ TEST(IterableDataset, BatchesByTable) {
         EXPECT_EQ(sizes, c.sizes) << c.size << "/" << c.batch_size << " with " << workers << " workers";
         if (knows_size) {
           EXPECT_EQ(loader.size(), std::ssize(c.sizes));
+          EXPECT_EQ(loader.known_size(), std::ssize(c.sizes));
         }
         EXPECT_EQ(set.calls->open, 0) << "closed at the end";
       }
@@ -165,27 +166,28 @@ TEST(IterableDataset, RandomOperatorsGiveTheSameForAnyNumberOfWorkersAndWhenResu
       return [read = rand({1})] { return Example{read, rand({1})}; };
     };
   };
-  using Floats = std::vector<float>;
   const auto draws = [&](int64_t workers, int64_t first) {
     DataLoader loader(noise, {.batch_size = 4, .num_workers = workers, .seed = 1});
     DataLoaderState state = loader.state();
     state.batch = first;
     loader.load_state(state);
-    Floats all;
+    std::vector<float> all;
     for (auto& [x, y] : loader)
       for (const Tensor& tensor : {x, y})
         for (const float value : tensor.to_vector<float>()) all.push_back(value);
     return all;
   };
-  const Floats expected = draws(0, 0);
+  const std::vector<float> expected = draws(0, 0);
   EXPECT_EQ(std::set<float>(expected.begin(), expected.end()).size(), 48u) << "reading and making draw apart";
   for (const int64_t workers : {0, 1, 3})
     for (const int64_t first : {0, 2})
-      EXPECT_EQ(draws(workers, first), Floats(expected.begin() + first * 8, expected.end())) << workers;
+      EXPECT_EQ(draws(workers, first), std::vector<float>(expected.begin() + first * 8, expected.end()))
+          << workers;
 }
 
 TEST(IterableDataset, ASizeIsKnownOrNot) {
   DataLoader unknown(Counter(9), {.batch_size = 4});
+  EXPECT_FALSE(unknown.known_size());
   expect_error<TypeError>([&] { unknown.size(); }, {"the number of batches is not known"});
   expect_error<TypeError>([&] { unknown.dataset_size(); }, {"the number of samples is not known"});
   expect_error<TypeError>([&] { unknown.dataset(); }, {"from a stream"});

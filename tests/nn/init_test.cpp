@@ -9,8 +9,13 @@
 #include "tern/nn/conv.h"
 #include "tern/nn/embedding.h"
 #include "tern/nn/linear.h"
+#include "tern/nn/norm.h"
+#include "tern/nn/rnn.h"
+#include "tern/nn/transformer.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/matmul.h"
+#include "tern/ops/shape.h"
 
 namespace tern::nn {
 namespace {
@@ -151,6 +156,45 @@ TEST(Init, LayersStartAsInPyTorch) {
   manual_seed(6);
   Linear b(3, 3);
   EXPECT_EQ(a.weight.detach().to_vector<float>(), b.weight.detach().to_vector<float>());
+}
+
+TEST(SkipInit, NothingIsDrawnAndConstantsAreThere) {
+  manual_seed(3);
+  const auto before = default_generator().bytes();
+  {
+    const init::SkipInitGuard skip;
+    const Linear linear(4, 3);
+    EXPECT_EQ(linear.weight.shape(), (Shape{3, 4}));
+    const Embedding embedding(5, 2, {.padding_idx = 1});
+    EXPECT_EQ(embedding.weight.detach().select(0, 1).to_vector<float>(), (std::vector<float>{0, 0}));
+    EXPECT_EQ(BatchNorm1d(2).weight.to_vector<float>(), (std::vector<float>{1, 1}));
+    LSTM(2, 3);
+    Transformer({.d_model = 4, .nhead = 2, .num_encoder_layers = 1, .num_decoder_layers = 1});
+    Tensor x = full({2, 3}, 0.5);
+    for (const auto& draw :
+         {+[](Tensor t) { init::trunc_normal_(t); }, +[](Tensor t) { init::orthogonal_(t); },
+          +[](Tensor t) { init::kaiming_normal_(t); }, +[](Tensor t) { init::xavier_uniform_(t); }})
+      draw(x);
+    EXPECT_TRUE(equal(x, full({2, 3}, 0.5)));
+    EXPECT_THROW(init::orthogonal_(zeros({3})), ShapeError);
+  }
+  EXPECT_EQ(default_generator().bytes(), before);
+  Linear(4, 3);
+  EXPECT_NE(default_generator().bytes(), before);
+}
+
+TEST(SkipInit, GuardsTakeNoteOfWhatIsLeft) {
+  std::vector<Storage> outer, inner;
+  const Tensor a = zeros({2}), b = zeros({2});
+  const init::SkipInitGuard skip(&outer);
+  init::uniform_(a);
+  {
+    const init::SkipInitGuard more(&inner);
+    const init::SkipInitGuard plain;
+    init::normal_(b.narrow(0, 0, 1));
+  }
+  EXPECT_EQ(inner, std::vector{b.storage()});
+  EXPECT_EQ(outer, (std::vector{a.storage(), b.storage()}));
 }
 
 }  // namespace

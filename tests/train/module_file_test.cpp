@@ -398,5 +398,63 @@ TEST(LoadModule, ReadsTransformers) {
   EXPECT_TRUE(equal(attention.bias_k, layer.bias_k));
 }
 
+/// What it draws beside its layers, and keeps without naming it a field.
+struct Projected : nn::Module {
+  nn::Linear layer{3, 3};
+  nn::Embedding rows{4, 3, {.padding_idx = 0}};
+  nn::Buffer noise{randn({3})};
+  std::optional<nn::Linear> hidden;
+  TERN_MODULE(layer, rows, noise)
+};
+struct HidesALayer : Projected {
+  HidesALayer() { hidden.emplace(64, 64, nn::LinearOptions{.bias = false}); }
+};
+
+template <class Net>
+void expect_nothing_drawn() {
+  const Net net;
+  const Value file = written_for<Net>(net);
+  for (const RandomEngine engine : {RandomEngine::Philox, RandomEngine::MersenneTwister}) {
+    manual_seed(5, engine);
+    const auto before = default_generator().bytes();
+    const nn::AnyModule loaded = module_from_value(file);
+    EXPECT_EQ(default_generator().bytes(), before);
+    for (const auto& [name, tensor] : net.state_dict())
+      EXPECT_TRUE(equal(loaded->state_dict().at(name), tensor)) << name;
+  }
+  manual_seed(0, RandomEngine::Philox);
+}
+
+TEST(LoadModule, MovesNoGenerator) {
+  expect_nothing_drawn<EveryContainer>();
+  expect_nothing_drawn<Projected>();
+  const nn::Sequential net{nn::Linear(2, 3), nn::GRU(3, 2), nn::Conv2d(1, 2, 3), nn::Bilinear(1, 2, 3),
+                           nn::TransformerEncoderLayer(4, 2, {.dim_feedforward = 4})};
+  const auto before = default_generator().bytes();
+  const nn::AnyModule loaded = module_from_value(file_of(net));
+  EXPECT_EQ(default_generator().bytes(), before);
+  for (const auto& [name, tensor] : net.state_dict())
+    EXPECT_TRUE(equal(loaded->state_dict().at(name), tensor)) << name;
+}
+
+// The file has no numbers for a layer that is no field: it has those of a start.
+TEST(LoadModule, WhatNoFieldHoldsIsDrawn) {
+  expect_nothing_drawn<HidesALayer>();
+  const nn::AnyModule loaded = module_from_value(written_for<HidesALayer>(HidesALayer()));
+  const Tensor hidden = loaded.as<HidesALayer>().hidden->weight.detach();
+  EXPECT_LE(hidden.abs().max().item<float>(), 1.0f / 8);
+  EXPECT_NEAR(hidden.square().mean().item<float>(), 1.0f / 192, 1e-3);
+}
+
+TEST(LoadModule, AParameterThatTheFileLacksIsRefused) {
+  expect_error<CheckpointError>([] { module_from_value(written_for<Extra>(Head())); },
+                                "the file has no module 'extra'");
+  Value file = written_for<Head>(Head());
+  Value head = *file.as_object().attribute("_modules")->find("head");
+  Value parameters = *head.as_object().attribute("_parameters");
+  parameters.as_dict().erase("bias");
+  expect_error<CheckpointError>([&] { module_from_value(file); }, "'head': the file has no parameter 'bias'");
+}
+
 }  // namespace
 }  // namespace tern

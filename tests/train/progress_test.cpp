@@ -56,6 +56,18 @@ TEST(Progress, SpeedIsMeasuredSinceTheWorkBegan) {
   EXPECT_EQ(drawn(2000, 2000).find("samples/s"), std::string::npos) << drawn(2000, 2000);
 }
 
+TEST(Progress, WorkOfUnknownLength) {
+  EXPECT_EQ(ProgressBar::open_line("epoch 2/5", 12345, 1234, 10, "loss 0.1", 100),
+            "epoch 2/5  12,345 samples  0:10  1,234 samples/s  loss 0.1");
+  EXPECT_EQ(ProgressBar::open_line("test", 0, 0, 0, "", 12), "test  0 samp");
+  ProgressBar bar{Terminal{.is_terminal = true, .cursor = true}};
+  bar.start("epoch", std::nullopt, 0, ProgressBar::Clock::now() - std::chrono::seconds(1000));
+  testing::internal::CaptureStderr();
+  bar.draw(2000, "loss 1");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "\repoch  2,000 samples  16:40  2 samples/s  loss 1\033[K");
+}
+
 TEST(Progress, NothingIsDrawnOffATerminal) {
   ProgressBar bar{Terminal{}};
   bar.start("epoch", 10);
