@@ -128,10 +128,6 @@ std::array<int64_t, 2> expanded(const detail::Plane& plane, const AffineMap& m) 
   return {side(m[4], m[3], plane.height, plane.width), side(m[0], m[1], plane.width, plane.height)};
 }
 
-double drawn_between(double low, double high, Random& random) {
-  return low + (high - low) * static_cast<double>(random.uniform());
-}
-
 void check_angles(const AngleRange& range, const char* transform, const char* what) {
   TERN_CHECK(range.low <= range.high && std::isfinite(range.low) && std::isfinite(range.high), ValueError,
              "{}: {} must be a number that is not negative, or two with the smaller first, got {} to {}",
@@ -156,7 +152,7 @@ RandomRotation::RandomRotation(AngleRange degrees, RandomRotationOptions options
 Tensor RandomRotation::operator()(const Tensor& image, Random& random) const {
   const detail::Plane plane = detail::check_picture(image, "RandomRotation");
   detail::check_channel_values(options_.fill, plane, image.dtype(), "RandomRotation", "fill");
-  const double angle = drawn_between(degrees_.low, degrees_.high, random);
+  const double angle = random.between(degrees_.low, degrees_.high);
   if (plane.pixels() == 0) return image;
   // Counter-clockwise here, and clockwise in affine maps.
   const AffineMap map = inverse_map(from_middle(options_.center, plane), -angle, {0, 0}, 1, {0, 0});
@@ -178,23 +174,20 @@ RandomAffine::RandomAffine(AngleRange degrees, RandomAffineOptions options)
     TERN_CHECK(part >= 0 && part <= 1, ValueError,
                "RandomAffine: translate must be two parts of the sides, 0 to 1, got {} and {}",
                options_.translate[0], options_.translate[1]);
-  const auto [least, most] = options_.scale;
-  TERN_CHECK(0 < least && least <= most && std::isfinite(most), ValueError,
-             "RandomAffine: scale must be two positive numbers, the smaller first, got {} and {}", least,
-             most);
+  detail::check_positive_range(options_.scale, "RandomAffine", "scale");
 }
 
 Tensor RandomAffine::operator()(const Tensor& image, Random& random) const {
   const detail::Plane plane = detail::check_picture(image, "RandomAffine");
   detail::check_channel_values(options_.fill, plane, image.dtype(), "RandomAffine", "fill");
-  const double angle = drawn_between(degrees_.low, degrees_.high, random);
+  const double angle = random.between(degrees_.low, degrees_.high);
   const double far_x = options_.translate[0] * static_cast<double>(plane.width),
                far_y = options_.translate[1] * static_cast<double>(plane.height);
-  const double move_x = std::nearbyint(drawn_between(-far_x, far_x, random));
-  const double move_y = std::nearbyint(drawn_between(-far_y, far_y, random));
-  const double scale = drawn_between(options_.scale[0], options_.scale[1], random);
-  const double shear_x = drawn_between(options_.shear.low, options_.shear.high, random);
-  const double shear_y = drawn_between(options_.shear_y.low, options_.shear_y.high, random);
+  const double move_x = std::nearbyint(random.between(-far_x, far_x));
+  const double move_y = std::nearbyint(random.between(-far_y, far_y));
+  const double scale = random.between(options_.scale[0], options_.scale[1]);
+  const double shear_x = random.between(options_.shear.low, options_.shear.high);
+  const double shear_y = random.between(options_.shear_y.low, options_.shear_y.high);
   if (plane.pixels() == 0) return image;
   const AffineMap map =
       inverse_map(from_middle(options_.center, plane), angle, {move_x, move_y}, scale, {shear_x, shear_y});

@@ -81,7 +81,7 @@ Tensor GaussianBlur::operator()(const Tensor& source, Random& random) const {
       "GaussianBlur: a picture of {}x{} is too small to be mirrored at its edges for a kernel of {}x{} "
       "(width x height): half of it must be less than the picture",
       plane.width, plane.height, width_, height_);
-  const double sigma = sigma_.low + (sigma_.high - sigma_.low) * static_cast<double>(random.uniform());
+  const double sigma = random.between(sigma_.low, sigma_.high);
   const std::vector<float> across = gaussian_weights(width_, sigma), down = gaussian_weights(height_, sigma);
   const Tensor image = source.contiguous();
   Tensor out = detail::make_tensor(image.shape(), image.dtype());

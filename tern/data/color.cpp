@@ -43,9 +43,7 @@ Tensor Grayscale::operator()(const Tensor& source) const {
   return out;
 }
 
-RandomGrayscale::RandomGrayscale(double p) : p_(p) {
-  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomGrayscale: p must be 0 to 1, got {}", p);
-}
+RandomGrayscale::RandomGrayscale(double p) : p_(p) { detail::check_probability(p, "RandomGrayscale"); }
 
 Tensor RandomGrayscale::operator()(const Tensor& image, Random& random) const {
   const Plane plane = detail::check_gray_or_rgb(image, "RandomGrayscale");
@@ -200,7 +198,7 @@ Tensor ColorJitter::operator()(const Tensor& source, Random& random) const {
   for (size_t i = 0; i < 4; ++i) {
     if (!ranges_[i]) continue;
     const auto [low, high] = *ranges_[i];
-    factors[i] = low + (high - low) * static_cast<double>(random.uniform());
+    factors[i] = random.between(low, high);
   }
   if (plane.pixels() == 0) return source;
   Tensor out = source.contiguous().clone();

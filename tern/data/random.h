@@ -20,6 +20,8 @@ class Random {
   float uniform() { return static_cast<float>(bits() >> 8) * 0x1p-24f; }
   /// Uniform in [low, high).
   float uniform(float low, float high) { return low + (high - low) * uniform(); }
+  /// The same in double, from as many bits.
+  double between(double low, double high) { return low + (high - low) * static_cast<double>(uniform()); }
   /// Standard normal (Box-Muller).
   float normal();
   /// Normal with this mean and standard deviation.

@@ -37,6 +37,23 @@ Plane check_gray_or_rgb(const Tensor& image, const char* transform) {
   return plane;
 }
 
+void check_probability(double p, const char* transform) {
+  TERN_CHECK(p >= 0 && p <= 1, ValueError, "{}: p must be 0 to 1, got {}", transform, p);
+}
+
+void check_positive_range(const std::array<double, 2>& range, const char* transform, const char* what) {
+  TERN_CHECK(range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]), ValueError,
+             "{}: {} must be two positive numbers, the smaller first, got {} and {}", transform, what,
+             range[0], range[1]);
+}
+
+std::array<double, 2> random_sides(const Plane& plane, const std::array<double, 2>& scale,
+                                   const std::array<double, 2>& ratio, Random& random) {
+  const double area = static_cast<double>(plane.pixels()) * random.between(scale[0], scale[1]);
+  const double proportion = std::exp(random.between(std::log(ratio[0]), std::log(ratio[1])));
+  return {std::nearbyint(std::sqrt(area * proportion)), std::nearbyint(std::sqrt(area / proportion))};
+}
+
 void check_channel_values(const std::vector<double>& values, const Plane& plane, DType dtype,
                           const char* transform, const char* what) {
   TERN_CHECK(values.size() == 1 || static_cast<int64_t>(values.size()) == plane.channels, ValueError,
@@ -104,7 +121,7 @@ Tensor Compose::operator()(const Tensor& x, Random& random) const {
 }
 
 RandomApply::RandomApply(std::vector<Transform> transforms, double p) : steps_(std::move(transforms)), p_(p) {
-  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomApply: p must be 0 to 1, got {}", p);
+  detail::check_probability(p, "RandomApply");
 }
 
 Tensor RandomApply::operator()(const Tensor& x, Random& random) const {
@@ -222,7 +239,7 @@ Tensor RandomCrop::operator()(const Tensor& image, Random& random) const {
 }
 
 RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) {
-  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomHorizontalFlip: p must be 0 to 1, got {}", p);
+  detail::check_probability(p, "RandomHorizontalFlip");
 }
 
 Tensor RandomHorizontalFlip::operator()(const Tensor& source, Random& random) const {
@@ -239,7 +256,7 @@ Tensor RandomHorizontalFlip::operator()(const Tensor& source, Random& random) co
 }
 
 RandomVerticalFlip::RandomVerticalFlip(double p) : p_(p) {
-  TERN_CHECK(p >= 0 && p <= 1, ValueError, "RandomVerticalFlip: p must be 0 to 1, got {}", p);
+  detail::check_probability(p, "RandomVerticalFlip");
 }
 
 Tensor RandomVerticalFlip::operator()(const Tensor& source, Random& random) const {
@@ -258,25 +275,17 @@ Tensor RandomVerticalFlip::operator()(const Tensor& source, Random& random) cons
 
 RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options)
     : resize_(height, width, options.interpolation), options_(options) {
-  for (const auto& [range, what] : {std::pair(options.scale, "scale"), std::pair(options.ratio, "ratio")})
-    TERN_CHECK(range[0] > 0 && range[0] <= range[1] && std::isfinite(range[1]), ValueError,
-               "RandomResizedCrop: {} must be two positive numbers, the smaller first, got {} and {}", what,
-               range[0], range[1]);
+  detail::check_positive_range(options.scale, "RandomResizedCrop", "scale");
+  detail::check_positive_range(options.ratio, "RandomResizedCrop", "ratio");
 }
 
 Tensor RandomResizedCrop::operator()(const Tensor& image, Random& random) const {
   const Plane from = check_picture(image, "RandomResizedCrop");
   TERN_CHECK(from.pixels() > 0, ShapeError, "RandomResizedCrop: the picture is empty: {}",
              to_string(image.shape()));
-  const auto draw = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random.uniform());
-  };
   const auto [least, most] = options_.ratio;
   for (int tries = 0; tries < 10; ++tries) {
-    const double area = static_cast<double>(from.pixels()) * draw(options_.scale[0], options_.scale[1]);
-    const double ratio = std::exp(draw(std::log(least), std::log(most)));
-    const double width = std::nearbyint(std::sqrt(area * ratio));
-    const double height = std::nearbyint(std::sqrt(area / ratio));
+    const auto [width, height] = detail::random_sides(from, options_.scale, options_.ratio, random);
     if (width < 1 || height < 1 || width > static_cast<double>(from.width) ||
         height > static_cast<double>(from.height))
       continue;
@@ -296,16 +305,12 @@ Tensor RandomResizedCrop::operator()(const Tensor& image, Random& random) const 
 }
 
 RandomErasing::RandomErasing(RandomErasingOptions options) : options_(std::move(options)) {
-  TERN_CHECK(options_.p >= 0 && options_.p <= 1, ValueError, "RandomErasing: p must be 0 to 1, got {}",
-             options_.p);
+  detail::check_probability(options_.p, "RandomErasing");
   const auto [least, most] = options_.scale;
   TERN_CHECK(0 <= least && least <= most && most <= 1, ValueError,
              "RandomErasing: scale must be two parts of the area, 0 to 1, the smaller first, got {} and {}",
              least, most);
-  const auto [low, high] = options_.ratio;
-  TERN_CHECK(0 < low && low <= high && std::isfinite(high), ValueError,
-             "RandomErasing: ratio must be two positive numbers, the smaller first, got {} and {}", low,
-             high);
+  detail::check_positive_range(options_.ratio, "RandomErasing", "ratio");
   TERN_CHECK(!options_.value.empty(), ValueError,
              "RandomErasing: value must be one number, or one for each channel; there is none");
 }
@@ -319,14 +324,8 @@ Tensor RandomErasing::operator()(const Tensor& source, Random& random) const {
   if (!options_.random_value)
     detail::check_channel_values(options_.value, plane, source.dtype(), "RandomErasing", "value");
   if (!random.chance(options_.p)) return source;
-  const auto draw = [&](double low, double high) {
-    return low + (high - low) * static_cast<double>(random.uniform());
-  };
   for (int tries = 0; tries < 10; ++tries) {
-    const double area = static_cast<double>(plane.pixels()) * draw(options_.scale[0], options_.scale[1]);
-    const double ratio = std::exp(draw(std::log(options_.ratio[0]), std::log(options_.ratio[1])));
-    const double height = std::nearbyint(std::sqrt(area * ratio));
-    const double width = std::nearbyint(std::sqrt(area / ratio));
+    const auto [height, width] = detail::random_sides(plane, options_.scale, options_.ratio, random);
     if (height >= static_cast<double>(plane.height) || width >= static_cast<double>(plane.width)) continue;
     const auto h = static_cast<int64_t>(height), w = static_cast<int64_t>(width);
     const int64_t top = random.below(plane.height - h + 1), left = random.below(plane.width - w + 1);

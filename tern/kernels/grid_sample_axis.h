@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "tern/kernels/cubic.h"
 #include "tern/kernels/grid_sample.h"
 #include "tern/kernels/target.h"
 
@@ -62,15 +63,15 @@ class GridAxis {
       taps.slope[0] = -slope;
       taps.slope[1] = slope;
     } else {
-      const C first = std::floor(place), t = place - first, u = C(1) - t;
-      taps.weight[0] = far_weight(t + C(1));
-      taps.weight[1] = near_weight(t);
-      taps.weight[2] = near_weight(u);
-      taps.weight[3] = far_weight(u + C(1));
-      taps.slope[0] = scale_ * far_slope(t + C(1));
-      taps.slope[1] = scale_ * near_slope(t);
-      taps.slope[2] = -scale_ * near_slope(u);
-      taps.slope[3] = -scale_ * far_slope(u + C(1));
+      const C first = std::floor(place), t = place - first, u = C(1) - t, a = C(-0.75);
+      taps.weight[0] = cubic::far_weight(t + C(1), a);
+      taps.weight[1] = cubic::near_weight(t, a);
+      taps.weight[2] = cubic::near_weight(u, a);
+      taps.weight[3] = cubic::far_weight(u + C(1), a);
+      taps.slope[0] = scale_ * cubic::far_slope(t + C(1), a);
+      taps.slope[1] = scale_ * cubic::near_slope(t, a);
+      taps.slope[2] = -scale_ * cubic::near_slope(u, a);
+      taps.slope[3] = -scale_ * cubic::far_slope(u + C(1), a);
       taps.place[0] = element(inside(first - C(1), padding, slope));
       taps.place[1] = element(inside(first, padding, slope));
       taps.place[2] = element(inside(first + C(1), padding, slope));
@@ -107,12 +108,6 @@ class GridAxis {
     return static_cast<std::uint32_t>(i) < static_cast<std::uint32_t>(size_) ? i : -1;
   }
   TERN_FN std::int32_t element(C place) const { return bounded(whole(place)); }
-
-  /// Keys's kernel with a = -0.75 at distances up to 1 and from 1 to 2, and its slopes.
-  TERN_FN static C near_weight(C x) { return (C(1.25) * x - C(2.25)) * x * x + C(1); }
-  TERN_FN static C far_weight(C x) { return ((C(-0.75) * x + C(3.75)) * x - C(6)) * x + C(3); }
-  TERN_FN static C near_slope(C x) { return (C(3.75) * x - C(4.5)) * x; }
-  TERN_FN static C far_slope(C x) { return (C(-2.25) * x + C(7.5)) * x - C(6); }
 
   std::int32_t size_;
   GridPadding padding_;

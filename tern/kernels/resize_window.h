@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "tern/kernels/cubic.h"
 #include "tern/kernels/resize.h"
 #include "tern/kernels/target.h"
 
@@ -101,15 +102,13 @@ class ResizeRule {
   }
 
   /// Keys's kernel at distances up to 1 and from 1 to 2.
-  TERN_FN static C near_weight(C x, C a) { return ((a + C(2)) * x - (a + C(3))) * x * x + C(1); }
-  TERN_FN static C far_weight(C x, C a) { return ((a * x - C(5) * a) * x + C(8) * a) * x - C(4) * a; }
 
   TERN_FN ResizeWindow cubic(int64_t o, C* weights) const {
     const C x = source(o), a = C(-0.75);
     const int64_t i = least(whole(x), in_ - 1);
     const C t = behind(x, i);
-    const C four[4] = {far_weight(t + C(1), a), near_weight(t, a), near_weight(C(1) - t, a),
-                       far_weight(C(2) - t, a)};
+    const C four[4] = {cubic::far_weight(t + C(1), a), cubic::near_weight(t, a),
+                       cubic::near_weight(C(1) - t, a), cubic::far_weight(C(2) - t, a)};
     const int64_t first = largest(i - 1, 0), last = least(i + 2, in_ - 1);
     for (int64_t k = 0; k <= last - first; ++k) weights[k] = C(0);
     for (int k = 0; k < 4; ++k) weights[largest(least(i - 1 + k, last), first) - first] += four[k];
@@ -126,7 +125,7 @@ class ResizeRule {
     if (x < C(0)) x = -x;
     if (mode_ == ResizeMode::LinearAntialias) return x < C(1) ? C(1) - x : C(0);
     const C a = C(-0.5);
-    return x < C(1) ? near_weight(x, a) : x < C(2) ? far_weight(x, a) : C(0);
+    return x < C(1) ? cubic::near_weight(x, a) : x < C(2) ? cubic::far_weight(x, a) : C(0);
   }
   TERN_FN ResizeWindow antialiased(int64_t o, C* weights) const {
     const C centre = step_ * (static_cast<C>(o) + C(0.5));

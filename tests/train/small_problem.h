@@ -1,5 +1,11 @@
-// A problem that is learnt in a moment, and a network that has all kinds of state.
+// A problem that is learnt in a moment, a network that has all kinds of state, and how runs are stopped and
+// compared.
 #pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
 
 #include "tern/data/dataset.h"
 #include "tern/nn/dropout.h"
@@ -26,6 +32,20 @@ inline data::TensorDataset problem(int64_t size, uint64_t seed) {
   Generator generator(seed);
   const Tensor x = randn({size, 4}, {}, generator);
   return data::TensorDataset(x, x.narrow(1, 0, 3).argmax(1));
+}
+
+/// For FitOptions::stop: yes to the question of that number.
+inline std::function<bool()> stop_after(int questions) {
+  return [questions]() mutable { return --questions == 0; };
+}
+
+inline void expect_same_bytes(const StateDict& a, const StateDict& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (const auto& [name, tensor] : a) {
+    const Tensor left = tensor.cpu().contiguous(), right = b.at(name).cpu().contiguous();
+    ASSERT_EQ(left.nbytes(), right.nbytes());
+    EXPECT_EQ(std::memcmp(left.data_ptr(), right.data_ptr(), left.nbytes()), 0) << name;
+  }
 }
 
 }  // namespace tern::train

@@ -48,11 +48,6 @@ struct StreamParts {
   data::DataLoader test{stream_of(problem(35, 2), 35), {.batch_size = kBatchOfStream}};
 };
 
-void expect_same_weights(const nn::Module& a, const nn::Module& b) {
-  for (const auto& [name, tensor] : a.state_dict())
-    EXPECT_TRUE(equal(tensor, b.state_dict().at(name))) << name;
-}
-
 TEST(FitStream, LearnsAndReports) {
   StreamParts parts;
   std::vector<int64_t> batches, tested;
@@ -87,7 +82,7 @@ TEST(FitStream, SameAsADatasetOfTheSameSamples) {
     const FitResult result = fit(parts->net, parts->optimizer, {*loader}, {.epochs = 2});
     EXPECT_EQ(result.step, 8);
   }
-  expect_same_weights(streamed.net, indexed.net);
+  expect_same_bytes(streamed.net.state_dict(), indexed.net.state_dict());
 }
 
 TEST(FitStream, ResumesToTheBitFromAnyPlace) {
@@ -99,8 +94,7 @@ TEST(FitStream, ResumesToTheBitFromAnyPlace) {
     SCOPED_TRACE(questions);
     const auto out = folder.path() / std::to_string(questions);
     StreamParts first;
-    const FitResult stopped =
-        first.run({.out_dir = out, .stop = [left = questions]() mutable { return --left == 0; }});
+    const FitResult stopped = first.run({.out_dir = out, .stop = stop_after(questions)});
     if (!stopped.stopped) break;
     ++places;
     manual_seed(99);
@@ -110,7 +104,7 @@ TEST(FitStream, ResumesToTheBitFromAnyPlace) {
     EXPECT_EQ(result.step, expected.step);
     EXPECT_EQ(result.history.back().loss, expected.history.back().loss);
     EXPECT_EQ(result.history.back().test_loss, expected.history.back().test_loss);
-    expect_same_weights(second.net, whole.net);
+    expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
     if (testing::Test::HasFailure()) break;
   }
   EXPECT_EQ(places, 18 + kEpochsOfStream * 4 + 2);  // batches, of tests too, and between epochs
@@ -131,7 +125,7 @@ TEST(FitStream, ResumesFromTheLastCheckpointAfterACrash) {
     EXPECT_THROW(first.run(options), std::runtime_error);
     StreamParts second;
     EXPECT_EQ(second.run({.out_dir = out, .resume = true}).resumed_step, (crash - 1) / 2 * 2);
-    expect_same_weights(second.net, whole.net);
+    expect_same_bytes(second.net.state_dict(), whole.net.state_dict());
   }
 }
 
@@ -143,8 +137,7 @@ TEST(FitStream, OneWithoutAnEndIsTrainedOnUntilStopped) {
         return data::SampleStream([=, i = 0]() mutable { return set.get(i++ % 35); });
       },
       {.batch_size = kBatchOfStream});
-  const FitResult result =
-      fit(parts.net, parts.optimizer, {endless}, {.stop = [left = 40]() mutable { return --left == 0; }});
+  const FitResult result = fit(parts.net, parts.optimizer, {endless}, {.stop = stop_after(40)});
   EXPECT_TRUE(result.stopped);
   EXPECT_EQ(result.batch, 40);
   EXPECT_EQ(result.epoch, 0);

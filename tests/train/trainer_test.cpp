@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -91,19 +90,6 @@ std::vector<nlohmann::json> metrics_in(const std::filesystem::path& folder) {
     metrics.back().erase("seconds");
   }
   return metrics;
-}
-
-void expect_same_bytes(const StateDict& a, const StateDict& b) {
-  ASSERT_EQ(a.size(), b.size());
-  for (const auto& [name, tensor] : a) {
-    const Tensor left = tensor.cpu().contiguous(), right = b.at(name).cpu().contiguous();
-    ASSERT_EQ(left.nbytes(), right.nbytes());
-    EXPECT_EQ(std::memcmp(left.data_ptr(), right.data_ptr(), left.nbytes()), 0) << name;
-  }
-}
-
-std::function<bool()> stop_after(int questions) {
-  return [questions]() mutable { return --questions == 0; };
 }
 
 TEST(Fit, Learns) {

@@ -133,4 +133,18 @@ decltype(auto) visit_compute(DType dtype, F&& f) {
   return f.template operator()<int64_t>();
 }
 
+/// The first place below `count` for which `reached`, which stays true from there on; `count` if none.
+template <class I, class Reached>
+__device__ __forceinline__ I first_place(I count, const Reached& reached) {
+  I low = 0, high = count;
+  while (low < high) {
+    const I middle = low + (high - low) / 2;
+    if (reached(middle))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
 }  // namespace tern::cuda_backend

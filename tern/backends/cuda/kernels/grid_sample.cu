@@ -152,15 +152,7 @@ __global__ void make_entries(Reading s, GridAxes<Compute<T>> axes, const T* grid
 __global__ void find_begins(const uint32_t* target, uint32_t count, uint32_t none, uint32_t* begins) {
   const uint32_t t = blockIdx.x * kBlock + threadIdx.x;
   if (t > none) return;
-  uint32_t low = 0, high = count;
-  while (low < high) {
-    const uint32_t middle = low + (high - low) / 2;
-    if (target[middle] < t)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  begins[t] = low;
+  begins[t] = first_place(count, [&](uint32_t at) { return target[at] >= t; });
 }
 
 /// A thread for each element of a plane and several channels. `adds`: to what is there.

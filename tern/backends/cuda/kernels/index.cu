@@ -66,16 +66,10 @@ __global__ void search(SearchSortedArgs args) {
   if (i >= args.rows * args.row_values) return;
   const int64_t row = i / args.row_values * args.sorted_row_stride;
   const C value = load<C>(args.dtype, args.values, i);
-  int64_t low = 0, high = args.length;
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    const C x = load<C>(args.dtype, args.sorted, row + middle);
-    if (args.right ? !(x > value) : !(x >= value))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  args.out[i] = low;
+  args.out[i] = first_place(args.length, [&](int64_t at) {
+    const C x = load<C>(args.dtype, args.sorted, row + at);
+    return args.right ? x > value : x >= value;
+  });
 }
 
 }  // namespace

@@ -48,12 +48,12 @@ __global__ void put_walking(Put<N> p, Mode mode) {
   }
 }
 
-/// Element e of free * addressed, number f * addressed_count + a: where it is written, -1 after a report, and
-/// what from.
+/// Element e of `addressed`, or with `all` of free * addressed (number f * addressed_count + a): where it is
+/// written, -1 after a report, and what from.
 template <int N>
-__device__ __forceinline__ int64_t address_of(const Put<N>& p, uint32_t e, int64_t& from) {
-  int64_t base[2 + N], at[2 + N];
-  p.free.at(e / p.addressed_count, base);
+__device__ __forceinline__ int64_t address_of(const Put<N>& p, bool all, uint32_t e, int64_t& from) {
+  int64_t base[2 + N] = {}, at[2 + N];
+  if (all) p.free.at(e / p.addressed_count, base);
   p.addressed.at(e % p.addressed_count, at);
   for (int j = 0; j < N; ++j) at[2 + j] += base[2 + j];
   const int64_t to = address<N>(p.dims, at + 2, p.fault);
@@ -69,7 +69,7 @@ __global__ void claim_elements(Put<N> p, uint32_t* claims, uint32_t count) {
   const uint32_t e = blockIdx.x * kBlock + threadIdx.x;
   if (e >= count) return;
   int64_t from;
-  const int64_t to = address_of(p, e, from);
+  const int64_t to = address_of(p, /*all=*/true, e, from);
   if (to >= 0) atomicMin(claims + to, claim_of(e));
 }
 
@@ -78,7 +78,7 @@ __global__ void put_claimed(Put<N> p, const uint32_t* claims, uint32_t count, Se
   const uint32_t e = blockIdx.x * kBlock + threadIdx.x;
   if (e >= count) return;
   int64_t from;
-  const int64_t to = address_of(p, e, from);
+  const int64_t to = address_of(p, /*all=*/true, e, from);
   if (to < 0 || claims[to] != claim_of(e)) return;
   static_cast<T*>(p.out)[to] = mode.read(p.source, p.dtype, from);
 }
@@ -95,18 +95,13 @@ void put_last(const LaunchContext& context, const Put<N>& put, uint64_t last, co
         static_cast<const uint32_t*>(claims), count, mode);
 }
 
-/// The address of element e: of `addressed`, or with `all` of free * addressed (number f * addressed_count +
-/// a).
 template <int N, class Key>
 __global__ void make_addresses(Put<N> p, bool all, Key last, Key* keys, uint32_t* elements, uint32_t count) {
   const uint32_t e = blockIdx.x * kBlock + threadIdx.x;
   if (e >= count) return;
-  int64_t base[2 + N] = {}, at[2 + N];
-  if (all) p.free.at(e / p.addressed_count, base);
-  p.addressed.at(e % p.addressed_count, at);
-  for (int j = 0; j < N; ++j) at[2 + j] += base[2 + j];
-  const int64_t to = address<N>(p.dims, at + 2, p.fault);
-  keys[e] = to < 0 ? last : static_cast<Key>(base[0] + to);
+  int64_t from;
+  const int64_t to = address_of(p, all, e, from);
+  keys[e] = to < 0 ? last : static_cast<Key>(to);
   elements[e] = e;
 }
 

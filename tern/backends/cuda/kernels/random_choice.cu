@@ -1,5 +1,6 @@
 // Random choices: permutations by sorting keys, multinomial samples. Plain draws are in random.cu.
 #include "tern/backends/cuda/kernels/block.cuh"
+#include "tern/backends/cuda/kernels/elements.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
 #include "tern/backends/cuda/kernels/sort.cuh"
 #include "tern/kernels/random.h"
@@ -81,15 +82,8 @@ __global__ void look_up(MultinomialArgs args, const double* sums, const int64_t*
   const int64_t row = s / args.samples;
   const double* mine = sums + row * args.categories;
   const double target = uniform_at(args, s) * mine[args.categories - 1];
-  int64_t low = 0, high = args.categories;  // the first sum above the target is in [low, high]
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (mine[middle] > target)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  args.out[s] = low < last[row] ? low : last[row];
+  const int64_t place = first_place(args.categories, [&](int64_t at) { return mine[at] > target; });
+  args.out[s] = place < last[row] ? place : last[row];
 }
 
 /// Waiting times as keys: numbers that are not negative order like their bits.

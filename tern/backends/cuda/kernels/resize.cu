@@ -50,24 +50,11 @@ __global__ void write_windows(Axis<C> h, Axis<C> w) {
     write_window(w, i - h.out);
 }
 
-/// The first output below `count` for which `reached`, which stays true from there on; `count` if none.
-template <class Reached>
-__device__ int first_output(int count, const Reached& reached) {
-  int low = 0, high = count;
-  while (low < high) {
-    const int middle = low + (high - low) / 2;
-    if (reached(middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
 template <class C>
 __device__ void write_user(const Axis<C>& axis, int i) {
   const Table<C>& t = axis.table;
-  axis.users.first[i] = first_output(axis.out, [&](int o) { return t.first[o] + t.count[o] > i; });
-  axis.users.end[i] = first_output(axis.out, [&](int o) { return t.first[o] > i; });
+  axis.users.first[i] = first_place(axis.out, [&](int o) { return t.first[o] + t.count[o] > i; });
+  axis.users.end[i] = first_place(axis.out, [&](int o) { return t.first[o] > i; });
 }
 template <class C>
 __global__ void write_users(Axis<C> h, Axis<C> w) {

@@ -62,15 +62,7 @@ __device__ __forceinline__ int64_t last_rank(const SortArgs& args, const IsNan& 
   if (!args.nan_wins) return args.count - 1;
   if (args.descending) return is_nan(0) ? 0 : args.count - 1;
   if (!is_nan(args.size - 1)) return args.count - 1;
-  int64_t low = 0, high = args.size - 1;  // the first NaN is in [low, high]
-  while (low < high) {
-    const int64_t middle = (low + high) / 2;
-    if (is_nan(middle))
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
+  return first_place(args.size - 1, is_nan);
 }
 
 /// Does what it can do faster than a radix sort of all elements: rows that fit into a block, and the first
