@@ -82,6 +82,12 @@ Tensor bag_of_each(const Tensor& begins, int64_t bags, const Tensor& numbers) {
   return narrow(sub(cumsum(marks, 0), 1), 0, 0, length);
 }
 
+/// Of the numbers in each bag those that count, [bags, 1].
+Tensor counts_of(const Tensor& kept, const Tensor& bag, int64_t bags) {
+  const TensorOptions whole{.dtype = DType::Int64, .device = bag.device()};
+  return unsqueeze(index_add(zeros({bags}, whole), 0, bag, to(kept, DType::Int64)), 1);
+}
+
 Tensor maxima(const Tensor& numbers, const Tensor& weight, const Bags& bags, int64_t padding,
               const EmbeddingBagOptions& o) {
   Tensor rows = embedding(numbers, weight, o.padding_idx);
@@ -92,9 +98,7 @@ Tensor maxima(const Tensor& numbers, const Tensor& weight, const Bags& bags, int
   if (o.padding_idx) rows = where(unsqueeze(kept, 1), rows, -std::numeric_limits<double>::infinity());
   const Tensor y = scatter_reduce(nothing, 0, expand(unsqueeze(bag, 1), rows.shape()), rows, "amax",
                                   /*include_self=*/false);
-  if (!o.padding_idx) return y;
-  const Tensor counts = index_add(zeros({bags.count}, like), 0, bag, to(kept, weight.dtype()));
-  return where(eq(unsqueeze(counts, 1), 0), 0, y);
+  return o.padding_idx ? where(eq(counts_of(kept, bag, bags.count), 0), 0, y) : y;
 }
 
 Tensor sums_or_means(const Tensor& numbers, const Tensor& weight, const Bags& bags, int64_t padding,
@@ -123,28 +127,24 @@ Tensor sums_or_means(const Tensor& numbers, const Tensor& weight, const Bags& ba
     launch(current_stream(y.device()), kernels::embedding_bag, args);
   }
   if (!tracks_grad(weight, given_factors)) return y;
-  record(
-      kBagOp, y, {weight, given_factors},
-      [weight_ = save(weight), numbers_ = save(numbers), begins_ = save(bags.begins),
-       factors_ = save(given_factors), count = bags.count, padding, means,
-       by_frequency = o.scale_grad_by_freq](GradContext& c, const Tensor& g) {
-        const Tensor table = c[weight_], places = c[numbers_], given = c[factors_];
-        const Tensor bag = bag_of_each(c[begins_], count, places), kept = to(ne(places, padding), g.dtype());
-        Tensor of_rows = index_select(g, 0, bag);
-        if (means) {
-          const TensorOptions like{.dtype = g.dtype(), .device = g.device()};
-          const Tensor counts = index_add(zeros({count}, like), 0, bag, kept);
-          of_rows = div(of_rows, unsqueeze(index_select(clamp_min(counts, 1), 0, bag), 1));
-        }
-        std::array<Tensor, 2> grads;
-        if (c.needs(1))
-          grads[1] = reshape(mul(sum(mul(of_rows, index_select(table, 0, places)), 1), kept), given.shape());
-        if (c.needs(0)) {
-          if (given.defined()) of_rows = mul(of_rows, unsqueeze(flatten(given), 1));
-          grads[0] = detail::embedding_gradient(of_rows, places, table.size(0), padding, by_frequency);
-        }
-        return grads;
-      });
+  record(kBagOp, y, {weight, given_factors},
+         [weight_ = save(weight), numbers_ = save(numbers), begins_ = save(bags.begins),
+          factors_ = save(given_factors), count = bags.count, padding, means,
+          by_frequency = o.scale_grad_by_freq](GradContext& c, const Tensor& g) {
+           const Tensor table = c[weight_], places = c[numbers_], given = c[factors_];
+           const Tensor bag = bag_of_each(c[begins_], count, places), kept = ne(places, padding);
+           Tensor of_rows = index_select(g, 0, bag);
+           if (means) of_rows = div(of_rows, index_select(clamp_min(counts_of(kept, bag, count), 1), 0, bag));
+           std::array<Tensor, 2> grads;
+           if (c.needs(1))
+             grads[1] =
+                 reshape(mul(sum(mul(of_rows, index_select(table, 0, places)), 1), kept), given.shape());
+           if (c.needs(0)) {
+             if (given.defined()) of_rows = mul(of_rows, unsqueeze(flatten(given), 1));
+             grads[0] = detail::embedding_gradient(of_rows, places, table.size(0), padding, by_frequency);
+           }
+           return grads;
+         });
   return y;
 }
 

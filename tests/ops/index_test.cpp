@@ -328,6 +328,14 @@ TEST(Embedding, RowsAndGradient) {
   EXPECT_THAT(weight.grad().to_vector<float>(), ElementsAre(1, 1, 0, 0, 0, 0, 1, 1));
 }
 
+// More than bfloat16 counts one by one.
+TEST(Embedding, MeansOfLongBagsShareTheirGradientOut) {
+  const Tensor weight = zeros({512, 2}, {.dtype = bfloat16}).requires_grad_();
+  const Tensor y = embedding_bag(arange(512), weight, tensor({0}));
+  const Tensor expected = full({512, 2}, 1.0 / 512, {.dtype = bfloat16});
+  EXPECT_TRUE(equal(grad({sum(y)}, {weight})[0], expected));
+}
+
 // As in PyTorch; only where tests run on a GPU are there two devices here.
 TEST(Index, IndicesAndNumbersOnTheCpuReachAnyDevice) {
   const TensorOptions on_host{.device = kCPU};
