@@ -22,8 +22,6 @@ void __tsan_init() {
   }();
   static_cast<void>(once);
 }
-void __tsan_func_entry(void*) {}
-void __tsan_func_exit() {}
 void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 

@@ -19,6 +19,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
+#include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
@@ -51,11 +52,20 @@ TEST(Attention, BlocksGiveWhatTheFormulaGives) {
     Shape query, key;
     bool is_causal;
   };
-  // Scores fill one block, blocks of several matrices, or blocks of some rows.
-  for (const Case& c :
-       {Case{{2, 3, 5, 4}, {2, 3, 7, 4}, false}, Case{{3, 40, 64, 4}, {3, 40, 64, 4}, true},
-        Case{{1, 2, 600, 4}, {1, 2, 700, 4}, false}, Case{{1, 2, 600, 4}, {1, 2, 700, 4}, true},
-        Case{{1, 2, 900, 4}, {1, 2, 300, 4}, true}, Case{{2, 600, 4}, {2, 600, 4}, false}}) {
+  // Scores fill one block, blocks of several matrices, or blocks of some rows. A GPU has larger ones, which
+  // the emulator is too slow to fill.
+  std::vector<Case> cases = {Case{{2, 3, 5, 4}, {2, 3, 7, 4}, false},
+                             Case{{2, 5, 64, 4}, {2, 5, 64, 4}, true},
+                             Case{{1, 2, 90, 4}, {1, 2, 30, 4}, true}};
+  if (const Device device = get_default_device(); !testing::is_emulated(device)) {
+    const bool is_real_gpu = device.is_cuda() && !cuda::get_device_properties(device).simulated;
+    const int64_t n = is_real_gpu ? 4096 : 600;
+    for (const bool is_causal : {false, true}) cases.push_back({{1, 2, n, 4}, {1, 2, n + 100, 4}, is_causal});
+    cases.insert(cases.end(),
+                 {Case{{3, 40, 64, 4}, {3, 40, 64, 4}, true}, Case{{1, 2, 900, 4}, {1, 2, 300, 4}, true},
+                  Case{{2, n, 4}, {2, n, 4}, false}});
+  }
+  for (const Case& c : cases) {
     std::vector<Tensor> grads[2];
     Tensor results[2];
     const Tensor given[3] = {randn(c.query, {.dtype = float64}), randn(c.key, {.dtype = float64}),

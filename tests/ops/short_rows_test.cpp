@@ -25,7 +25,7 @@ const std::vector<int64_t>& row_sizes() {
 }
 
 std::vector<int64_t> row_counts() {
-  return is_emulated(get_default_device()) ? std::vector<int64_t>{3, 300}
+  return is_emulated(get_default_device()) ? std::vector<int64_t>{3, 140}
                                            : std::vector<int64_t>{3, 16, 37, 1100};
 }
 
