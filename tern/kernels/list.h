@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tern/device/launch.h"
+#include "tern/kernels/attention.h"
 #include "tern/kernels/conv.h"
 #include "tern/kernels/creation.h"
 #include "tern/kernels/grid_sample.h"
@@ -39,6 +40,7 @@
   TERN_RECURRENT_KERNELS(X) \
   TERN_REDUCE_KERNELS(X)    \
   TERN_SOFTMAX_KERNELS(X)   \
+  TERN_ATTENTION_KERNELS(X) \
   TERN_SCAN_KERNELS(X)      \
   TERN_SORT_KERNELS(X)
 

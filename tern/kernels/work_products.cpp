@@ -61,6 +61,24 @@ void describe(const MatmulArgs& args, Work& work) {
   if (args.epilogue == MatmulEpilogue::GeluGradient) reads(work, args.gelu_input, item, args.m * args.n);
 }
 
+void describe(const AttentionArgs& args, Work& work) {
+  const auto span = [&](const AttentionOperand& x, int64_t heads, int64_t rows, int64_t width) {
+    return Span()
+        .walk(args.batch, x.batch_stride)
+        .walk(heads, x.head_stride)
+        .walk(rows, x.row_stride)
+        .walk(width, 1);
+  };
+  // Columns after the last row are hidden from all.
+  const int64_t columns = args.is_causal ? std::min(args.rows, args.columns) : args.columns;
+  const size_t item = itemsize(args.dtype);
+  work.flops = args.flops();
+  writes(work, args.output.data, item, span(args.output, args.heads, args.rows, args.value_width));
+  reads(work, args.query.data, item, span(args.query, args.heads, args.rows, args.width));
+  reads(work, args.key.data, item, span(args.key, args.key_heads, columns, args.width));
+  reads(work, args.value.data, item, span(args.value, args.key_heads, columns, args.value_width));
+}
+
 void describe(const LinearBackwardArgs& args, Work& work) {
   const size_t item = itemsize(args.dtype);
   const int64_t outputs = args.rows * args.out_features;

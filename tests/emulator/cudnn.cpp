@@ -1,23 +1,29 @@
-// cuDNN's graph API as the backend calls it: graphs of one convolution. Its heuristic advises engines that
-// the backend must pass over (one that is not deterministic, one that rounds) before one that will do but is
-// slow, and adds float32 in float32, and one that is better in both; a graph with dilation has none. With
-// real_cudnn it is the real library that says what it takes and advises, and a graph that it makes no plan of
-// ends the process.
+// cuDNN's graph API as the backend calls it: graphs of one convolution, and those of cudnn_program.h. Its
+// heuristic advises engines that the backend must pass over (one that is not deterministic, one that rounds)
+// before one that will do but is slow, and adds float32 in float32, and one that is better in both; a graph
+// with dilation has none. With real_cudnn it is the real library that says what it takes and advises, and a
+// graph that it makes no plan of ends the process.
 #include <cudnn_graph.h>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <functional>
 #include <memory>
 #include <vector>
 
-#include "tests/emulator/cudnn_real.h"
+#include "tests/emulator/cudnn_bag.h"
+#include "tests/emulator/cudnn_program.h"
 #include "tests/emulator/gpus.h"
 #include "tests/emulator/numbers.h"
 #include "tests/emulator/queue.h"
 
+using emulator::Bag;
+using emulator::bag;
+using emulator::Engine;
+using emulator::kEngines;
+using emulator::Program;
 using emulator::read_number;
 using emulator::write_number;
 
@@ -26,63 +32,6 @@ struct cudnnContext {
 };
 
 namespace {
-
-enum class Engine : int64_t { Careless, Rounding, Slow, Fast };
-constexpr int64_t kEngines = 4;
-
-struct Attribute {
-  cudnnBackendAttributeType_t type;
-  int64_t count;
-  std::vector<char> bytes;
-};
-
-size_t size_of(cudnnBackendAttributeType_t type) {
-  switch (type) {
-    case CUDNN_TYPE_INT64:
-    case CUDNN_TYPE_DOUBLE:
-    case CUDNN_TYPE_VOID_PTR:
-    case CUDNN_TYPE_HANDLE:
-    case CUDNN_TYPE_BACKEND_DESCRIPTOR:
-      return 8;
-    default:
-      return 4;  // enumerations and floats
-  }
-}
-
-/// A descriptor. What it names must live until it is finished, as with the real one, whose finishing takes a
-/// copy.
-struct Bag {
-  cudnnBackendDescriptorType_t type;
-  bool finished = false;
-  std::map<cudnnBackendAttributeName_t, Attribute> attributes{};
-  std::map<cudnnBackendAttributeName_t, std::shared_ptr<const Bag>> parts{};
-  Engine engine = Engine::Fast;
-  std::shared_ptr<emulator::Twin> twin{};
-  std::shared_ptr<bool> planned = std::make_shared<bool>(false);  ///< whether the twin's graph has a plan
-
-  template <class T>
-  T one(cudnnBackendAttributeName_t name) const {
-    T value{};
-    const auto found = attributes.find(name);
-    if (found != attributes.end() && found->second.bytes.size() >= sizeof value)
-      std::memcpy(&value, found->second.bytes.data(), sizeof value);
-    return value;
-  }
-  std::vector<int64_t> numbers(cudnnBackendAttributeName_t name) const {
-    std::vector<int64_t> values;
-    const auto found = attributes.find(name);
-    if (found == attributes.end()) return values;
-    values.resize(static_cast<size_t>(found->second.count));
-    std::memcpy(values.data(), found->second.bytes.data(), found->second.bytes.size());
-    return values;
-  }
-  const Bag* part(cudnnBackendAttributeName_t name) const {
-    const auto found = parts.find(name);
-    return found == parts.end() ? nullptr : found->second.get();
-  }
-};
-
-Bag& bag(cudnnBackendDescriptor_t descriptor) { return *static_cast<Bag*>(descriptor); }
 
 struct Names {
   cudnnBackendDescriptorType_t type;
@@ -203,34 +152,47 @@ struct Convolution {
   }
 };
 
-/// The operation that a graph, heuristic, configuration or plan is of; null where none is.
-const Bag* operation_of(const Bag* from) {
+/// The graph that a heuristic, configuration or plan is of.
+const Bag* graph_of(const Bag* from) {
   for (auto name : {CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_ATTR_ENGINECFG_ENGINE,
-                    CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-                    CUDNN_ATTR_OPERATIONGRAPH_OPS})
+                    CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH})
     if (from != nullptr)
       if (const Bag* next = from->part(name)) from = next;
-  return from != nullptr && names_of(from->type) != nullptr ? from : nullptr;
+  return from != nullptr && from->type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR ? from : nullptr;
+}
+
+/// Its convolution; null where it is of other operations.
+const Bag* convolution_of(const Bag* from) {
+  const Bag* graph = graph_of(from);
+  if (graph == nullptr || graph->operations.size() != 1) return nullptr;
+  const Bag* operation = graph->operations.front().get();
+  return names_of(operation->type) != nullptr ? operation : nullptr;
+}
+
+bool fits(const Bag& from) {
+  if (const Bag* operation = convolution_of(&from)) return Convolution(*operation).fits();
+  const Bag* graph = graph_of(&from);
+  return graph != nullptr && Program(graph->operations).fits();
 }
 
 cudnnStatus_t check(const Bag& made) {
-  if (names_of(made.type) != nullptr)
-    return Convolution(made).fits() ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
-  if (made.type == CUDNN_BACKEND_TENSOR_DESCRIPTOR)
-    return sizes_of(&made)[0] > 0 ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
-  if (made.type == CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR ||
-      made.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR ||
-      made.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
-    const Bag* operation = operation_of(&made);
-    return operation != nullptr && Convolution(*operation).fits() ? CUDNN_STATUS_SUCCESS
-                                                                  : CUDNN_STATUS_NOT_SUPPORTED;
+  switch (made.type) {
+    case CUDNN_BACKEND_TENSOR_DESCRIPTOR:
+      return made.numbers(CUDNN_ATTR_TENSOR_DIMENSIONS).size() == 4 ? CUDNN_STATUS_SUCCESS
+                                                                    : CUDNN_STATUS_BAD_PARAM;
+    case CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR:
+    case CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR:
+    case CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR:
+      return fits(made) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
+    default:
+      return names_of(made.type) == nullptr || Convolution(made).fits() ? CUDNN_STATUS_SUCCESS
+                                                                        : CUDNN_STATUS_BAD_PARAM;
   }
-  return CUDNN_STATUS_SUCCESS;
 }
 
 /// Without a plan the backend would go another way, and no test would tell.
 void refuse_without_plan(const Bag& made) {
-  const Bag* operation = operation_of(&made);
+  const Bag* operation = convolution_of(&made);
   std::fprintf(stderr, "CUDA emulator: the real cuDNN refuses a descriptor of type %d", made.type);
   if (operation != nullptr) {
     const Convolution c(*operation);
@@ -244,11 +206,16 @@ void refuse_without_plan(const Bag& made) {
   std::abort();
 }
 
-/// Finishes the twin too, and keeps in mind which graphs have a plan.
+/// Finishes the twin too, and keeps in mind which graphs have a plan: one that fails where its code is
+/// loaded, for which there is no GPU, is one.
 cudnnStatus_t finish_twin(Bag& made) {
-  const cudnnStatus_t status = made.twin->finish();
+  cudnnStatus_t status = made.twin->finish();
   const bool advice = made.type == CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
              plan = made.type == CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+  if (plan && status == CUDNN_STATUS_EXECUTION_FAILED_CUDA_DRIVER) {
+    made.loaded = false;
+    status = CUDNN_STATUS_SUCCESS;
+  }
   if (status != CUDNN_STATUS_SUCCESS && !advice && !plan) refuse_without_plan(made);
   if (status == CUDNN_STATUS_SUCCESS && plan)
     *made.part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG)->part(CUDNN_ATTR_ENGINE_OPERATION_GRAPH)->planned =
@@ -259,6 +226,11 @@ cudnnStatus_t finish_twin(Bag& made) {
 /// What the real cuDNN says. Configurations that it advises are of the graph that it was asked about.
 cudnnStatus_t ask_twin(const Bag& from, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
                        int64_t asked, int64_t* count, void* values) {
+  if (!from.loaded && name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) {
+    *count = 1;
+    *static_cast<int64_t*>(values) = 0;
+    return CUDNN_STATUS_SUCCESS;
+  }
   if (type != CUDNN_TYPE_BACKEND_DESCRIPTOR || values == nullptr)
     return from.twin->ask(name, type, asked, count, values);
   auto* descriptors = static_cast<cudnnBackendDescriptor_t*>(values);
@@ -288,6 +260,7 @@ cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream) {
   handle->stream = stream;
   return CUDNN_STATUS_SUCCESS;
 }
+size_t cudnnGetVersion() { return CUDNN_VERSION; }
 const char* cudnnGetErrorString(cudnnStatus_t) { return "the emulator refuses this"; }
 void cudnnGetLastErrorString(char*, size_t) {}
 
@@ -317,13 +290,25 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   if (made.finished || count < 1) return CUDNN_STATUS_NOT_INITIALIZED;
   const auto* bytes = static_cast<const char*>(values);
   if (type == CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-    const Bag& part = bag(*static_cast<const cudnnBackendDescriptor_t*>(values));
-    if (!part.finished || count != 1) return CUDNN_STATUS_BAD_PARAM;
-    made.parts[name] = std::make_shared<const Bag>(part);
-    if (made.twin) return made.twin->set(name, *part.twin);
+    std::vector<std::shared_ptr<const Bag>> parts;
+    std::vector<cudnnBackendDescriptor_t> twins;
+    for (int64_t i = 0; i < count; ++i) {
+      const Bag& part = bag(static_cast<const cudnnBackendDescriptor_t*>(values)[i]);
+      if (!part.finished) return CUDNN_STATUS_BAD_PARAM;
+      parts.push_back(std::make_shared<const Bag>(part));
+      if (part.twin) twins.push_back(part.twin->get());
+    }
+    if (made.twin && made.twin->set(name, type, count, twins.data()) != CUDNN_STATUS_SUCCESS)
+      return CUDNN_STATUS_BAD_PARAM;
+    if (name == CUDNN_ATTR_OPERATIONGRAPH_OPS)
+      made.operations = std::move(parts);
+    else if (count == 1)
+      made.parts[name] = parts.front();
+    else
+      return CUDNN_STATUS_BAD_PARAM;
   } else {
-    made.attributes[name] = {type, count,
-                             std::vector<char>(bytes, bytes + static_cast<size_t>(count) * size_of(type))};
+    made.attributes[name] = {
+        type, count, std::vector<char>(bytes, bytes + static_cast<size_t>(count) * emulator::size_of(type))};
     if (made.twin) return made.twin->set(name, type, count, values);
   }
   return CUDNN_STATUS_SUCCESS;
@@ -338,8 +323,12 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
   auto* descriptors = static_cast<cudnnBackendDescriptor_t*>(values);
   switch (name) {
     case CUDNN_ATTR_ENGINEHEUR_RESULTS: {
-      const Convolution convolution(*operation_of(&from));
-      *count = convolution.dilation[0] == 1 && convolution.dilation[1] == 1 ? kEngines : 0;
+      const Bag* operation = convolution_of(&from);
+      const auto is_dilated = [&] {
+        const Convolution convolution(*operation);
+        return convolution.dilation[0] != 1 || convolution.dilation[1] != 1;
+      };
+      *count = operation != nullptr && is_dilated() ? 0 : kEngines;
       if (asked < *count) return values == nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
       for (int64_t i = 0; i < *count; ++i) {
         auto engine = std::make_shared<Bag>(Bag{.type = CUDNN_BACKEND_ENGINE_DESCRIPTOR, .finished = true});
@@ -377,33 +366,39 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor, cudn
 cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
                                   cudnnBackendDescriptor_t pack) {
   if (!emulator::thread_has_context()) return CUDNN_STATUS_NOT_INITIALIZED;
-  const Bag* operation = operation_of(&bag(plan));
   const auto ids = bag(pack).numbers(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS),
              addresses = bag(pack).numbers(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS);
-  if (operation == nullptr || ids.size() != addresses.size()) return CUDNN_STATUS_BAD_PARAM;
-  const Convolution convolution(*operation);
-  const auto data = [&](cudnnBackendAttributeName_t name) -> const void* {
-    const Bag& tensor = *operation->part(name);
+  const bool needs_workspace = bag(plan).twin == nullptr;
+  if (ids.size() != addresses.size() ||
+      (needs_workspace && bag(pack).one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr))
+    return CUDNN_STATUS_BAD_PARAM;
+  // Of a tensor; null where it has none, or a less aligned one than the graph says.
+  const auto data = [&](const Bag& tensor) -> void* {
     for (size_t i = 0; i < ids.size(); ++i)
       if (ids[i] == tensor.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID)) {
         const auto address = static_cast<uintptr_t>(addresses[i]);
         const bool aligned =
+            tensor.one<bool>(CUDNN_ATTR_TENSOR_IS_BY_VALUE) ||
             address % static_cast<uintptr_t>(tensor.one<int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)) == 0;
-        return aligned ? reinterpret_cast<const void*>(address) : nullptr;
+        return aligned ? reinterpret_cast<void*>(address) : nullptr;
       }
     return nullptr;
   };
-  const void *image = data(convolution.names->image), *weight = data(convolution.names->weight),
-             *out = data(convolution.names->out);
-  const bool needs_workspace = bag(plan).twin == nullptr;
-  if (image == nullptr || weight == nullptr || out == nullptr ||
-      (needs_workspace && bag(pack).one<void*>(CUDNN_ATTR_VARIANT_PACK_WORKSPACE) == nullptr))
-    return CUDNN_STATUS_BAD_PARAM;
-  const Bag* configuration = bag(plan).part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
-  const Bag* engine = configuration->part(CUDNN_ATTR_ENGINECFG_ENGINE);
-  const auto work = [=, kind = engine ? engine->engine : Engine::Fast] {
-    convolution.run(image, weight, out, kind);
-  };
+  std::function<void()> work;
+  if (const Bag* operation = convolution_of(&bag(plan))) {
+    const Convolution convolution(*operation);
+    const void *image = data(*operation->part(convolution.names->image)),
+               *weight = data(*operation->part(convolution.names->weight)),
+               *out = data(*operation->part(convolution.names->out));
+    if (image == nullptr || weight == nullptr || out == nullptr) return CUDNN_STATUS_BAD_PARAM;
+    const Bag* configuration = bag(plan).part(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG);
+    const Bag* engine = configuration->part(CUDNN_ATTR_ENGINECFG_ENGINE);
+    work = [=, kind = engine ? engine->engine : Engine::Fast] { convolution.run(image, weight, out, kind); };
+  } else {
+    auto program = std::make_shared<Program>(graph_of(&bag(plan))->operations);
+    if (!program->bind(data)) return CUDNN_STATUS_BAD_PARAM;
+    work = [program] { program->run(); };
+  }
   return emulator::enqueue(handle->stream, work) == cudaSuccess ? CUDNN_STATUS_SUCCESS
                                                                 : CUDNN_STATUS_EXECUTION_FAILED;
 }

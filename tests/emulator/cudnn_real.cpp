@@ -22,6 +22,10 @@ struct Functions {
 
 const Functions& real() {
   static const Functions found = [] {
+    // Engines that make their code when a plan is made want a driver, and get as far as loading it with the
+    // stub.
+    if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL) == nullptr)
+      dlopen(TERN_STUB_CUDA, RTLD_NOW | RTLD_GLOBAL);
     void* const library = dlopen(TERN_REAL_CUDNN, RTLD_NOW | RTLD_LOCAL);
     const auto symbol = [&](const char* name) {
       void* const address = library ? dlsym(library, name) : nullptr;

@@ -418,6 +418,21 @@ std::vector<ProofRow> network_rows() {
          back(rms_norm(leaf({6, 35}, d), {35}, leaf({35}, p)));
          back(rms_norm(leaf({6, 35}, d), {35}));
        }},
+      {"attention",  // which operators give to GPUs only
+       [](DType) {
+         for (const DType d : {bfloat16, float16})
+           for (const bool is_causal : {false, true}) {
+             const Tensor query = leaf({2, 4, 70, 8}, d).detach(), key = leaf({2, 2, 90, 8}, d).detach(),
+                          value = leaf({2, 2, 90, 16}, d).detach(),
+                          output = empty({2, 4, 70, 16}, {.dtype = d});
+             const auto operand = [](const Tensor& x) {
+               return AttentionOperand{x.data_ptr(), x.strides()[0], x.strides()[1], x.strides()[2]};
+             };
+             launch(current_stream(kCPU), kernels::attention,
+                    {d, is_causal, 0.5, 2, 4, 2, 70, 90, 8, 16, operand(query), operand(key), operand(value),
+                     operand(output)});
+           }
+       }},
       {"recurrent",
        [](DType d) {
          const Tensor x = leaf({4, 3, 5}, d), h = leaf({3, 6}, d), c = leaf({3, 6}, d);

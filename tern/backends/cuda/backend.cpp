@@ -11,6 +11,7 @@
 #include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/graph.h"
+#include "tern/backends/cuda/kernels/attention.h"
 #include "tern/backends/cuda/kernels/table.h"
 #include "tern/backends/cuda/nccl.h"
 #include "tern/base/check.h"
@@ -134,6 +135,12 @@ class CudaBackend final : public Backend {
           });
   }
 
+  bool fuses(Stream stream, const AttentionArgs& args) override {
+    const Task task{.name = "attention", .stream = stream};
+    const TaskScope scope(task);
+    use_gpu(at(stream.device.index).gpu().number());
+    return fuses_attention(LaunchContext{stream}, args);
+  }
   bool begin_recording(Stream stream) override {
     // What waits for each kernel, or asks when each one ran, is no graph.
     if (launches_block() || detail::launch_observer.load(std::memory_order_acquire)) return false;

@@ -16,7 +16,8 @@ const Cudnn* cudnn() {
   static const Cudnn* const functions = []() -> const Cudnn* {
     static Cudnn found{};
     try {
-      static const Library library("cuDNN", "convolutions", {TERN_SONAME("libcudnn", CUDNN_MAJOR)});
+      static const Library library("cuDNN", "convolutions and attention",
+                                   {TERN_SONAME("libcudnn", CUDNN_MAJOR)});
       TERN_CUDNN_FUNCTIONS(TERN_LIBRARY_FIND)
     } catch (const DeviceError&) {
       return nullptr;

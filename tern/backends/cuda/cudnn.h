@@ -12,6 +12,7 @@
 namespace tern::cuda_backend {
 
 #define TERN_CUDNN_FUNCTIONS(X)    \
+  X(cudnnGetVersion)               \
   X(cudnnCreate)                   \
   X(cudnnSetStream)                \
   X(cudnnGetErrorString)           \
@@ -59,6 +60,7 @@ class Descriptor {
     set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
   }
   void set(cudnnBackendAttributeName_t name, cudnnHandle_t value) { set(name, CUDNN_TYPE_HANDLE, 1, &value); }
+  void set(cudnnBackendAttributeName_t name, bool value) { set(name, CUDNN_TYPE_BOOLEAN, 1, &value); }
   void set(cudnnBackendAttributeName_t name, const Descriptor& value) {
     set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &value.made_);
   }

@@ -16,6 +16,7 @@
 #include "tern/device/copy.h"
 #include "tern/device/kept_launch.h"
 #include "tern/device/registry.h"
+#include "tern/kernels/attention.h"
 
 namespace tern::sim {
 namespace {
@@ -242,6 +243,7 @@ class SimBackend final : public Backend {
     queue.push(std::make_unique<KernelTask>(at(stream.device.index), stream, launch, kernels()[launch.id],
                                             options_.latency));
   }
+  bool fuses(Stream, const AttentionArgs& args) override { return fits_fused_attention(args); }
   bool begin_recording(Stream stream) override {
     const std::lock_guard lock(recordings_mutex_);
     recordings_.emplace_back(stream, std::make_unique<RecordedKernels>(*this, stream));

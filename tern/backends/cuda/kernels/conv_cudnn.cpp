@@ -1,19 +1,17 @@
-// Convolutions by cuDNN's graph API: a graph of one operation, the first engine of the heuristic that takes
-// it, or with set_cudnn_benchmark() the fastest, and a plan that is kept for the shape. Engines that may give
-// another result next time, that convert inputs down, or that round float32 to TF32 where
-// set_cudnn_allow_tf32() does not allow it are passed over.
+// Convolutions by cuDNN's graph API: a graph of one operation, the first engine that takes it, or with
+// set_cudnn_benchmark() the fastest, and a plan that is kept for the shape. Engines that round float32 to
+// TF32 where set_cudnn_allow_tf32() does not allow it are passed over.
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
-#include "tern/backends/cuda/check.h"
 #include "tern/backends/cuda/cudnn.h"
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/conv.h"
+#include "tern/backends/cuda/kernels/cudnn_plan.h"
 #include "tern/backends/cuda/kernels/measure.h"
 #include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/kernels/precision.h"
@@ -85,29 +83,14 @@ class Plan {
   /// Leaves the engine that takes the least time with these operands.
   void measure(const LaunchContext& context, cudnnHandle_t handle, const Pointers& pointers) {
     keep_fastest(engines_, stream_of(context.stream),
-                 [&](const Engine& engine) { execute(engine, context, handle, pointers); });
+                 [&](const CudnnEngine& engine) { execute(engine, context, handle, pointers); });
   }
 
  private:
-  /// An execution plan, and the bytes of workspace that it needs.
-  struct Engine {
-    Descriptor plan;
-    int64_t nbytes = 0;
-  };
-
-  static void execute(const Engine& engine, const LaunchContext& context, cudnnHandle_t handle,
+  static void execute(const CudnnEngine& engine, const LaunchContext& context, cudnnHandle_t handle,
                       const Pointers& pointers) {
-    Storage scratch;
-    if (engine.nbytes > 0) scratch = workspace(context, static_cast<size_t>(engine.nbytes));
-    Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
     const std::array<int64_t, 3> ids = {kImage, kWeight, kOut};
-    const void* scratch_data = scratch ? scratch->data() : nullptr;
-    pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, pointers.data());
-    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids.data());
-    pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &scratch_data);
-    pack.finish();
-    touches(context, handle, 1);  // what it keeps on the GPU is not known: no two plans side by side
-    check_cudnn(cudnn()->cudnnBackendExecute(handle, engine.plan.get(), pack.get()), "cudnnBackendExecute");
+    run_engine(engine, context, handle, ids, pointers);
   }
 
   void make(cudnnHandle_t handle, const Problem& problem) {
@@ -133,13 +116,11 @@ class Plan {
     convolution.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::vector<int64_t>{s.padding_h, s.padding_w});
     convolution.finish();
 
-    Descriptor operation = operation_of(problem.pass, convolution, image, weight, out, compute);
-    Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, handle);
-    graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
-    if (!graph.try_finish()) return;
-    for (cudnnBackendHeurMode_t heuristic : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK})
-      if (choose(handle, graph, heuristic, problem)) return;
+    const Descriptor operation = operation_of(problem.pass, convolution, image, weight, out, compute);
+    engines_ = find_engines(handle, {&operation, 1},
+                            {.full_float32 = dtype == DType::Float32 && problem.tf32 == 0,
+                             .most_workspace = most_workspace(problem),
+                             .most_engines = problem.fastest ? size_t{8} : size_t{1}});
   }
 
   static Descriptor operation_of(Pass pass, const Descriptor& convolution, const Descriptor& image,
@@ -181,46 +162,6 @@ class Plan {
     return operation;
   }
 
-  /// Makes the plan of the first engine that will do, or of several to measure; false when there is none.
-  bool choose(cudnnHandle_t handle, const Descriptor& graph, cudnnBackendHeurMode_t mode,
-              const Problem& problem) {
-    Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
-    heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    if (!heuristic.try_finish()) return false;
-    int64_t count = 0;
-    if (cudnn()->cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &count,
-                                          nullptr) != CUDNN_STATUS_SUCCESS)
-      return false;
-    std::vector<Descriptor> configurations;
-    std::vector<cudnnBackendDescriptor_t> handles;
-    for (int64_t i = 0; i < count; ++i) {
-      configurations.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-      handles.push_back(configurations.back().get());
-    }
-    int64_t found = 0;
-    if (count == 0 || cudnn()->cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, count, &found,
-                                                        handles.data()) != CUDNN_STATUS_SUCCESS)
-      return false;
-    const size_t most = problem.fastest ? 8 : 1;
-    for (size_t i = 0; i < static_cast<size_t>(std::min(found, count)) && engines_.size() < most; ++i) {
-      if (!is_exact(configurations[i], problem)) continue;
-      Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, handle);
-      plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configurations[i]);
-      if (!plan.try_finish()) continue;
-      int64_t one = 0, nbytes = 0;
-      if (cudnn()->cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
-                                            CUDNN_TYPE_INT64, 1, &one, &nbytes) != CUDNN_STATUS_SUCCESS)
-        continue;
-      if (nbytes > most_workspace(problem)) continue;
-      engines_.push_back({std::move(plan), nbytes});
-    }
-    return usable();
-  }
-
   /// In bytes. Engines for tensor cores turn whole images to channels last and back.
   static int64_t most_workspace(const Problem& problem) {
     const Conv2dShape& s = problem.shape;
@@ -230,64 +171,17 @@ class Plan {
     return std::max(int64_t{1} << 30, (image + out) * item + (int64_t{256} << 20));
   }
 
-  /// Whether an engine gives the same result every time and computes in the precision that was asked for.
-  static bool is_exact(const Descriptor& configuration, const Problem& problem) {
-    const Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    cudnnBackendDescriptor_t handle = engine.get();
-    int64_t count = 0;
-    if (cudnn()->cudnnBackendGetAttribute(configuration.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
-                                          CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
-                                          &handle) != CUDNN_STATUS_SUCCESS)
-      return false;
-    const bool full_float32 = problem.dtype == static_cast<int64_t>(DType::Float32) && problem.tf32 == 0;
-    std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes{};
-    if (cudnn()->cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                          CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
-                                          notes.data()) != CUDNN_STATUS_SUCCESS)
-      return false;
-    return std::none_of(notes.begin(),
-                        notes.begin() + std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT),
-                        [&](cudnnBackendNumericalNote_t note) {
-                          return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC ||
-                                 note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-                                 (note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE && full_float32);
-                        });
-  }
-
-  std::vector<Engine> engines_;  ///< the first is used
-};
-
-/// The handles of all streams and the plans of all GPUs. Never destroyed: CUDA may be gone before.
-struct Plans {
-  std::mutex mutex;
-  std::unordered_map<cudaStream_t, cudnnHandle_t> handles;
-  std::unordered_map<Problem, std::unique_ptr<Plan>, PlanHash<Problem>> plans;
-
-  /// Of the stream alone: a handle's inner streams take part in a recording of the one that it serves.
-  cudnnHandle_t handle(cudaStream_t stream) {
-    if (const auto made = handles.find(stream); made != handles.end()) return made->second;
-    cudnnHandle_t handle = nullptr;
-    check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
-    check_cudnn(cudnn()->cudnnSetStream(handle, stream), "cudnnSetStream");
-    return handles[stream] = handle;
-  }
-
-  static Plans& all() {
-    static auto* plans = new Plans;
-    return *plans;
-  }
+  std::vector<CudnnEngine> engines_;  ///< the first is used
 };
 
 bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape& shape, const void* image,
          const void* weight, const void* out) {
   if (cudnn() == nullptr) return false;
-  Plans& all = Plans::all();
-  const std::lock_guard lock(all.mutex);
-  const CudaStream& stream = stream_of(context.stream);
-  const cudnnHandle_t handle = all.handle(stream.handle());
+  static auto* plans = new std::unordered_map<Problem, std::unique_ptr<Plan>, PlanHash<Problem>>;  // for good
+  const CudnnHandle handle(context);
   const Problem problem{shape,
                         pass,
-                        stream.gpu().number(),
+                        stream_of(context.stream).gpu().number(),
                         static_cast<int64_t>(dtype),
                         alignment(image, kMostAlignment),
                         alignment(weight, kMostAlignment),
@@ -295,9 +189,9 @@ bool run(const LaunchContext& context, Pass pass, DType dtype, const Conv2dShape
                         dtype == DType::Float32 && cudnn_allow_tf32(),
                         cudnn_benchmark()};
   const Pointers pointers = {image, weight, out};
-  Plan& plan = plan_of(all.plans, problem, context, handle, pointers);
+  Plan& plan = plan_of(*plans, problem, context, handle.get(), pointers);
   if (!plan.usable()) return false;
-  plan.run(context, handle, pointers);
+  plan.run(context, handle.get(), pointers);
   return true;
 }
 

@@ -1,0 +1,188 @@
+// Attention of 16-bit floats in the one kernel that GPUs have for it: when that is taken, and that it gives
+// what the formula gives in float32.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tern/autograd/grad_mode.h"
+#include "tern/device/launch.h"
+#include "tern/device/registry.h"
+#include "tern/ops/attention.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/matmul.h"
+#include "tern/ops/pointwise.h"
+#include "tern/ops/random.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
+#include "tern/ops/softmax.h"
+
+namespace tern {
+namespace {
+
+/// Counts the launches of the kernel while it lives.
+class FusedLaunches final : public LaunchObserver {
+ public:
+  FusedLaunches() : before_(set_launch_observer(this)) {}
+  ~FusedLaunches() override {
+    const Device device = get_default_device();  // whose work tells of its end
+    backend_of(device.type).synchronize_device(device.index);
+    set_launch_observer(before_);
+  }
+  uint64_t started(const Activity& activity) noexcept override {
+    if (activity.name == std::string_view("attention")) ++count_;
+    return 0;
+  }
+  void ran(uint64_t, Clock::time_point, Clock::time_point) noexcept override {}
+  int count() const { return count_; }
+
+ private:
+  LaunchObserver* before_;
+  std::atomic<int> count_ = 0;
+};
+
+Tensor in_float32(const Tensor& query, const Tensor& key, const Tensor& value, bool is_causal) {
+  Tensor scores = matmul(query, mT(key)) / std::sqrt(static_cast<double>(query.size(-1)));
+  if (is_causal)
+    scores =
+        masked_fill(scores, logical_not(tril(ones({query.size(-2), key.size(-2)}, {.dtype = DType::Bool}))),
+                    -std::numeric_limits<double>::infinity());
+  return matmul(softmax(scores, -1), value);
+}
+
+struct FusedCase {
+  std::string name;
+  Shape query, key;
+  int64_t value_width;
+  bool is_fused;
+  std::function<Tensor(const Tensor&)> layout = [](const Tensor& x) { return x; };
+};
+
+const std::vector<FusedCase>& fused_cases() {
+  const auto side_by_side = [](const Tensor& x) {  // heads beside each other in memory
+    return permute(contiguous(permute(x, {0, 2, 1, 3})), {0, 2, 1, 3});
+  };
+  const auto turned = [](const Tensor& x) { return mT(contiguous(mT(x))); };
+  const auto wide = [](const Tensor& x) { return narrow(cat({x, x}, -1), -1, x.size(-1), x.size(-1)); };
+  static const std::vector<FusedCase> all = {
+      {"heads", {2, 3, 70, 16}, {2, 3, 90, 16}, 8, true},
+      {"more rows than columns", {1, 2, 90, 8}, {1, 2, 64, 8}, 16, true},
+      {"heads side by side", {2, 3, 65, 16}, {2, 3, 65, 16}, 16, true, side_by_side},
+      {"parts of wider rows", {2, 2, 64, 8}, {2, 2, 64, 8}, 8, true, wide},
+      {"one matrix", {64, 16}, {66, 16}, 16, true},
+      {"one dimension of the batch", {3, 64, 8}, {3, 70, 8}, 8, true},
+      {"three", {2, 2, 2, 64, 8}, {2, 2, 2, 64, 8}, 8, true},
+      {"keys that all share", {3, 64, 8}, {1, 64, 8}, 8, true},
+      {"keys that heads share", {2, 3, 64, 8}, {2, 1, 64, 8}, 8, true},
+      {"keys that the batch shares", {2, 3, 64, 8}, {1, 3, 64, 8}, 8, false},
+      {"few rows", {2, 3, 63, 16}, {2, 3, 90, 16}, 16, false},
+      {"few columns", {2, 3, 70, 16}, {2, 3, 63, 16}, 16, false},
+      {"widths that are no groups", {2, 3, 70, 12}, {2, 3, 70, 12}, 16, false},
+      {"wide heads", {1, 64, 136}, {1, 64, 136}, 136, false},
+      {"columns apart", {2, 64, 8}, {2, 64, 8}, 8, false, turned},
+  };
+  return all;
+}
+
+Tensor values_for(const FusedCase& c, DType dtype) {
+  Shape shape = c.key;
+  shape.back() = c.value_width;
+  return c.layout(randn(shape).to(dtype));
+}
+
+/// No product is computed here besides, so that this also runs where the real cuDNN makes the plans.
+TEST(AttentionFused, TakesEveryLayout) {
+  const int once = get_default_device().is_cpu() ? 0 : 1;
+  for (const DType dtype : {bfloat16, float16})
+    for (const FusedCase& c : fused_cases())
+      for (const bool is_causal : {false, true}) {
+        if (!c.is_fused) continue;
+        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
+        const Tensor query = c.layout(randn(c.query).to(dtype)), key = c.layout(randn(c.key).to(dtype)),
+                     value = values_for(c, dtype);
+        const FusedLaunches launches;
+        scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
+        EXPECT_EQ(launches.count(), once);
+      }
+  const Tensor query = randn({2, 6, 64, 8}).to(bfloat16), key = randn({2, 2, 70, 8}).to(bfloat16);
+  const FusedLaunches launches;
+  scaled_dot_product_attention(query, key, key, {}, 0, false, {}, /*enable_gqa=*/true);
+  EXPECT_EQ(launches.count(), once);
+}
+
+TEST(AttentionFused, GivesWhatTheFormulaGives) {
+  const bool on_gpu = !get_default_device().is_cpu();
+  for (const DType dtype : {bfloat16, float16})
+    for (const FusedCase& c : fused_cases())
+      for (const bool is_causal : {false, true}) {
+        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
+        manual_seed(0);
+        const Tensor query = c.layout(randn(c.query).to(dtype)), key = c.layout(randn(c.key).to(dtype)),
+                     value = values_for(c, dtype);
+        const FusedLaunches launches;
+        const Tensor y = scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
+        EXPECT_EQ(launches.count(), c.is_fused && on_gpu ? 1 : 0);
+        EXPECT_EQ(y.dtype(), dtype);
+        const Tensor wanted = in_float32(query.to(float32), key.to(float32), value.to(float32), is_causal);
+        ASSERT_EQ(y.shape(), wanted.shape());
+        EXPECT_LT((y.to(float32) - wanted).abs().max().item<float>(), 0.03);
+      }
+}
+
+TEST(AttentionFused, GroupsOfHeadsShareKeys) {
+  manual_seed(0);
+  const Tensor query = randn({2, 6, 64, 8}).to(bfloat16), key = randn({2, 2, 70, 8}).to(bfloat16),
+               value = randn({2, 2, 70, 16}).to(bfloat16);
+  const FusedLaunches launches;
+  const Tensor y = scaled_dot_product_attention(query, key, value, {}, 0, false, {}, /*enable_gqa=*/true);
+  EXPECT_EQ(launches.count(), get_default_device().is_cpu() ? 0 : 1);
+  const Tensor wanted = in_float32(query.to(float32), repeat_interleave(key.to(float32), 3, 1),
+                                   repeat_interleave(value.to(float32), 3, 1), false);
+  EXPECT_LT((y.to(float32) - wanted).abs().max().item<float>(), 0.03);
+}
+
+TEST(AttentionFused, HeadsOfOneProjection) {
+  manual_seed(0);
+  const Tensor packed = randn({2, 64, 3 * 2 * 8}).to(bfloat16);
+  for (const bool batch_first : {true, false}) {
+    const Tensor given = batch_first ? packed : contiguous(transpose(packed, 0, 1));
+    const FusedLaunches launches;
+    const Tensor y = detail::attention_of_packed(given, {.heads = 2, .batch_first = batch_first});
+    EXPECT_EQ(launches.count(), get_default_device().is_cpu() ? 0 : 1);
+    const auto part = [&](int64_t i) {
+      return detail::split_heads(narrow(given, -1, i * 16, 16), 2, batch_first).to(float32);
+    };
+    const Tensor wanted = detail::join_heads(in_float32(part(0), part(1), part(2), false), batch_first);
+    EXPECT_LT((y.to(float32) - wanted).abs().max().item<float>(), 0.03);
+  }
+}
+
+TEST(AttentionFused, NotWhereMoreIsAskedFor) {
+  const Tensor x = randn({2, 64, 8}).to(bfloat16);
+  const FusedLaunches launches;
+  scaled_dot_product_attention(x, x, x, zeros({64, 64}));
+  scaled_dot_product_attention(x, x, x, {}, /*dropout_p=*/0.5);
+  scaled_dot_product_attention(x.to(float32), x.to(float32), x.to(float32));
+  scaled_dot_product_attention(x.clone().requires_grad_(), x, x).sum().backward();
+  EXPECT_EQ(launches.count(), 0);
+}
+
+TEST(AttentionFused, NanStaysInItsRow) {
+  Tensor query = ones({1, 64, 8}).to(bfloat16);
+  const Tensor key = ones({1, 64, 8}).to(bfloat16);
+  query.slice(1, 5, 6).fill_(std::numeric_limits<double>::quiet_NaN());
+  const Tensor is_nan = isnan(scaled_dot_product_attention(query, key, key));
+  EXPECT_EQ(is_nan.sum().item<int64_t>(), 8);
+  EXPECT_TRUE(is_nan.slice(1, 5, 6).all().item<bool>());
+}
+
+}  // namespace
+}  // namespace tern
