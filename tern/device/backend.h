@@ -88,6 +88,7 @@ struct MemoryBlock {
 };
 
 struct AttentionArgs;
+struct AttentionBackwardArgs;
 
 /// A piece of memory that the allocator got from the system, cut into blocks from its start to its end.
 struct MemorySegment {
@@ -144,8 +145,9 @@ class Backend : public Memory {
   /// a device of this backend, the other may be host memory.
   virtual void enqueue_copy(Stream stream, void* to, Device to_device, const void* from, Device from_device,
                             size_t nbytes) = 0;
-  /// Whether attention with these arguments is one kernel here (kernels/attention.h).
+  /// Whether attention with these arguments, or its gradients, is one kernel here (kernels/attention.h).
   virtual bool fuses(Stream, const AttentionArgs&) { return false; }
+  virtual bool fuses(Stream, const AttentionBackwardArgs&) { return false; }
   /// From here to end_recording the kernels that the stream is given are kept instead of done; copies and
   /// events are not given to it meanwhile. False: this backend records nothing.
   virtual bool begin_recording(Stream) { return false; }

@@ -138,6 +138,7 @@ void describe(const MultilabelMarginBackwardArgs& args, Work& work);
 void describe(const BatchNormArgs& args, Work& work);
 void describe(const BatchNormBackwardArgs& args, Work& work);
 void describe(const AttentionArgs& args, Work& work);
+void describe(const AttentionBackwardArgs& args, Work& work);
 void describe(const RowNormArgs& args, Work& work);
 void describe(const RowNormBackwardArgs& args, Work& work);
 void describe(const LstmCellArgs& args, Work& work);

@@ -39,6 +39,15 @@ void describe_pool_backward(const Args& args, Work& work) {
     reads(work, args.grad_output, itemsize(args.dtype), output_numel(args.shape));
 }
 
+Span span(const AttentionShape& shape, const AttentionOperand& x, int64_t heads, int64_t rows,
+          int64_t width) {
+  return Span()
+      .walk(shape.batch, x.batch_stride)
+      .walk(heads, x.head_stride)
+      .walk(rows, x.row_stride)
+      .walk(width, 1);
+}
+
 }  // namespace
 
 void describe(const MatmulArgs& args, Work& work) {
@@ -62,21 +71,31 @@ void describe(const MatmulArgs& args, Work& work) {
 }
 
 void describe(const AttentionArgs& args, Work& work) {
-  const auto span = [&](const AttentionOperand& x, int64_t heads, int64_t rows, int64_t width) {
-    return Span()
-        .walk(args.batch, x.batch_stride)
-        .walk(heads, x.head_stride)
-        .walk(rows, x.row_stride)
-        .walk(width, 1);
-  };
-  // Columns after the last row are hidden from all.
-  const int64_t columns = args.is_causal ? std::min(args.rows, args.columns) : args.columns;
+  const AttentionShape& s = args.shape;
   const size_t item = itemsize(args.dtype);
-  work.flops = args.flops();
-  writes(work, args.output.data, item, span(args.output, args.heads, args.rows, args.value_width));
-  reads(work, args.query.data, item, span(args.query, args.heads, args.rows, args.width));
-  reads(work, args.key.data, item, span(args.key, args.key_heads, columns, args.width));
-  reads(work, args.value.data, item, span(args.value, args.key_heads, columns, args.value_width));
+  work.flops = s.flops(2);
+  writes(work, args.output.data, item, span(s, args.output, s.heads, s.rows, s.value_width));
+  writes(work, args.log_sums, sizeof(float), s.batch * s.heads * s.rows);
+  reads(work, args.query.data, item, span(s, args.query, s.heads, s.rows, s.width));
+  reads(work, args.key.data, item, span(s, args.key, s.key_heads, s.columns_of_row(s.rows - 1), s.width));
+  reads(work, args.value.data, item,
+        span(s, args.value, s.key_heads, s.columns_of_row(s.rows - 1), s.value_width));
+}
+
+void describe(const AttentionBackwardArgs& args, Work& work) {
+  const AttentionShape& s = args.shape;
+  const size_t item = itemsize(args.dtype);
+  work.flops = s.flops(5);
+  writes(work, args.grad_query.data, item, span(s, args.grad_query, s.heads, s.rows, s.width));
+  writes(work, args.grad_key.data, item, span(s, args.grad_key, s.key_heads, s.columns, s.width));
+  writes(work, args.grad_value.data, item, span(s, args.grad_value, s.key_heads, s.columns, s.value_width));
+  for (const AttentionOperand* x : {&args.output, &args.grad_output})
+    reads(work, x->data, item, span(s, *x, s.heads, s.rows, s.value_width));
+  reads(work, args.log_sums, sizeof(float), s.batch * s.heads * s.rows);
+  reads(work, args.query.data, item, span(s, args.query, s.heads, s.rows, s.width));
+  reads(work, args.key.data, item, span(s, args.key, s.key_heads, s.columns_of_row(s.rows - 1), s.width));
+  reads(work, args.value.data, item,
+        span(s, args.value, s.key_heads, s.columns_of_row(s.rows - 1), s.value_width));
 }
 
 void describe(const LinearBackwardArgs& args, Work& work) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "tern/ops/attention_blocks.h"
+#include "tern/ops/attention_fused.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
@@ -175,15 +176,22 @@ std::vector<Tensor> recorded_gradients(const std::vector<Tensor>& given, const C
   return grads;
 }
 
+/// What the forward pass leaves for the other: the weights, or its result and the logarithms of their sums,
+/// or nothing, so that they are computed again.
+struct Kept {
+  Tensor weights, output, log_sums;
+};
+
 /// The gradients of the tensors that want one, nothing recorded.
-std::vector<Tensor> plain_gradients(const std::vector<Tensor>& given, const Call& call, const Tensor& weights,
+std::vector<Tensor> plain_gradients(const std::vector<Tensor>& given, const Call& call, const Kept& kept,
                                     const Tensor& grad, const std::vector<bool>& wanted) {
   Heads heads = heads_of(given, call.layout, call.mask);
-  heads.weights = weights;
+  heads.weights = kept.weights;
+  const bool is_fused = kept.log_sums.defined();  // its kernel writes all gradients
   std::vector<Tensor> buffers;
   for (size_t i = 0; i < given.size(); ++i) {
     const Tensor& x = given[i];
-    if (!wanted[i])
+    if (!wanted[i] && !is_fused)
       buffers.emplace_back();
     else
       buffers.push_back(
@@ -191,7 +199,11 @@ std::vector<Tensor> plain_gradients(const std::vector<Tensor>& given, const Call
   }
   Heads grads = views_of(buffers, call.layout);
   grads.output = without_dead_rows(view_of(grad, call.layout), call.mask);
-  detail::attend_backward(heads, grads, call.settings());
+  if (is_fused) heads.output = view_of(kept.output.detach(), call.layout);
+  if (!is_fused || !detail::attend_backward_fused(heads, grads, call.settings(), kept.log_sums))
+    detail::attend_backward(heads, grads, call.settings());
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!wanted[i]) buffers[i] = Tensor();
   if (call.layout.heads == 0)
     for (size_t i = 0; i < given.size(); ++i)
       if (wanted[i]) buffers[i] = reduce_to(buffers[i], given[i].shape(), given[i].dtype());
@@ -202,26 +214,28 @@ std::vector<Tensor> plain_gradients(const std::vector<Tensor>& given, const Call
 Tensor attention(const std::vector<Tensor>& given, Call call) {
   const bool tracked = tracks_grad(given);
   if (tracks_grad(call.mask.bias)) return recorded_attention(given, call);
-  Tensor y, weights;
+  Tensor y, weights, log_sums;
   {
     NoGradGuard no_grad;
     Heads heads = heads_of(given, call.layout, call.mask);
     y = empty_of(result_shape(given, call.layout, heads), given[0]);
     heads.output = view_of(y, call.layout);
-    if (tracked && detail::keeps_weights(heads, call.settings())) {
+    if (tracked) log_sums = detail::attend_fused_for_gradients(heads, call.settings());
+    if (tracked && !log_sums.defined() && detail::keeps_weights(heads, call.settings())) {
       Shape shape = heads.query.shape();
       shape.back() = heads.key.size(-2);
       heads.weights = weights = empty_of(shape, y);
     }
-    detail::attend(heads, call.settings());
+    if (!log_sums.defined()) detail::attend(heads, call.settings());
     if (call.mask.dead.defined()) heads.output.masked_fill_(call.mask.dead, 0);
   }
   if (!tracked) return y;
   std::vector<Saved> saved;
   for (const Tensor& x : given) saved.push_back(save(x));
   record(kName, y, given,
-         [saved = std::move(saved), weights_ = save(weights), call = std::move(call)](GradContext& c,
-                                                                                      const Tensor& g) {
+         [saved = std::move(saved), weights_ = save(weights), log_sums_ = save(log_sums),
+          y_ = log_sums.defined() ? save_output(y) : Saved(),
+          call = std::move(call)](GradContext& c, const Tensor& g) {
            std::vector<Tensor> inputs;
            std::vector<bool> wanted;
            for (size_t i = 0; i < saved.size(); ++i) {
@@ -229,7 +243,7 @@ Tensor attention(const std::vector<Tensor>& given, Call call) {
              wanted.push_back(c.needs(i));
            }
            if (is_grad_enabled()) return recorded_gradients(inputs, call, g);
-           return plain_gradients(inputs, call, c[weights_], g, wanted);
+           return plain_gradients(inputs, call, {c[weights_], c[y_], c[log_sums_]}, g, wanted);
          });
   return y;
 }

@@ -23,6 +23,9 @@ const Names* names_of(const Bag& operation) {
       {CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR,
        {CUDNN_ATTR_OPERATION_REDUCTION_XDESC},
        CUDNN_ATTR_OPERATION_REDUCTION_YDESC},
+      {CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
+       {CUDNN_ATTR_OPERATION_RESHAPE_XDESC},
+       CUDNN_ATTR_OPERATION_RESHAPE_YDESC},
       {CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
        {CUDNN_ATTR_OPERATION_POINTWISE_XDESC, CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
         CUDNN_ATTR_OPERATION_POINTWISE_TDESC},
@@ -37,6 +40,17 @@ bool is_known(cudnnPointwiseMode_t mode) {
                       CUDNN_POINTWISE_DIV,    CUDNN_POINTWISE_EXP,       CUDNN_POINTWISE_LOG,
                       CUDNN_POINTWISE_CMP_GE, CUDNN_POINTWISE_GEN_INDEX, CUDNN_POINTWISE_BINARY_SELECT};
   return std::find(known.begin(), known.end(), mode) != known.end();
+}
+
+/// Whether y is x with rows and columns exchanged, in sizes and strides.
+bool turns(const Bag& x, const Bag& y) {
+  for (const auto name : {CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_ATTR_TENSOR_STRIDES}) {
+    auto of_x = x.numbers(name);
+    if (of_x.size() != 4) return false;
+    std::swap(of_x[2], of_x[3]);
+    if (of_x != y.numbers(name)) return false;
+  }
+  return true;
 }
 
 int64_t id_of(const Bag& tensor) { return tensor.one<int64_t>(CUDNN_ATTR_TENSOR_UNIQUE_ID); }
@@ -94,6 +108,8 @@ bool Program::fits() const {
       if (a[3] != b[2] || out[2] != a[2] || out[3] != b[3] || a[0] != out[0] || b[0] != out[0] ||
           a[1] != out[1] || b[1] < 1 || out[1] % b[1] != 0)
         return false;
+    } else if (names->type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) {
+      if (!turns(*operation->part(names->operands[0]), *operation->part(names->result))) return false;
     } else if (names->type == CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR) {
       const Bag* how = operation->part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
       if (how == nullptr || !is_known(how->one<cudnnPointwiseMode_t>(CUDNN_ATTR_POINTWISE_MODE)))
@@ -181,6 +197,10 @@ void Program::run() const {
           all = sums ? all + next : std::max(all, next);
         }
         out.numbers.push_back(all);
+      });
+    } else if (names.type == CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR) {
+      for_each_place(out.sizes, [&](int64_t b, int64_t h, int64_t i, int64_t j) {
+        out.numbers.push_back(x[0].at(b, h, j, i));
       });
     } else {
       const Bag& how = *operation->part(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);

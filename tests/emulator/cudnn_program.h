@@ -1,5 +1,5 @@
-// Graphs of products, reductions and pointwise operations, as cuDNN runs them in one kernel: here one
-// operation after the other, on numbers rounded to the types that the graph says.
+// Graphs of products, reductions, transpositions and pointwise operations, as cuDNN runs them in one kernel:
+// here one operation after the other, on numbers rounded to the types that the graph says.
 #pragma once
 
 #include <array>

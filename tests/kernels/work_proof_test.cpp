@@ -422,15 +422,40 @@ std::vector<ProofRow> network_rows() {
        [](DType) {
          for (const DType d : {bfloat16, float16})
            for (const bool is_causal : {false, true}) {
-             const Tensor query = leaf({2, 4, 70, 8}, d).detach(), key = leaf({2, 2, 90, 8}, d).detach(),
-                          value = leaf({2, 2, 90, 16}, d).detach(),
-                          output = empty({2, 4, 70, 16}, {.dtype = d});
+             const auto numbers = [&](const Shape& shape) { return leaf(shape, d).detach(); };
              const auto operand = [](const Tensor& x) {
                return AttentionOperand{x.data_ptr(), x.strides()[0], x.strides()[1], x.strides()[2]};
              };
-             launch(current_stream(kCPU), kernels::attention,
-                    {d, is_causal, 0.5, 2, 4, 2, 70, 90, 8, 16, operand(query), operand(key), operand(value),
-                     operand(output)});
+             const Tensor query = numbers({2, 4, 70, 8}), key = numbers({2, 2, 90, 8}),
+                          value = numbers({2, 2, 90, 16}), output = numbers({2, 4, 70, 16}),
+                          log_sums = leaf({2, 4, 70}, float32).detach();
+             auto* const sums = static_cast<float*>(log_sums.data_ptr());
+             const Stream stream = current_stream(kCPU);
+             launch(stream, kernels::attention,
+                    {d,
+                     {is_causal, 2, 4, 2, 70, 90, 8, 16},
+                     0.5,
+                     operand(query),
+                     operand(key),
+                     operand(value),
+                     operand(output),
+                     sums});
+             const Tensor own_key = numbers({2, 4, 90, 8}), own_value = numbers({2, 4, 90, 16}),
+                          grad_query = numbers({2, 4, 70, 8}), grad_key = numbers({2, 4, 90, 8}),
+                          grad_value = numbers({2, 4, 90, 16}), grad = numbers({2, 4, 70, 16});
+             launch(stream, kernels::attention_backward,
+                    {d,
+                     {is_causal, 2, 4, 4, 70, 90, 8, 16},
+                     0.5,
+                     operand(query),
+                     operand(own_key),
+                     operand(own_value),
+                     operand(output),
+                     operand(grad),
+                     operand(grad_query),
+                     operand(grad_key),
+                     operand(grad_value),
+                     sums});
            }
        }},
       {"recurrent",

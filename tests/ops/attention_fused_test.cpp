@@ -28,7 +28,7 @@
 namespace tern {
 namespace {
 
-/// Counts the launches of the kernel while it lives.
+/// Counts the launches of the kernels while it lives.
 class FusedLaunches final : public LaunchObserver {
  public:
   FusedLaunches() : before_(set_launch_observer(this)) {}
@@ -38,7 +38,8 @@ class FusedLaunches final : public LaunchObserver {
     set_launch_observer(before_);
   }
   uint64_t started(const Activity& activity) noexcept override {
-    if (activity.name == std::string_view("attention")) ++count_;
+    const std::string_view name = activity.name;
+    if (name == "attention" || name == "attention_backward") ++count_;
     return 0;
   }
   void ran(uint64_t, Clock::time_point, Clock::time_point) noexcept override {}
@@ -63,6 +64,7 @@ struct FusedCase {
   Shape query, key;
   int64_t value_width;
   bool is_fused;
+  bool has_own_keys = is_fused;  ///< every head, so that gradients are fused too
   std::function<Tensor(const Tensor&)> layout = [](const Tensor& x) { return x; };
 };
 
@@ -75,19 +77,19 @@ const std::vector<FusedCase>& fused_cases() {
   static const std::vector<FusedCase> all = {
       {"heads", {2, 3, 70, 16}, {2, 3, 90, 16}, 8, true},
       {"more rows than columns", {1, 2, 90, 8}, {1, 2, 64, 8}, 16, true},
-      {"heads side by side", {2, 3, 65, 16}, {2, 3, 65, 16}, 16, true, side_by_side},
-      {"parts of wider rows", {2, 2, 64, 8}, {2, 2, 64, 8}, 8, true, wide},
+      {"heads side by side", {2, 3, 65, 16}, {2, 3, 65, 16}, 16, true, true, side_by_side},
+      {"parts of wider rows", {2, 2, 64, 8}, {2, 2, 64, 8}, 8, true, true, wide},
       {"one matrix", {64, 16}, {66, 16}, 16, true},
       {"one dimension of the batch", {3, 64, 8}, {3, 70, 8}, 8, true},
       {"three", {2, 2, 2, 64, 8}, {2, 2, 2, 64, 8}, 8, true},
-      {"keys that all share", {3, 64, 8}, {1, 64, 8}, 8, true},
-      {"keys that heads share", {2, 3, 64, 8}, {2, 1, 64, 8}, 8, true},
+      {"keys that all share", {3, 64, 8}, {1, 64, 8}, 8, true, false},
+      {"keys that heads share", {2, 3, 64, 8}, {2, 1, 64, 8}, 8, true, false},
       {"keys that the batch shares", {2, 3, 64, 8}, {1, 3, 64, 8}, 8, false},
       {"few rows", {2, 3, 63, 16}, {2, 3, 90, 16}, 16, false},
       {"few columns", {2, 3, 70, 16}, {2, 3, 63, 16}, 16, false},
       {"widths that are no groups", {2, 3, 70, 12}, {2, 3, 70, 12}, 16, false},
       {"wide heads", {1, 64, 136}, {1, 64, 136}, 136, false},
-      {"columns apart", {2, 64, 8}, {2, 64, 8}, 8, false, turned},
+      {"columns apart", {2, 64, 8}, {2, 64, 8}, 8, false, false, turned},
   };
   return all;
 }
@@ -111,6 +113,11 @@ TEST(AttentionFused, TakesEveryLayout) {
         const FusedLaunches launches;
         scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
         EXPECT_EQ(launches.count(), once);
+        if (!c.has_own_keys) continue;
+        const Tensor leaf = query.clone().requires_grad_();
+        const Tensor y = scaled_dot_product_attention(c.layout(leaf), key, value, {}, 0, is_causal);
+        y.backward(ones(y.shape(), {.dtype = dtype}));
+        EXPECT_EQ(launches.count(), 3 * once);
       }
   const Tensor query = randn({2, 6, 64, 8}).to(bfloat16), key = randn({2, 2, 70, 8}).to(bfloat16);
   const FusedLaunches launches;
@@ -137,6 +144,49 @@ TEST(AttentionFused, GivesWhatTheFormulaGives) {
       }
 }
 
+TEST(AttentionFused, GradientsAreThoseOfTheFormula) {
+  const bool on_gpu = !get_default_device().is_cpu();
+  for (const DType dtype : {bfloat16, float16})
+    for (const FusedCase& c : fused_cases())
+      for (const bool is_causal : {false, true}) {
+        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
+        manual_seed(0);
+        Shape value_shape = c.key;
+        value_shape.back() = c.value_width;
+        std::vector<Tensor> given, exact;
+        for (const Shape& shape : {c.query, c.key, value_shape}) {
+          given.push_back(randn(shape).to(dtype).requires_grad_());
+          exact.push_back(given.back().detach().to(float32).requires_grad_());
+        }
+        const FusedLaunches launches;
+        const Tensor y = scaled_dot_product_attention(c.layout(given[0]), c.layout(given[1]),
+                                                      c.layout(given[2]), {}, 0, is_causal);
+        const Tensor direction = randn(y.shape()).to(dtype);
+        y.backward(direction);
+        if (c.has_own_keys) {
+          EXPECT_EQ(launches.count(), on_gpu ? 2 : 0);
+        }
+        in_float32(exact[0], exact[1], exact[2], is_causal).backward(direction.to(float32));
+        for (size_t i = 0; i < 3; ++i) {
+          const Tensor& wanted = exact[i].grad();
+          EXPECT_LT((given[i].grad().to(float32) - wanted).abs().max().item<float>(),
+                    0.02 * wanted.abs().max().item<float>())
+              << "of the operand " << i;
+        }
+      }
+}
+
+TEST(AttentionFused, GradientsOfSomeOperandsAndOfASum) {
+  manual_seed(0);
+  Tensor query = randn({2, 2, 64, 8}).to(bfloat16), key = randn({2, 2, 64, 8}).to(bfloat16),
+         value = randn({2, 2, 64, 8}).to(bfloat16).requires_grad_();
+  scaled_dot_product_attention(query, key, value).sum().backward();
+  EXPECT_FALSE(query.grad().defined());
+  const Tensor exact = value.detach().to(float32).requires_grad_();
+  in_float32(query.to(float32), key.to(float32), exact, false).sum().backward();
+  EXPECT_LT((value.grad().to(float32) - exact.grad()).abs().max().item<float>(), 0.03);
+}
+
 TEST(AttentionFused, GroupsOfHeadsShareKeys) {
   manual_seed(0);
   const Tensor query = randn({2, 6, 64, 8}).to(bfloat16), key = randn({2, 2, 70, 8}).to(bfloat16),
@@ -153,15 +203,20 @@ TEST(AttentionFused, HeadsOfOneProjection) {
   manual_seed(0);
   const Tensor packed = randn({2, 64, 3 * 2 * 8}).to(bfloat16);
   for (const bool batch_first : {true, false}) {
-    const Tensor given = batch_first ? packed : contiguous(transpose(packed, 0, 1));
+    const Tensor given =
+        (batch_first ? packed : contiguous(transpose(packed, 0, 1))).clone().requires_grad_();
     const FusedLaunches launches;
     const Tensor y = detail::attention_of_packed(given, {.heads = 2, .batch_first = batch_first});
-    EXPECT_EQ(launches.count(), get_default_device().is_cpu() ? 0 : 1);
+    y.backward(ones(y.shape(), {.dtype = bfloat16}));
+    EXPECT_EQ(launches.count(), get_default_device().is_cpu() ? 0 : 2);
+    const Tensor exact = given.detach().to(float32).requires_grad_();
     const auto part = [&](int64_t i) {
-      return detail::split_heads(narrow(given, -1, i * 16, 16), 2, batch_first).to(float32);
+      return detail::split_heads(narrow(exact, -1, i * 16, 16), 2, batch_first);
     };
     const Tensor wanted = detail::join_heads(in_float32(part(0), part(1), part(2), false), batch_first);
-    EXPECT_LT((y.to(float32) - wanted).abs().max().item<float>(), 0.03);
+    wanted.backward(ones(wanted.shape()));
+    EXPECT_LT((y.detach().to(float32) - wanted.detach()).abs().max().item<float>(), 0.03);
+    EXPECT_LT((given.grad().to(float32) - exact.grad()).abs().max().item<float>(), 0.05);
   }
 }
 
@@ -171,7 +226,6 @@ TEST(AttentionFused, NotWhereMoreIsAskedFor) {
   scaled_dot_product_attention(x, x, x, zeros({64, 64}));
   scaled_dot_product_attention(x, x, x, {}, /*dropout_p=*/0.5);
   scaled_dot_product_attention(x.to(float32), x.to(float32), x.to(float32));
-  scaled_dot_product_attention(x.clone().requires_grad_(), x, x).sum().backward();
   EXPECT_EQ(launches.count(), 0);
 }
 

@@ -135,12 +135,8 @@ class CudaBackend final : public Backend {
           });
   }
 
-  bool fuses(Stream stream, const AttentionArgs& args) override {
-    const Task task{.name = "attention", .stream = stream};
-    const TaskScope scope(task);
-    use_gpu(at(stream.device.index).gpu().number());
-    return fuses_attention(LaunchContext{stream}, args);
-  }
+  bool fuses(Stream stream, const AttentionArgs& args) override { return fuses_in(stream, args); }
+  bool fuses(Stream stream, const AttentionBackwardArgs& args) override { return fuses_in(stream, args); }
   bool begin_recording(Stream stream) override {
     // What waits for each kernel, or asks when each one ran, is no graph.
     if (launches_block() || detail::launch_observer.load(std::memory_order_acquire)) return false;
@@ -198,6 +194,14 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  template <class Args>
+  bool fuses_in(Stream stream, const Args& args) {
+    const Task task{.name = "plan of attention", .stream = stream};
+    const TaskScope scope(task);
+    use_gpu(at(stream.device.index).gpu().number());
+    return fuses_attention(LaunchContext{stream}, args);
+  }
+
   /// Runs `body`, which queues something on a stream, with its GPU as the current one, and shows it to an
   /// observer.
   template <class Body>

@@ -244,6 +244,7 @@ class SimBackend final : public Backend {
                                             options_.latency));
   }
   bool fuses(Stream, const AttentionArgs& args) override { return fits_fused_attention(args); }
+  bool fuses(Stream, const AttentionBackwardArgs& args) override { return fits_fused_attention(args); }
   bool begin_recording(Stream stream) override {
     const std::lock_guard lock(recordings_mutex_);
     recordings_.emplace_back(stream, std::make_unique<RecordedKernels>(*this, stream));

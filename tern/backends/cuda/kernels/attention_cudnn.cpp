@@ -1,6 +1,7 @@
-// Attention by cuDNN's graph API: a graph of two products with softmax between them, which its engines know
-// as one kernel (FlashAttention-2: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work
-// Partitioning", 2023). The engines take the graph only with the logarithms of the sums as a second result.
+// Attention by cuDNN's graph API: graphs of products with softmax between them, which its engines know as one
+// kernel (FlashAttention-2: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work
+// Partitioning", 2023). The engines take the forward pass only with the logarithms of the sums as a second
+// result.
 #include <array>
 #include <cstring>
 #include <limits>
@@ -11,6 +12,7 @@
 
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/attention.h"
+#include "tern/backends/cuda/kernels/cudnn_graph.h"
 #include "tern/backends/cuda/kernels/cudnn_plan.h"
 #include "tern/backends/cuda/kernels/plan_key.h"
 #include "tern/base/check.h"
@@ -19,140 +21,191 @@
 namespace tern::cuda_backend {
 namespace {
 
-using Sizes = std::array<int64_t, 4>;  // batch, heads, rows, columns
+using Graph = CudnnGraph;
+using Sizes = Graph::Sizes;
+
+/// The numbers by which a graph calls the tensors that are given to it.
+enum Id : int64_t {
+  kQuery = 1,
+  kKey,
+  kValue,
+  kOutput,
+  kGradOutput,
+  kGradQuery,
+  kGradKey,
+  kGradValue,
+  kLogSums,
+  kMeans,
+  kScale,
+  kHidden,
+  kOne,
+  kIds
+};
+constexpr size_t kOperands = kLogSums - kQuery;  // of which a plan knows the strides
 
 /// What a plan depends on.
 struct Problem {
-  int64_t gpu, dtype, is_causal;
-  int64_t batch, heads, key_heads, rows, columns, width, value_width;
-  int64_t strides[4][3];  ///< of query, key, value and output: batch, head, row
+  int64_t gpu, dtype, is_backward;
+  AttentionShape shape;
+  int64_t strides[kOperands][3];  ///< batch, head, row
 
   bool operator==(const Problem& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
 };
-static_assert(sizeof(Problem) == 22 * sizeof(int64_t), "compared as bytes");
+static_assert(sizeof(Problem) == (3 + 8 + 3 * kOperands) * sizeof(int64_t), "compared as bytes");
 
-Problem problem_of(const LaunchContext& context, const AttentionArgs& args) {
+using Operands = std::array<const AttentionOperand*, kOperands>;  // null where the pass has none
+
+Operands operands_of(const AttentionArgs& a) { return {&a.query, &a.key, &a.value, &a.output}; }
+Operands operands_of(const AttentionBackwardArgs& a) {
+  return {&a.query, &a.key, &a.value, &a.output, &a.grad_output, &a.grad_query, &a.grad_key, &a.grad_value};
+}
+
+template <class Args>
+Problem problem_of(const LaunchContext& context, const Args& args) {
   Problem problem{stream_of(context.stream).gpu().number(),
                   static_cast<int64_t>(args.dtype),
-                  args.is_causal,
-                  args.batch,
-                  args.heads,
-                  args.key_heads,
-                  args.rows,
-                  args.columns,
-                  args.width,
-                  args.value_width,
+                  std::is_same_v<Args, AttentionBackwardArgs>,
+                  args.shape,
                   {}};
-  const AttentionOperand* operands[] = {&args.query, &args.key, &args.value, &args.output};
-  for (size_t i = 0; i < 4; ++i) {
-    problem.strides[i][0] = operands[i]->batch_stride;
-    problem.strides[i][1] = operands[i]->head_stride;
-    problem.strides[i][2] = operands[i]->row_stride;
-  }
+  const Operands operands = operands_of(args);
+  for (size_t i = 0; i < kOperands; ++i)
+    if (const AttentionOperand* x = operands[i]) {
+      problem.strides[i][0] = x->batch_stride;
+      problem.strides[i][1] = x->head_stride;
+      problem.strides[i][2] = x->row_stride;
+    }
   return problem;
 }
 
-/// The numbers by which a graph calls the tensors that are given to it.
-enum Id : int64_t { kQuery = 1, kKey, kValue, kOutput, kLogSums, kScale, kHidden, kFirstInner };
-
-/// The operations of a graph, as they are added.
-class Graph {
+/// Both graphs are made of these.
+class Parts {
  public:
-  /// A tensor in memory, whose strides say where.
-  Descriptor tensor(Id id, cudnnDataType_t type, const Sizes& sizes, const Sizes& strides) {
-    Descriptor made = describe(id, type, sizes, strides);
-    made.finish();
-    return made;
+  explicit Parts(const Problem& problem)
+      : graph(kIds),
+        type(static_cast<DType>(problem.dtype) == DType::Float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16),
+        s(problem.shape),
+        all{s.batch, s.heads, s.rows, s.columns},
+        row{s.batch, s.heads, s.rows, 1},
+        scale(Graph::scalar(kScale)),
+        log_sums(Graph::tensor(kLogSums, CUDNN_DATA_FLOAT, row, Graph::contiguous(row))),
+        problem_(problem) {}
+
+  Sizes strides_of(Id id) const {
+    const int64_t(&x)[3] = problem_.strides[id - kQuery];
+    return {x[0], x[1], x[2], 1};
   }
-  /// A number in the host's memory.
-  Descriptor scalar(Id id) {
-    Descriptor made = describe(id, CUDNN_DATA_FLOAT, {1, 1, 1, 1}, {1, 1, 1, 1});
-    made.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, true);
-    made.finish();
-    return made;
+  Sizes sizes_of(Id id) const {
+    const bool of_key = id == kKey || id == kValue || id == kGradKey || id == kGradValue;
+    const bool wide = id == kValue || id == kOutput || id == kGradOutput || id == kGradValue;
+    return {s.batch, of_key ? s.key_heads : s.heads, of_key ? s.columns : s.rows,
+            wide ? s.value_width : s.width};
   }
-  /// What one operation gives to others, and is never in memory.
-  Descriptor inner(cudnnDataType_t type, const Sizes& sizes) {
-    const Sizes strides{sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
-    Descriptor made = describe(next_++, type, sizes, strides);
-    made.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, true);
-    made.finish();
-    return made;
+  Descriptor operand(Id id) const { return Graph::tensor(id, type, sizes_of(id), strides_of(id)); }
+  Descriptor turned(Id id) const {
+    return Graph::tensor(id, type, Graph::turned(sizes_of(id)), Graph::turned(strides_of(id)));
+  }
+  Descriptor inner(const Sizes& sizes) { return graph.inner(CUDNN_DATA_FLOAT, sizes); }
+
+  Descriptor binary(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor& b, const Sizes& sizes) {
+    Descriptor y = inner(sizes);
+    graph.binary(mode, x, b, y);
+    return y;
+  }
+  Descriptor unary(cudnnPointwiseMode_t mode, const Descriptor& x, const Sizes& sizes) {
+    Descriptor y = inner(sizes);
+    graph.unary(mode, x, y);
+    return y;
+  }
+  Descriptor reduced(cudnnReduceTensorOp_t op, const Descriptor& x) {
+    Descriptor y = inner(row);
+    graph.reduce(op, x, y);
+    return y;
+  }
+  /// Scores, with what is hidden at -inf.
+  Descriptor scores(const Descriptor& query, const Descriptor& turned_key) {
+    const Descriptor products = inner(all);
+    graph.matmul(query, turned_key, products);
+    Descriptor scaled = binary(CUDNN_POINTWISE_MUL, products, scale, all);
+    if (!s.is_causal) return scaled;
+    const Descriptor rows = graph.inner(CUDNN_DATA_INT32, all), columns = graph.inner(CUDNN_DATA_INT32, all),
+                     sees = graph.inner(CUDNN_DATA_BOOLEAN, all), hidden = Graph::scalar(kHidden);
+    graph.number(scaled, 2, rows);
+    graph.number(scaled, 3, columns);
+    graph.binary(CUDNN_POINTWISE_CMP_GE, rows, columns, sees);
+    Descriptor masked = inner(all);
+    graph.select(sees, scaled, hidden, masked);
+    return masked;
+  }
+  /// Columns as rows, in 16 bits.
+  Descriptor turned_scores(const Descriptor& x) {
+    Descriptor y = graph.inner(type, Graph::turned(all), Graph::turned(Graph::contiguous(all)));
+    graph.reshape(x, y);
+    return y;
   }
 
-  void matmul(const Descriptor& a, const Descriptor& b, const Descriptor& c) {
-    Descriptor how(CUDNN_BACKEND_MATMUL_DESCRIPTOR);
-    how.set(CUDNN_ATTR_MATMUL_COMP_TYPE, CUDNN_DATA_FLOAT);
-    how.finish();
-    Descriptor operation(CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_MATMUL_ADESC, a);
-    operation.set(CUDNN_ATTR_OPERATION_MATMUL_BDESC, b);
-    operation.set(CUDNN_ATTR_OPERATION_MATMUL_CDESC, c);
-    operation.set(CUDNN_ATTR_OPERATION_MATMUL_DESC, how);
-    add(std::move(operation));
-  }
-  void reduce(cudnnReduceTensorOp_t op, const Descriptor& x, const Descriptor& y) {
-    Descriptor how(CUDNN_BACKEND_REDUCTION_DESCRIPTOR);
-    how.set(CUDNN_ATTR_REDUCTION_OPERATOR, CUDNN_TYPE_REDUCTION_OPERATOR_TYPE, 1, &op);
-    how.set(CUDNN_ATTR_REDUCTION_COMP_TYPE, CUDNN_DATA_FLOAT);
-    how.finish();
-    Descriptor operation(CUDNN_BACKEND_OPERATION_REDUCTION_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_DESC, how);
-    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_XDESC, x);
-    operation.set(CUDNN_ATTR_OPERATION_REDUCTION_YDESC, y);
-    add(std::move(operation));
-  }
-  /// y = mode(x, b), or with `choice`: x where that is true, else b.
-  void pointwise(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* b, const Descriptor& y,
-                 const Descriptor* choice = nullptr) {
-    add(pointwise_of(mode, x, b, y, choice, -1));
-  }
-  /// The number of each element in its dimension `axis`.
-  void number(const Descriptor& x, int64_t axis, const Descriptor& y) {
-    add(pointwise_of(CUDNN_POINTWISE_GEN_INDEX, x, nullptr, y, nullptr, axis));
-  }
-
-  const std::vector<Descriptor>& operations() const { return operations_; }
+  Graph graph;
+  cudnnDataType_t type;
+  AttentionShape s;
+  Sizes all, row;
+  Descriptor scale, log_sums;
 
  private:
-  static Descriptor describe(int64_t id, cudnnDataType_t type, const Sizes& sizes, const Sizes& strides) {
-    Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    made.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
-    made.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::vector<int64_t>(sizes.begin(), sizes.end()));
-    made.set(CUDNN_ATTR_TENSOR_STRIDES, std::vector<int64_t>(strides.begin(), strides.end()));
-    made.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-    made.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t{16});
-    return made;
-  }
-  static Descriptor pointwise_of(cudnnPointwiseMode_t mode, const Descriptor& x, const Descriptor* b,
-                                 const Descriptor& y, const Descriptor* choice, int64_t axis) {
-    Descriptor how(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    how.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode);
-    how.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-    if (axis >= 0) how.set(CUDNN_ATTR_POINTWISE_AXIS, axis);
-    how.finish();
-    Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x);
-    if (b != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, *b);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
-    if (choice != nullptr) operation.set(CUDNN_ATTR_OPERATION_POINTWISE_TDESC, *choice);
-    return operation;
-  }
-  void add(Descriptor operation) {
-    operation.finish();
-    operations_.push_back(std::move(operation));
-  }
-
-  std::vector<Descriptor> operations_;
-  int64_t next_ = kFirstInner;
+  const Problem& problem_;
 };
+
+Graph forward_graph(const Problem& problem) {
+  Parts p(problem);
+  const Descriptor scores = p.scores(p.operand(kQuery), p.turned(kKey));
+  const Descriptor largest = p.reduced(CUDNN_REDUCE_TENSOR_MAX, scores);
+  const Descriptor differences = p.binary(CUDNN_POINTWISE_SUB, scores, largest, p.all);
+  const Descriptor powers = p.unary(CUDNN_POINTWISE_EXP, differences, p.all);
+  const Descriptor sums = p.reduced(CUDNN_REDUCE_TENSOR_ADD, powers);
+  const Descriptor logarithms = p.unary(CUDNN_POINTWISE_LOG, sums, p.row);
+  p.graph.binary(CUDNN_POINTWISE_ADD, largest, logarithms, p.log_sums);
+  const Descriptor weights = p.graph.inner(p.type, p.all);
+  p.graph.binary(CUDNN_POINTWISE_DIV, powers, sums, weights);
+  p.graph.matmul(weights, p.operand(kValue), p.operand(kOutput));
+  return std::move(p.graph);
+}
+
+/// With weights P = e^(scores - log_sums) and G the gradient of the output: dV = P^T G, dS = P (G V^T - mean)
+/// scale with the mean of each row's G output, dQ = dS K, dK = dS^T Q. Where dQ is the product's own result,
+/// and not gathered in float32 first, the engines add in one order.
+Graph backward_graph(const Problem& problem) {
+  Parts p(problem);
+  const Descriptor query = p.operand(kQuery), turned_key = p.turned(kKey), grad = p.operand(kGradOutput);
+  const Sizes of_output = p.sizes_of(kOutput);
+  const Descriptor shares = p.graph.inner(CUDNN_DATA_FLOAT, of_output,
+                                          {of_output[1] * of_output[2] * of_output[3],
+                                           of_output[2] * of_output[3], of_output[1] * of_output[3], 1});
+  p.graph.binary(CUDNN_POINTWISE_MUL, grad, p.operand(kOutput), shares);
+  const Descriptor sums = p.reduced(CUDNN_REDUCE_TENSOR_ADD, shares);
+  const Descriptor means = Graph::tensor(kMeans, CUDNN_DATA_FLOAT, p.row, Graph::contiguous(p.row));
+  p.graph.binary(CUDNN_POINTWISE_MUL, sums, Graph::scalar(kOne), means);
+
+  const Descriptor differences =
+      p.binary(CUDNN_POINTWISE_SUB, p.scores(query, turned_key), p.log_sums, p.all);
+  const Descriptor weights = p.unary(CUDNN_POINTWISE_EXP, differences, p.all);
+  p.graph.matmul(p.turned_scores(weights), grad, p.operand(kGradValue));
+
+  const Descriptor of_weights = p.inner(p.all);
+  p.graph.matmul(grad, p.turned(kValue), of_weights);
+  const Descriptor around_mean = p.binary(CUDNN_POINTWISE_SUB, of_weights, means, p.all);
+  const Descriptor unscaled = p.binary(CUDNN_POINTWISE_MUL, around_mean, weights, p.all);
+  const Descriptor of_scores = p.graph.inner(p.type, p.all);
+  p.graph.binary(CUDNN_POINTWISE_MUL, unscaled, p.scale, of_scores);
+  p.graph.matmul(p.turned_scores(of_scores), query, p.operand(kGradKey));
+  const Descriptor key = p.graph.inner(p.type, p.sizes_of(kKey), p.strides_of(kKey));
+  p.graph.reshape(turned_key, key);
+  p.graph.matmul(of_scores, key, p.operand(kGradQuery));
+  return std::move(p.graph);
+}
 
 class Plan {
  public:
   Plan(cudnnHandle_t handle, const Problem& problem) {
     try {
-      const Graph graph = graph_of(problem);
+      const Graph graph = problem.is_backward ? backward_graph(problem) : forward_graph(problem);
       engines_ = find_engines(handle, graph.operations(), {});
     } catch (const NotImplementedError&) {  // what cuDNN refuses to describe has no plan either
     }
@@ -160,66 +213,28 @@ class Plan {
 
   bool usable() const noexcept { return !engines_.empty(); }
 
-  void run(const LaunchContext& context, cudnnHandle_t handle, const AttentionArgs& args) const {
-    const auto scale = static_cast<float>(args.scale);
+  /// `rest`: what else the graph is given.
+  void run(const LaunchContext& context, cudnnHandle_t handle, const Operands& operands, bool is_causal,
+           double factor, std::initializer_list<std::pair<Id, const void*>> rest) const {
+    const auto scale = static_cast<float>(factor);
     // Before 9.10 cuDNN took no infinity here.
     const float hidden = cudnn()->cudnnGetVersion() < 91000 ? std::numeric_limits<float>::lowest()
                                                             : -std::numeric_limits<float>::infinity();
-    const Storage log_sums =
-        workspace(context, static_cast<size_t>(args.batch * args.heads * args.rows) * sizeof(float));
-    const std::array<int64_t, 7> ids = {kQuery, kKey, kValue, kOutput, kLogSums, kScale, kHidden};
-    const std::array<const void*, 7> pointers = {
-        args.query.data, args.key.data, args.value.data, args.output.data, log_sums->data(), &scale, &hidden};
-    const size_t count = args.is_causal ? 7 : 6;
-    run_engine(engines_.front(), context, handle, {ids.data(), count}, {pointers.data(), count});
+    std::vector<int64_t> ids;
+    std::vector<const void*> pointers;
+    const auto give = [&](int64_t id, const void* pointer) {
+      ids.push_back(id);
+      pointers.push_back(pointer);
+    };
+    for (size_t i = 0; i < kOperands; ++i)
+      if (operands[i] != nullptr) give(kQuery + static_cast<int64_t>(i), operands[i]->data);
+    give(kScale, &scale);
+    if (is_causal) give(kHidden, &hidden);
+    for (const auto& [id, pointer] : rest) give(id, pointer);
+    run_engine(engines_.front(), context, handle, ids, pointers);
   }
 
  private:
-  static Graph graph_of(const Problem& p) {
-    Graph g;
-    const cudnnDataType_t type =
-        static_cast<DType>(p.dtype) == DType::Float16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
-    const auto strides = [&](size_t i) {
-      return Sizes{p.strides[i][0], p.strides[i][1], p.strides[i][2], 1};
-    };
-    const Sizes all{p.batch, p.heads, p.rows, p.columns}, row{p.batch, p.heads, p.rows, 1};
-    const Descriptor query = g.tensor(kQuery, type, {p.batch, p.heads, p.rows, p.width}, strides(0));
-    const Descriptor key = g.tensor(kKey, type, {p.batch, p.key_heads, p.width, p.columns},
-                                    {p.strides[1][0], p.strides[1][1], 1, p.strides[1][2]});
-    const Descriptor value =
-        g.tensor(kValue, type, {p.batch, p.key_heads, p.columns, p.value_width}, strides(2));
-    const Descriptor output = g.tensor(kOutput, type, {p.batch, p.heads, p.rows, p.value_width}, strides(3));
-    const auto inner = [&](const Sizes& sizes) { return g.inner(CUDNN_DATA_FLOAT, sizes); };
-
-    const Descriptor products = inner(all), scale = g.scalar(kScale);
-    g.matmul(query, key, products);
-    Descriptor scores = inner(all);
-    g.pointwise(CUDNN_POINTWISE_MUL, products, &scale, scores);
-    if (p.is_causal) {
-      const Descriptor rows = g.inner(CUDNN_DATA_INT32, all), columns = g.inner(CUDNN_DATA_INT32, all);
-      g.number(scores, 2, rows);
-      g.number(scores, 3, columns);
-      const Descriptor sees = g.inner(CUDNN_DATA_BOOLEAN, all), hidden = g.scalar(kHidden);
-      g.pointwise(CUDNN_POINTWISE_CMP_GE, rows, &columns, sees);
-      Descriptor masked = inner(all);
-      g.pointwise(CUDNN_POINTWISE_BINARY_SELECT, scores, &hidden, masked, &sees);
-      scores = std::move(masked);
-    }
-    const Descriptor largest = inner(row), differences = inner(all), powers = inner(all), sums = inner(row);
-    g.reduce(CUDNN_REDUCE_TENSOR_MAX, scores, largest);
-    g.pointwise(CUDNN_POINTWISE_SUB, scores, &largest, differences);
-    g.pointwise(CUDNN_POINTWISE_EXP, differences, nullptr, powers);
-    g.reduce(CUDNN_REDUCE_TENSOR_ADD, powers, sums);
-    const Descriptor logs = inner(row);
-    const Descriptor log_sums = g.tensor(kLogSums, CUDNN_DATA_FLOAT, row, {p.heads * p.rows, p.rows, 1, 1});
-    g.pointwise(CUDNN_POINTWISE_LOG, sums, nullptr, logs);
-    g.pointwise(CUDNN_POINTWISE_ADD, largest, &logs, log_sums);
-    const Descriptor weights = g.inner(type, all);
-    g.pointwise(CUDNN_POINTWISE_DIV, powers, &sums, weights);
-    g.matmul(weights, value, output);
-    return g;
-  }
-
   std::vector<CudnnEngine> engines_;
 };
 
@@ -231,19 +246,44 @@ const Plan& plan_of(const CudnnHandle& handle, const Problem& problem) {
   return *plan;
 }
 
-}  // namespace
-
-bool fuses_attention(const LaunchContext& context, const AttentionArgs& args) {
+template <class Args>
+bool fuses(const LaunchContext& context, const Args& args) {
   static const bool wanted = env_choice("TERN_CUDA_ATTENTION", {"fused", "blocks"}) == 0;
   if (!wanted || !fits_fused_attention(args) || cudnn() == nullptr) return false;
   const CudnnHandle handle(context);
   return plan_of(handle, problem_of(context, args)).usable();
 }
 
+Storage a_float_for_each_row(const LaunchContext& context, const AttentionShape& s) {
+  return workspace(context, static_cast<size_t>(s.batch * s.heads * s.rows) * sizeof(float));
+}
+
+}  // namespace
+
+bool fuses_attention(const LaunchContext& context, const AttentionArgs& args) { return fuses(context, args); }
+bool fuses_attention(const LaunchContext& context, const AttentionBackwardArgs& args) {
+  return fuses(context, args);
+}
+
 void attention(const LaunchContext& context, const AttentionArgs& args) {
   TERN_CHECK(cudnn() != nullptr, NotImplementedError, "attention in one kernel needs cuDNN");
+  Storage scratch;
+  if (args.log_sums == nullptr) scratch = a_float_for_each_row(context, args.shape);
+  const void* const log_sums = args.log_sums != nullptr ? args.log_sums : scratch->data();
   const CudnnHandle handle(context);
-  plan_of(handle, problem_of(context, args)).run(context, handle.get(), args);
+  plan_of(handle, problem_of(context, args))
+      .run(context, handle.get(), operands_of(args), args.shape.is_causal, args.scale,
+           {{kLogSums, log_sums}});
+}
+
+void attention_backward(const LaunchContext& context, const AttentionBackwardArgs& args) {
+  TERN_CHECK(cudnn() != nullptr, NotImplementedError, "gradients of attention in one kernel need cuDNN");
+  const Storage means = a_float_for_each_row(context, args.shape);
+  const float one = 1;
+  const CudnnHandle handle(context);
+  plan_of(handle, problem_of(context, args))
+      .run(context, handle.get(), operands_of(args), args.shape.is_causal, args.scale,
+           {{kLogSums, args.log_sums}, {kMeans, means->data()}, {kOne, &one}});
 }
 
 }  // namespace tern::cuda_backend
