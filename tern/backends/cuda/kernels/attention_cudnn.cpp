@@ -246,10 +246,20 @@ const Plan& plan_of(const CudnnHandle& handle, const Problem& problem) {
   return *plan;
 }
 
+/// What TERN_CUDA_ATTENTION asks for.
+enum class Wanted { WhereLarge, Never, Always };
+
+/// Engines compile a plan's kernel, which takes tenths of a second: fewer scores than these are not worth it,
+/// since another length makes another plan.
+constexpr int64_t kFewestScores = int64_t{1} << 22;
+
 template <class Args>
 bool fuses(const LaunchContext& context, const Args& args) {
-  static const bool wanted = env_choice("TERN_CUDA_ATTENTION", {"fused", "blocks"}) == 0;
-  if (!wanted || !fits_fused_attention(args) || cudnn() == nullptr) return false;
+  static const auto wanted =
+      static_cast<Wanted>(env_choice("TERN_CUDA_ATTENTION", {"large", "blocks", "always"}));
+  if (wanted == Wanted::Never || !fits_fused_attention(args) || cudnn() == nullptr) return false;
+  const AttentionShape& s = args.shape;
+  if (wanted == Wanted::WhereLarge && s.batch * s.heads * s.rows < kFewestScores / s.columns) return false;
   const CudnnHandle handle(context);
   return plan_of(handle, problem_of(context, args)).usable();
 }
