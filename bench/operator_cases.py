@@ -166,7 +166,7 @@ def cases(scale=1):
                            ("conv2d", f(4 * scale, 3, 224, 224), f(64, 3, 7, 7), f(64), 2, 3, 1, 1), ("conv2d", f(64 * scale, 1, 28, 28), f(6, 1, 5, 5), f(6), 1, 2, 1, 1),
                            ("conv2d", f(64 * scale, 6, 14, 14), f(16, 6, 5, 5), f(16), 1, 0, 1, 1), ("conv2d", f(8 * scale, 96, 56, 56), f(96, 1, 3, 3), f(96), 1, 1, 1, 96)):
         add("bfloat16", op, *(x.bfloat16() if torch.is_tensor(x) else x for x in arguments))
-    for heads in ((8, 8, 128, 64), (1, 8, 1024, 64)):
+    for heads in ((8, 8, 128, 64), (1, 8, 1024, 64), *([(4, 16, 2048, 64)] if scale > 1 else [])):
         for is_causal in (False, True):
             add("bfloat16", "scaled_dot_product_attention", *(f(*heads).bfloat16() for _ in range(3)), None, 0.0, is_causal)
     images = f(32 * scale, 64, 56, 56)

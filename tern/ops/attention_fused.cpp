@@ -46,12 +46,14 @@ std::vector<BatchDim> batch_dims_of(const Tensors& tensors) {
   return dims;
 }
 
-/// Joins the outermost two as long as there are more than `most`; false where the strides do not let it.
+/// Joins neighbours as long as there are more than `most`; false where no strides let it.
 bool join(std::vector<BatchDim>& dims, size_t most) {
   while (dims.size() > most) {
-    if (!dims[1].continues(dims[0])) return false;
-    dims[1].size *= dims[0].size;
-    dims.erase(dims.begin());
+    size_t outer = 0;
+    while (outer + 1 < dims.size() && !dims[outer + 1].continues(dims[outer])) ++outer;
+    if (outer + 1 == dims.size()) return false;
+    dims[outer + 1].size *= dims[outer].size;
+    dims.erase(dims.begin() + static_cast<int64_t>(outer));
   }
   return true;
 }
@@ -112,6 +114,26 @@ std::optional<AttentionArgs> args_of(const Heads& heads, const AttentionSettings
   return AttentionArgs{heads.query.dtype(), layout->shape, settings.scale, x[0], x[1], x[2], x[3], nullptr};
 }
 
+/// Some of the batch, and some of its heads.
+AttentionBackwardArgs part_of(AttentionBackwardArgs args, int64_t batch, int64_t batches, int64_t head,
+                              int64_t heads) {
+  const auto nbytes = static_cast<int64_t>(itemsize(args.dtype));
+  for (AttentionOperand* x : {&args.query, &args.key, &args.value, &args.output, &args.grad_output,
+                              &args.grad_query, &args.grad_key, &args.grad_value})
+    x->data = static_cast<char*>(x->data) + (batch * x->batch_stride + head * x->head_stride) * nbytes;
+  args.log_sums += (batch * args.shape.heads + head) * args.shape.rows;
+  args.shape.batch = batches;
+  args.shape.heads = args.shape.key_heads = heads;
+  return args;
+}
+
+/// How many of `size` things to take at a time, so that parts of at most `most` are about as large as each
+/// other.
+int64_t even_step(int64_t size, int64_t most) {
+  const int64_t at_most = std::clamp<int64_t>(most, 1, size), parts = (size + at_most - 1) / at_most;
+  return (size + parts - 1) / parts;
+}
+
 }  // namespace
 
 bool attend_fused(const Heads& heads, const AttentionSettings& settings) {
@@ -125,7 +147,7 @@ bool attend_fused(const Heads& heads, const AttentionSettings& settings) {
 Tensor attend_fused_for_gradients(const Heads& heads, const AttentionSettings& settings) {
   auto args = args_of(heads, settings);
   const Stream stream = current_stream(heads.query.device());
-  if (!args || args->shape.key_heads != args->shape.heads || !fuses(stream, *args)) return {};
+  if (!args || !fuses(stream, *args)) return {};
   const AttentionShape& s = args->shape;
   const Tensor log_sums =
       empty({s.batch, s.heads, s.rows}, {.dtype = DType::Float32, .device = stream.device});
@@ -135,23 +157,25 @@ Tensor attend_fused_for_gradients(const Heads& heads, const AttentionSettings& s
 }
 
 bool attend_backward_fused(const Heads& heads, const Heads& grads, const AttentionSettings& settings,
-                           const Tensor& log_sums) {
+                           const Tensor& log_sums, int64_t most_scores) {
   if (!is_plain(heads, settings)) return false;
-  Tensor grad = grads.output;
-  const auto layout_with = [&] {
-    return layout_of({&heads.query, &heads.key, &heads.value, &heads.output, &grad, &grads.query, &grads.key,
-                      &grads.value},
-                     settings.is_causal);
+  Tensor key = heads.key, value = heads.value, grad = grads.output;
+  const auto layout_of_all = [&] {
+    return layout_of(
+        {&heads.query, &key, &value, &heads.output, &grad, &grads.query, &grads.key, &grads.value},
+        settings.is_causal);
   };
-  auto layout = layout_with();
-  if (!layout) {  // sums give one number in all places
-    grad = contiguous(grad);
-    layout = layout_with();
+  auto layout = layout_of_all();
+  if (!layout || layout->shape.heads != layout->shape.key_heads) {
+    // Sums give one number in all places, and heads may share keys.
+    for (Tensor* x : {&key, &value, &grad}) *x = contiguous(*x);
+    layout = layout_of_all();
   }
   if (!layout) return false;
   const auto& x = layout->operands;
+  const AttentionShape& s = layout->shape;
   const AttentionBackwardArgs args{heads.query.dtype(),
-                                   layout->shape,
+                                   s,
                                    settings.scale,
                                    x[0],
                                    x[1],
@@ -162,9 +186,16 @@ bool attend_backward_fused(const Heads& heads, const Heads& grads, const Attenti
                                    x[6],
                                    x[7],
                                    static_cast<const float*>(log_sums.data_ptr())};
+  const int64_t matrices = most_scores / (s.rows * s.columns),
+                batches = even_step(s.batch, matrices / s.heads), some = even_step(s.heads, matrices);
+  std::vector<AttentionBackwardArgs> parts;
+  for (int64_t b = 0; b < s.batch; b += batches)
+    for (int64_t h = 0; h < s.heads; h += some)
+      parts.push_back(part_of(args, b, std::min(batches, s.batch - b), h, std::min(some, s.heads - h)));
   const Stream stream = current_stream(heads.query.device());
-  if (!fuses(stream, args)) return false;
-  launch(stream, kernels::attention_backward, args);
+  for (const AttentionBackwardArgs& part : parts)
+    if (!fuses(stream, part)) return false;
+  for (const AttentionBackwardArgs& part : parts) launch(stream, kernels::attention_backward, part);
   return true;
 }
 

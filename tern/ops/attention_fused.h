@@ -13,9 +13,12 @@ bool attend_fused(const Heads& heads, const AttentionSettings& settings);
 /// that would be false.
 Tensor attend_fused_for_gradients(const Heads& heads, const AttentionSettings& settings);
 
-/// Writes grads.query, key and value, of which none may be undefined, from grads.output. False, with nothing
-/// done, where the device has no kernel for this.
+/// Of so many scores at once the kernel for gradients may keep 16 bits each: half a gigabyte.
+inline constexpr int64_t kMostFusedScores = int64_t{1} << 28;
+
+/// Writes grads.query, key and value, of which none may be undefined, from grads.output, in launches of at
+/// most `most_scores` or one matrix. False, with nothing done, where the device has no kernel for this.
 bool attend_backward_fused(const Heads& heads, const Heads& grads, const AttentionSettings& settings,
-                           const Tensor& log_sums);
+                           const Tensor& log_sums, int64_t most_scores = kMostFusedScores);
 
 }  // namespace tern::detail
