@@ -1,5 +1,5 @@
-// Arguments of attention in one kernel, and of its gradients in another: the scores are never in memory.
-// Backends that have none are given products and softmax instead (ops/attention_blocks.cpp).
+// Arguments of attention in one kernel, and of its gradients in another: scores are not kept from one to the
+// other. Backends that have none are given products and softmax instead (ops/attention_blocks.cpp).
 #pragma once
 
 #include <cstdint>

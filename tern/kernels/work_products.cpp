@@ -48,6 +48,17 @@ Span span(const AttentionShape& shape, const AttentionOperand& x, int64_t heads,
       .walk(width, 1);
 }
 
+/// What the scores and their products with the values are made of.
+template <class Args>
+void reads_of_scores(const Args& args, Work& work) {
+  const AttentionShape& s = args.shape;
+  const size_t item = itemsize(args.dtype);
+  const int64_t columns = s.columns_of_row(s.rows - 1);  // later ones are hidden from all rows
+  reads(work, args.query.data, item, span(s, args.query, s.heads, s.rows, s.width));
+  reads(work, args.key.data, item, span(s, args.key, s.key_heads, columns, s.width));
+  reads(work, args.value.data, item, span(s, args.value, s.key_heads, columns, s.value_width));
+}
+
 }  // namespace
 
 void describe(const MatmulArgs& args, Work& work) {
@@ -76,10 +87,7 @@ void describe(const AttentionArgs& args, Work& work) {
   work.flops = s.flops(2);
   writes(work, args.output.data, item, span(s, args.output, s.heads, s.rows, s.value_width));
   writes(work, args.log_sums, sizeof(float), s.batch * s.heads * s.rows);
-  reads(work, args.query.data, item, span(s, args.query, s.heads, s.rows, s.width));
-  reads(work, args.key.data, item, span(s, args.key, s.key_heads, s.columns_of_row(s.rows - 1), s.width));
-  reads(work, args.value.data, item,
-        span(s, args.value, s.key_heads, s.columns_of_row(s.rows - 1), s.value_width));
+  reads_of_scores(args, work);
 }
 
 void describe(const AttentionBackwardArgs& args, Work& work) {
@@ -92,10 +100,7 @@ void describe(const AttentionBackwardArgs& args, Work& work) {
   for (const AttentionOperand* x : {&args.output, &args.grad_output})
     reads(work, x->data, item, span(s, *x, s.heads, s.rows, s.value_width));
   reads(work, args.log_sums, sizeof(float), s.batch * s.heads * s.rows);
-  reads(work, args.query.data, item, span(s, args.query, s.heads, s.rows, s.width));
-  reads(work, args.key.data, item, span(s, args.key, s.key_heads, s.columns_of_row(s.rows - 1), s.width));
-  reads(work, args.value.data, item,
-        span(s, args.value, s.key_heads, s.columns_of_row(s.rows - 1), s.value_width));
+  reads_of_scores(args, work);
 }
 
 void describe(const LinearBackwardArgs& args, Work& work) {

@@ -220,13 +220,14 @@ Tensor attention(const std::vector<Tensor>& given, Call call) {
     Heads heads = heads_of(given, call.layout, call.mask);
     y = empty_of(result_shape(given, call.layout, heads), given[0]);
     heads.output = view_of(y, call.layout);
-    if (tracked) log_sums = detail::attend_fused_for_gradients(heads, call.settings());
-    if (tracked && !log_sums.defined() && detail::keeps_weights(heads, call.settings())) {
-      Shape shape = heads.query.shape();
-      shape.back() = heads.key.size(-2);
-      heads.weights = weights = empty_of(shape, y);
+    if (!detail::attend_fused(heads, call.settings(), tracked ? &log_sums : nullptr)) {
+      if (tracked && detail::keeps_weights(heads, call.settings())) {
+        Shape shape = heads.query.shape();
+        shape.back() = heads.key.size(-2);
+        heads.weights = weights = empty_of(shape, y);
+      }
+      detail::attend(heads, call.settings());
     }
-    if (!log_sums.defined()) detail::attend(heads, call.settings());
     if (call.mask.dead.defined()) heads.output.masked_fill_(call.mask.dead, 0);
   }
   if (!tracked) return y;

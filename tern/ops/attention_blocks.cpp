@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "tern/kernels/softmax.h"
-#include "tern/ops/attention_fused.h"
 #include "tern/ops/common.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/shape.h"
@@ -218,7 +217,6 @@ bool keeps_weights(const Heads& heads, const AttentionSettings& settings) {
 }
 
 void attend(const Heads& heads, const AttentionSettings& settings) {
-  if (attend_fused(heads, settings)) return;
   for_blocks(heads, {}, settings, [&](const Heads& block, const Heads&) { forward_block(block, settings); });
 }
 

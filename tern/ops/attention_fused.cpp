@@ -3,7 +3,6 @@
 #include "tern/ops/attention_fused.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <vector>
 
@@ -96,22 +95,15 @@ std::optional<Layout> layout_of(const Tensors& tensors, bool is_causal) {
   return layout;
 }
 
+/// What no layout makes good.
 bool is_plain(const Heads& heads, const AttentionSettings& settings) {
-  return !heads.query.device().is_cpu() && !heads.bias.defined() && !heads.weights.defined() &&
-         settings.dropout == nullptr;
+  return !heads.query.device().is_cpu() && itemsize(heads.query.dtype()) == 2 && !heads.bias.defined() &&
+         !heads.weights.defined() && settings.dropout == nullptr;
 }
 
 template <class Args>
 bool fuses(Stream stream, const Args& args) {
   return backend_of(stream.device.type).fuses(stream, args);
-}
-
-std::optional<AttentionArgs> args_of(const Heads& heads, const AttentionSettings& settings) {
-  if (!is_plain(heads, settings)) return std::nullopt;
-  const auto layout = layout_of({&heads.query, &heads.key, &heads.value, &heads.output}, settings.is_causal);
-  if (!layout) return std::nullopt;
-  const auto& x = layout->operands;
-  return AttentionArgs{heads.query.dtype(), layout->shape, settings.scale, x[0], x[1], x[2], x[3], nullptr};
 }
 
 /// Some of the batch, and some of its heads.
@@ -136,24 +128,21 @@ int64_t even_step(int64_t size, int64_t most) {
 
 }  // namespace
 
-bool attend_fused(const Heads& heads, const AttentionSettings& settings) {
-  const auto args = args_of(heads, settings);
+bool attend_fused(const Heads& heads, const AttentionSettings& settings, Tensor* log_sums) {
+  if (!is_plain(heads, settings)) return false;
+  const auto layout = layout_of({&heads.query, &heads.key, &heads.value, &heads.output}, settings.is_causal);
+  if (!layout) return false;
+  const auto& x = layout->operands;
+  const AttentionShape& s = layout->shape;
+  AttentionArgs args{heads.query.dtype(), s, settings.scale, x[0], x[1], x[2], x[3], nullptr};
   const Stream stream = current_stream(heads.query.device());
-  if (!args || !fuses(stream, *args)) return false;
-  launch(stream, kernels::attention, *args);
+  if (!fuses(stream, args)) return false;
+  if (log_sums != nullptr) {
+    *log_sums = empty({s.batch, s.heads, s.rows}, {.dtype = DType::Float32, .device = stream.device});
+    args.log_sums = static_cast<float*>(log_sums->data_ptr());
+  }
+  launch(stream, kernels::attention, args);
   return true;
-}
-
-Tensor attend_fused_for_gradients(const Heads& heads, const AttentionSettings& settings) {
-  auto args = args_of(heads, settings);
-  const Stream stream = current_stream(heads.query.device());
-  if (!args || !fuses(stream, *args)) return {};
-  const AttentionShape& s = args->shape;
-  const Tensor log_sums =
-      empty({s.batch, s.heads, s.rows}, {.dtype = DType::Float32, .device = stream.device});
-  args->log_sums = static_cast<float*>(log_sums.data_ptr());
-  launch(stream, kernels::attention, *args);
-  return log_sums;
 }
 
 bool attend_backward_fused(const Heads& heads, const Heads& grads, const AttentionSettings& settings,

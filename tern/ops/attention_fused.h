@@ -5,13 +5,10 @@
 
 namespace tern::detail {
 
-/// Writes heads.output in one launch. False, with nothing done, where the device has no kernel for this, or
-/// where masks, dropout or the weights are asked for.
-bool attend_fused(const Heads& heads, const AttentionSettings& settings);
-
-/// The same for a pass that gradients follow: what attend_backward_fused() needs besides. Undefined where
-/// that would be false.
-Tensor attend_fused_for_gradients(const Heads& heads, const AttentionSettings& settings);
+/// Writes heads.output in one launch, and to `log_sums`, unless null, what attend_backward_fused() needs
+/// besides. False, with nothing done, where the device has no kernel for this, or where masks, dropout or the
+/// weights are asked for.
+bool attend_fused(const Heads& heads, const AttentionSettings& settings, Tensor* log_sums = nullptr);
 
 /// Of so many scores at once the kernel for gradients may keep 16 bits each: half a gigabyte.
 inline constexpr int64_t kMostFusedScores = int64_t{1} << 28;

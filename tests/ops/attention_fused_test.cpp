@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -29,6 +29,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
+#include "tests/ops/attention_testing.h"
 #include "tests/support/emulated.h"
 
 namespace tern {
@@ -64,13 +65,9 @@ bool has_fused_kernels() {
   return cuda::get_device_properties(device).simulated || (wanted && wanted == std::string_view("always"));
 }
 
-Tensor in_float32(const Tensor& query, const Tensor& key, const Tensor& value, bool is_causal) {
-  Tensor scores = matmul(query, mT(key)) / std::sqrt(static_cast<double>(query.size(-1)));
-  if (is_causal)
-    scores =
-        masked_fill(scores, logical_not(tril(ones({query.size(-2), key.size(-2)}, {.dtype = DType::Bool}))),
-                    -std::numeric_limits<double>::infinity());
-  return matmul(softmax(scores, -1), value);
+Tensor exact_attention(const Tensor& query, const Tensor& key, const Tensor& value, bool is_causal) {
+  return testing::by_formula(query, key, value,
+                             is_causal ? testing::below_diagonal(query.size(-2), key.size(-2)) : Tensor());
 }
 
 struct FusedCase {
@@ -79,6 +76,18 @@ struct FusedCase {
   int64_t value_width;
   bool is_fused;
   std::function<Tensor(const Tensor&)> layout = [](const Tensor& x) { return x; };
+
+  /// Of query, key and value.
+  std::array<Shape, 3> shapes() const {
+    Shape value = key;
+    value.back() = value_width;
+    return {query, key, value};
+  }
+  std::array<Tensor, 3> operands(DType dtype) const {
+    std::array<Tensor, 3> made;
+    for (size_t i = 0; i < 3; ++i) made[i] = layout(randn(shapes()[i]).to(dtype));
+    return made;
+  }
 };
 
 /// Heads beside each other in memory.
@@ -107,30 +116,32 @@ const std::vector<FusedCase>& fused_cases() {
   return all;
 }
 
-Tensor values_for(const FusedCase& c, DType dtype) {
-  Shape shape = c.key;
-  shape.back() = c.value_width;
-  return c.layout(randn(shape).to(dtype));
+/// Calls f(c, dtype, is_causal) for all of them, from one seed each.
+template <class F>
+void for_each_fused_case(const F& f) {
+  for (const DType dtype : {bfloat16, float16})
+    for (const FusedCase& c : fused_cases())
+      for (const bool is_causal : {false, true}) {
+        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
+        manual_seed(0);
+        f(c, dtype, is_causal);
+      }
 }
 
 /// No product is computed here besides, so that this also runs where the real cuDNN makes the plans.
 TEST(AttentionFused, TakesEveryLayout) {
   const int once = has_fused_kernels() ? 1 : 0;
-  for (const DType dtype : {bfloat16, float16})
-    for (const FusedCase& c : fused_cases())
-      for (const bool is_causal : {false, true}) {
-        if (!c.is_fused || (dtype == float16 && is_causal)) continue;
-        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
-        const Tensor query = c.layout(randn(c.query).to(dtype)), key = c.layout(randn(c.key).to(dtype)),
-                     value = values_for(c, dtype);
-        const FusedLaunches launches;
-        scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
-        EXPECT_EQ(launches.count(), once);
-        const Tensor leaf = query.clone().requires_grad_();
-        const Tensor y = scaled_dot_product_attention(c.layout(leaf), key, value, {}, 0, is_causal);
-        y.backward(ones(y.shape(), {.dtype = dtype}));
-        EXPECT_EQ(launches.count(), 3 * once);
-      }
+  for_each_fused_case([&](const FusedCase& c, DType dtype, bool is_causal) {
+    if (!c.is_fused || (dtype == float16 && is_causal)) return;
+    const auto [query, key, value] = c.operands(dtype);
+    const FusedLaunches launches;
+    scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
+    EXPECT_EQ(launches.count(), once);
+    const Tensor leaf = query.clone().requires_grad_();
+    const Tensor y = scaled_dot_product_attention(c.layout(leaf), key, value, {}, 0, is_causal);
+    y.backward(ones(y.shape(), {.dtype = dtype}));
+    EXPECT_EQ(launches.count(), 3 * once);
+  });
   const Tensor query = randn({2, 6, 64, 8}).to(bfloat16).requires_grad_(),
                key = randn({2, 2, 70, 8}).to(bfloat16);
   const FusedLaunches launches;
@@ -141,51 +152,40 @@ TEST(AttentionFused, TakesEveryLayout) {
 
 TEST(AttentionFused, GivesWhatTheFormulaGives) {
   const bool is_fused = has_fused_kernels();
-  for (const DType dtype : {bfloat16, float16})
-    for (const FusedCase& c : fused_cases())
-      for (const bool is_causal : {false, true}) {
-        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
-        manual_seed(0);
-        const Tensor query = c.layout(randn(c.query).to(dtype)), key = c.layout(randn(c.key).to(dtype)),
-                     value = values_for(c, dtype);
-        const FusedLaunches launches;
-        const Tensor y = scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
-        EXPECT_EQ(launches.count(), c.is_fused && is_fused ? 1 : 0);
-        EXPECT_EQ(y.dtype(), dtype);
-        const Tensor wanted = in_float32(query.to(float32), key.to(float32), value.to(float32), is_causal);
-        ASSERT_EQ(y.shape(), wanted.shape());
-        EXPECT_LT((y.to(float32) - wanted).abs().max().item<float>(), 0.03);
-      }
+  for_each_fused_case([&](const FusedCase& c, DType dtype, bool is_causal) {
+    const auto [query, key, value] = c.operands(dtype);
+    const FusedLaunches launches;
+    const Tensor y = scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
+    EXPECT_EQ(launches.count(), c.is_fused && is_fused ? 1 : 0);
+    EXPECT_EQ(y.dtype(), dtype);
+    const Tensor wanted = exact_attention(query.to(float32), key.to(float32), value.to(float32), is_causal);
+    ASSERT_EQ(y.shape(), wanted.shape());
+    EXPECT_LT((y.to(float32) - wanted).abs().max().item<float>(), 0.03);
+  });
 }
 
 TEST(AttentionFused, GradientsAreThoseOfTheFormula) {
   const bool is_fused = has_fused_kernels();
-  for (const DType dtype : {bfloat16, float16})
-    for (const FusedCase& c : fused_cases())
-      for (const bool is_causal : {false, true}) {
-        SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
-        manual_seed(0);
-        Shape value_shape = c.key;
-        value_shape.back() = c.value_width;
-        std::vector<Tensor> given, exact;
-        for (const Shape& shape : {c.query, c.key, value_shape}) {
-          given.push_back(randn(shape).to(dtype).requires_grad_());
-          exact.push_back(given.back().detach().to(float32).requires_grad_());
-        }
-        const FusedLaunches launches;
-        const Tensor y = scaled_dot_product_attention(c.layout(given[0]), c.layout(given[1]),
-                                                      c.layout(given[2]), {}, 0, is_causal);
-        const Tensor direction = randn(y.shape()).to(dtype);
-        y.backward(direction);
-        EXPECT_EQ(launches.count(), c.is_fused && is_fused ? 2 : 0);
-        in_float32(exact[0], exact[1], exact[2], is_causal).backward(direction.to(float32));
-        for (size_t i = 0; i < 3; ++i) {
-          const Tensor& wanted = exact[i].grad();
-          EXPECT_LT((given[i].grad().to(float32) - wanted).abs().max().item<float>(),
-                    0.02 * wanted.abs().max().item<float>())
-              << "of the operand " << i;
-        }
-      }
+  for_each_fused_case([&](const FusedCase& c, DType dtype, bool is_causal) {
+    std::vector<Tensor> given, exact;
+    for (const Shape& shape : c.shapes()) {
+      given.push_back(randn(shape).to(dtype).requires_grad_());
+      exact.push_back(given.back().detach().to(float32).requires_grad_());
+    }
+    const FusedLaunches launches;
+    const Tensor y = scaled_dot_product_attention(c.layout(given[0]), c.layout(given[1]), c.layout(given[2]),
+                                                  {}, 0, is_causal);
+    const Tensor direction = randn(y.shape()).to(dtype);
+    y.backward(direction);
+    EXPECT_EQ(launches.count(), c.is_fused && is_fused ? 2 : 0);
+    exact_attention(exact[0], exact[1], exact[2], is_causal).backward(direction.to(float32));
+    for (size_t i = 0; i < 3; ++i) {
+      const Tensor& wanted = exact[i].grad();
+      EXPECT_LT((given[i].grad().to(float32) - wanted).abs().max().item<float>(),
+                0.02 * wanted.abs().max().item<float>())
+          << "of the operand " << i;
+    }
+  });
 }
 
 TEST(AttentionFused, GradientsOfSomeOperandsAndOfASum) {
@@ -195,7 +195,7 @@ TEST(AttentionFused, GradientsOfSomeOperandsAndOfASum) {
   scaled_dot_product_attention(query, key, value).sum().backward();
   EXPECT_FALSE(query.grad().defined());
   const Tensor exact = value.detach().to(float32).requires_grad_();
-  in_float32(query.to(float32), key.to(float32), exact, false).sum().backward();
+  exact_attention(query.to(float32), key.to(float32), exact, false).sum().backward();
   EXPECT_LT((value.grad().to(float32) - exact.grad()).abs().max().item<float>(), 0.03);
 }
 
@@ -208,8 +208,9 @@ TEST(AttentionFused, GradientsAreRepeatableAndComeInParts) {
   detail::Heads heads;
   for (Tensor* x : {&heads.query, &heads.key, &heads.value, &heads.output}) *x = numbers();
   const detail::AttentionSettings settings{.scale = 0.3, .is_causal = true};
-  const Tensor log_sums = detail::attend_fused_for_gradients(heads, settings), grad = numbers();
-  ASSERT_TRUE(log_sums.defined());
+  const Tensor grad = numbers();
+  Tensor log_sums;
+  ASSERT_TRUE(detail::attend_fused(heads, settings, &log_sums));
   std::vector<detail::Heads> results;
   const std::pair<int64_t, int> most_and_launches[] = {
       {1 << 28, 1}, {1 << 28, 1}, {6 * 4096, 3}, {2 * 4096, 10}, {1, 15}};
@@ -245,8 +246,8 @@ TEST(AttentionFused, GroupsOfHeadsShareKeys) {
         scaled_dot_product_attention(given[0], given[1], given[2], {}, 0, false, {}, /*enable_gqa=*/true);
     y.backward(ones(y.shape(), {.dtype = bfloat16}));
     EXPECT_EQ(launches.count(), has_fused_kernels() ? 2 : 0);
-    const Tensor wanted =
-        in_float32(exact[0], repeat_interleave(exact[1], 3, 1), repeat_interleave(exact[2], 3, 1), false);
+    const Tensor wanted = exact_attention(exact[0], repeat_interleave(exact[1], 3, 1),
+                                          repeat_interleave(exact[2], 3, 1), false);
     wanted.backward(ones(wanted.shape()));
     EXPECT_LT((y.detach().to(float32) - wanted.detach()).abs().max().item<float>(), 0.03);
     for (size_t i = 0; i < 3; ++i)
@@ -270,7 +271,7 @@ TEST(AttentionFused, HeadsOfOneProjection) {
     const auto part = [&](int64_t i) {
       return detail::split_heads(narrow(exact, -1, i * 16, 16), 2, batch_first);
     };
-    const Tensor wanted = detail::join_heads(in_float32(part(0), part(1), part(2), false), batch_first);
+    const Tensor wanted = detail::join_heads(exact_attention(part(0), part(1), part(2), false), batch_first);
     wanted.backward(ones(wanted.shape()));
     EXPECT_LT((y.detach().to(float32) - wanted.detach()).abs().max().item<float>(), 0.03);
     EXPECT_LT((given.grad().to(float32) - exact.grad()).abs().max().item<float>(), 0.05);

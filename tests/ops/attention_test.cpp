@@ -19,27 +19,18 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
+#include "tests/ops/attention_testing.h"
 #include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
 
 namespace tern {
 namespace {
 
+using testing::below_diagonal;
+using testing::by_formula;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
-Tensor below_diagonal(int64_t rows, int64_t columns) {
-  return tril(ones({rows, columns}, {.dtype = DType::Bool}));
-}
-
-/// By operators that keep all scores.
-Tensor by_formula(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& visible = {}) {
-  Tensor scores = matmul(query, mT(key)) / std::sqrt(static_cast<double>(query.size(-1)));
-  if (visible.defined()) scores = masked_fill(scores, logical_not(visible), kMinusInfinity);
-  return matmul(softmax(scores, -1), value);
-}
+using testing::kMinusInfinity;
 
 void expect_same_numbers(const Tensor& a, const Tensor& b) {
   ASSERT_EQ(a.shape(), b.shape());

@@ -24,7 +24,7 @@ from operator_rows import FAMILIES, driver, families, method  # noqa: E402
 NOT_ROWS = {
     "tern/ops/attention.h": {"attention_of_heads", "attention_of_packed", "split_heads", "join_heads"},  # tests/nn/attention_test.cpp
     "tern/ops/attention_blocks.h": {"keeps_weights"},         # a part of attention
-    "tern/ops/attention_fused.h": {"attend_fused", "attend_fused_for_gradients", "attend_backward_fused"},
+    "tern/ops/attention_fused.h": {"attend_fused", "attend_backward_fused"},
     "tern/ops/autocast.h": {"is_autocast_enabled", "is_autocast_cache_enabled"},  # tests/ops/autocast_test.cpp
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/embedding.h": {"embedding_gradient"},         # a part of embedding
