@@ -22,9 +22,12 @@
 #include "tern/kernels/profiler.h"
 
 // Gradients.
+#include "tern/autograd/anomaly.h"
 #include "tern/autograd/engine.h"
+#include "tern/autograd/function.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/autograd/gradcheck.h"
+#include "tern/autograd/saved_hooks.h"
 
 // Operators.
 #include "tern/ops/activation.h"
@@ -42,6 +45,7 @@
 #include "tern/ops/histogram.h"
 #include "tern/ops/index.h"
 #include "tern/ops/interpolate.h"
+#include "tern/ops/jacobian.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/loss_margin.h"
@@ -68,6 +72,7 @@
 #include "tern/nn/adaptive_softmax.h"
 #include "tern/nn/any_module.h"
 #include "tern/nn/attention.h"
+#include "tern/nn/checkpoint.h"
 #include "tern/nn/containers.h"
 #include "tern/nn/conv.h"
 #include "tern/nn/distance.h"

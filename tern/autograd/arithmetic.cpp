@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tern/autograd/record.h"
+#include "tern/core/memory.h"
 #include "tern/device/stream.h"
 #include "tern/kernels/list.h"
 
@@ -100,6 +101,16 @@ Tensor convert_gradient(const Tensor& x, DType dtype) {
     record("to", y, {x},
            [held = x.dtype()](GradContext&, const Tensor& g) { return convert_gradient(g, held); });
   return y;
+}
+
+std::vector<double> host_values(const Tensor& x) {
+  Tensor dense = compact(x.detach());
+  if (dense.dtype() != DType::Float64) dense = convert_gradient(dense, DType::Float64);
+  std::vector<double> values(static_cast<size_t>(dense.numel()));
+  if (!values.empty())
+    copy_to_host(values.data(), *dense.storage(),
+                 static_cast<size_t>(dense.storage_offset()) * sizeof(double), dense.nbytes());
+  return values;
 }
 
 Tensor add_gradients(const Tensor& a, const Tensor& b) {

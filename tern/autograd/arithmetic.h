@@ -2,6 +2,8 @@
 // Operators for users are in ops/.
 #pragma once
 
+#include <vector>
+
 #include "tern/core/tensor.h"
 
 namespace tern {
@@ -20,6 +22,8 @@ Tensor copy_gradient(const Tensor& x);
 Tensor convert_gradient(const Tensor& x, DType dtype);
 /// x itself when contiguous, else compact_copy(x); no history.
 Tensor compact(const Tensor& x);
+/// The elements in row-major order, on the host, which waits for them.
+std::vector<double> host_values(const Tensor& x);
 /// a + b for gradients of one shape; recorded when they are tracked.
 Tensor add_gradients(const Tensor& a, const Tensor& b);
 /// out += x, in place, without history.

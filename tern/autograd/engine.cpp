@@ -5,6 +5,7 @@
 #include <limits>
 #include <mutex>
 
+#include "tern/autograd/anomaly.h"
 #include "tern/autograd/arithmetic.h"
 #include "tern/autograd/autocast_mode.h"
 #include "tern/autograd/grad_mode.h"
@@ -57,7 +58,8 @@ struct Task {
   bool wanted = true;
   int32_t capture = -1;  // position in the inputs of grad()
   Stream stream;         // on which the gradient is used: the forward's
-  Tensor grad;
+  Tensor grad;           // of a node that collects them: the last that came
+  std::vector<Tensor> collected;
 
   uint64_t priority() const { return node ? node->sequence() : std::numeric_limits<uint64_t>::max(); }
 };
@@ -233,13 +235,20 @@ class Run {
     return positions_.insert(key, 0).first;
   }
 
-  void add_gradient(Task& task, Tensor grad) {
+  void add_gradient(Task& task, Tensor grad, int32_t place = -1) {
     if (!grad.defined()) return;
     hand_over(grad, task.stream);
-    if (!task.grad.defined())
-      task.grad = std::move(grad);
-    else
-      on_stream(task.stream, [&] { task.grad = add_gradients(task.grad, grad); });
+    const auto add_to = [&](Tensor& sum) {
+      if (!sum.defined())
+        sum = std::move(grad);
+      else
+        on_stream(task.stream, [&] { sum = add_gradients(sum, grad); });
+    };
+    if (place < 0) return add_to(task.grad);
+    task.grad = grad;
+    const auto i = static_cast<size_t>(place);
+    if (task.collected.size() <= i) task.collected.resize(i + 1);
+    add_to(task.collected[i]);
   }
 
   void push_ready(uint32_t position) {
@@ -286,7 +295,8 @@ class Run {
       any |= wanted[i];
     }
     if (grad.defined() && any) {
-      GradContext context(node, wanted.data());
+      const std::vector<Tensor> collected = std::move(tasks_[position].collected);
+      GradContext context(node, wanted.data(), collected);
       const auto apply_node = [&] { node.apply(context, grad, results_.data()); };
       with_backward_context(node, [&] {
         if (!detail::observing()) [[likely]]
@@ -294,13 +304,15 @@ class Run {
         const ScopeGuard scope({.backward_of = node.name(), .module_path = node.module_path.get()});
         apply_node();
       });
+      if (autograd::detail::checks_nan) [[unlikely]]
+        autograd::detail::check_nan(node, results_);
       if (!retain_graph_) node.release_saved();
     }
     std::vector<Tensor> results = std::move(results_);
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i]) continue;
       uint32_t next = position_of(inputs[i]);
-      if (wanted[i]) add_gradient(tasks_[next], std::move(results[i]));
+      if (wanted[i]) add_gradient(tasks_[next], std::move(results[i]), inputs[i].place);
       if (--tasks_[next].waits_for == 0) push_ready(next);
     }
     results_ = std::move(results);
@@ -313,7 +325,8 @@ class Run {
     } catch (AutogradError&) {
       throw;  // names the operator already
     } catch (Error& error) {
-      error.add_context(std::string("backward of ") + node.name());
+      error.add_context(std::string("backward of ") + node.name() +
+                        (node.module_path ? " of the module " + *node.module_path : ""));
       throw;
     }
   }

@@ -18,13 +18,6 @@ double weight(int64_t i) { return 0.5 + std::fmod(static_cast<double>(i + 1) * 0
 
 size_t first_byte(const Tensor& x) { return static_cast<size_t>(x.storage_offset()) * sizeof(double); }
 
-std::vector<double> to_host(const Tensor& x) {
-  Tensor dense = compact(x.detach());
-  std::vector<double> values(static_cast<size_t>(dense.numel()));
-  if (!values.empty()) copy_to_host(values.data(), *dense.storage(), first_byte(dense), dense.nbytes());
-  return values;
-}
-
 void set_element(const Tensor& x, size_t i, double value) {
   copy_from_host(*x.storage(), first_byte(x) + i * sizeof(double), &value, sizeof(double));
 }
@@ -38,7 +31,7 @@ Tensor weights_like(const Tensor& x, int64_t salt) {
 }
 
 double weighted_sum(const Tensor& y) {
-  const std::vector<double> values = to_host(y);
+  const std::vector<double> values = host_values(y);
   double sum = 0;
   for (size_t i = 0; i < values.size(); ++i) sum += values[i] * weight(static_cast<int64_t>(i));
   return sum;
@@ -64,8 +57,9 @@ void gradcheck(const std::function<Tensor(const std::vector<Tensor>&)>& function
   if (y.requires_grad()) analytic = grad({y}, inputs, {weights_like(y, 0)}, {.allow_unused = true});
   NoGradGuard no_grad;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<double> x = to_host(inputs[i]);
-    const std::vector<double> gradient = analytic[i].defined() ? to_host(analytic[i]) : std::vector<double>();
+    const std::vector<double> x = host_values(inputs[i]);
+    const std::vector<double> gradient =
+        analytic[i].defined() ? host_values(analytic[i]) : std::vector<double>();
     for (size_t e = 0; e < x.size(); ++e) {
       set_element(inputs[i], e, x[e] + options.eps);
       double above = weighted_sum(function(inputs));

@@ -1,4 +1,4 @@
-// Nodes, saved tensors, and the tensor's side of the graph.
+// Nodes, and the tensor's side of the graph.
 #include "tern/autograd/node.h"
 
 #include <atomic>
@@ -48,31 +48,6 @@ Edge gradient_edge(const Tensor& tensor) {
   if (IntrusivePtr<Node> node = grad_fn_of(tensor)) return {std::move(node), {}};
   check_initialized(tensor);
   return {{}, tensor.impl_ptr()};
-}
-
-Saved::Saved(const Tensor& tensor, bool is_output) : is_output_(is_output) {
-  ++detail::pending_saves;
-  if (!tensor.defined()) return;
-  tensor_ = is_output ? tensor.detach() : tensor;
-  version_ = tensor.version();
-}
-
-Tensor Saved::unpack(const Node& node) const {
-  if (!tensor_.defined()) return {};
-  TERN_CHECK(tensor_.version() == version_, AutogradError,
-             "{}: one of the variables needed for gradient computation has been modified by an inplace "
-             "operation: the {} of {} "
-             "(a {} tensor of shape {}) is at version {}; expected version {} instead. Change a clone() of "
-             "it, or use the form "
-             "of the operator that is not in place",
-             node.name(), is_output_ ? "result" : "input", node.name(), name(tensor_.dtype()),
-             to_string(tensor_.shape()), tensor_.version(), version_);
-  if (!is_output_ || !is_grad_enabled()) return tensor_;
-  Tensor output = tensor_.detach();
-  GradMeta& meta = meta_of(output);
-  meta.requires_grad = true;
-  meta.grad_fn = IntrusivePtr<Node>(const_cast<Node*>(&node));
-  return output;
 }
 
 GradMeta::~GradMeta() {

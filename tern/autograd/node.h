@@ -23,6 +23,8 @@ struct GradMeta;
 struct Edge {
   IntrusivePtr<Node> node;
   IntrusivePtr<TensorImpl> leaf;
+  /// Its place in GradContext::collected(); without one, gradients of several edges are added up.
+  int32_t place = -1;
   explicit operator bool() const noexcept { return node || leaf; }
 };
 
@@ -36,11 +38,18 @@ class Saved {
   /// `is_output`: the tensor is the result of the operator that saves it, and must not keep that operator's
   /// node alive.
   Saved(const Tensor& tensor, bool is_output);
-  /// The tensor as it was. Throws AutogradError naming the operator when it was changed in place since.
+  /// The tensor as it was, saved by `node`, a result of which it is if it is any. Throws AutogradError naming
+  /// the operator when it was changed in place since.
   Tensor unpack(const Node& node) const;
+  /// Of an input, saved by what is no node.
+  Tensor unpack(const char* name) const { return unpack(name, nullptr); }
 
  private:
+  struct Packed;
+  Tensor unpack(const char* name, const Node* node) const;
+
   Tensor tensor_;
+  std::shared_ptr<const Packed> packed_;  ///< in its place, where saved_hooks.h says so
   uint32_t version_ = 0;
   bool is_output_ = false;
 };
@@ -48,15 +57,19 @@ class Saved {
 /// What a backward function is given besides the gradient.
 class GradContext {
  public:
-  GradContext(const Node& node, const bool* wanted) : node_(node), wanted_(wanted) {}
+  GradContext(const Node& node, const bool* wanted, const std::vector<Tensor>& collected)
+      : node_(node), wanted_(wanted), collected_(collected) {}
   /// The saved tensor; see Saved::unpack.
   Tensor operator[](const Saved& saved) const { return saved.unpack(node_); }
   /// Whether a gradient of input `i` is wanted.
   bool needs(size_t i) const { return wanted_[i]; }
+  /// The gradients that came by edges with places; undefined, or beyond the end, where none came.
+  const std::vector<Tensor>& collected() const { return collected_; }
 
  private:
   const Node& node_;
   const bool* wanted_;
+  const std::vector<Tensor>& collected_;
 };
 
 using GradHook = std::function<Tensor(const Tensor&)>;

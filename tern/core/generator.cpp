@@ -16,6 +16,7 @@ struct Generator::Shared {
   mutable std::mutex mutex;
   State state;
   std::optional<MersenneTwister> twister;  ///< the engine, where there is one
+  bool repeats = false;                    ///< numbers that another generator has drawn
 
   void seed(uint64_t seed, RandomEngine engine) {
     std::lock_guard lock(mutex);
@@ -76,20 +77,28 @@ std::vector<uint8_t> Generator::bytes() const {
 }
 
 void Generator::set_bytes(std::span<const uint8_t> bytes) {
+  const Generator read = repeating(bytes);
+  check_not_recording();
+  std::lock_guard lock(shared_->mutex);
+  shared_->state = read.shared_->state;
+  shared_->twister = read.shared_->twister;
+}
+
+Generator Generator::repeating(std::span<const uint8_t> bytes) {
+  Generator generator;
+  Shared& shared = *generator.shared_;
+  shared.repeats = true;
   if (bytes.size() == sizeof(State)) {
-    State state;
-    std::memcpy(&state, bytes.data(), sizeof(State));
-    return set_state(state);
+    std::memcpy(&shared.state, bytes.data(), sizeof(State));
+    return generator;
   }
   TERN_CHECK(
       MersenneTwister::has_size_of_bytes(bytes.size()), ValueError,
       "random state: expected {} bytes (Philox, as PyTorch's of a GPU) or 5056 (a Mersenne Twister, as "
       "PyTorch's of the CPU), got {}",
       sizeof(State), bytes.size());
-  check_not_recording();
-  MersenneTwister twister = MersenneTwister::from_bytes(bytes);
-  std::lock_guard lock(shared_->mutex);
-  shared_->twister = twister;
+  shared.twister = MersenneTwister::from_bytes(bytes);
+  return generator;
 }
 
 Generator::State Generator::reserve(uint64_t counters) {
@@ -106,7 +115,7 @@ Generator::State Generator::reserve(uint64_t counters) {
     before = shared_->state;
     shared_->state.position += counters;
   }
-  if (detail::step_recorder) [[unlikely]]
+  if (detail::step_recorder && !shared_->repeats) [[unlikely]]
     detail::step_recorder->random_reserved(*this, before, counters);
   return before;
 }

@@ -41,6 +41,9 @@ class Generator {
   /// Takes back what bytes() or PyTorch gave; the size decides the engine. Throws ValueError for other sizes
   /// and for bytes that are no state.
   void set_bytes(std::span<const uint8_t> bytes);
+  /// A generator that draws once more what another drew from where its bytes() were these. In a recorded step
+  /// too: each replay repeats what that one draws in it. Throws as set_bytes().
+  static Generator repeating(std::span<const uint8_t> bytes);
   /// Takes `counters` Philox counters and returns the seed and the first of them. A Mersenne Twister gives
   /// one 64-bit number as the seed, and position 0; throws CaptureError while a step is recorded, since every
   /// replay would draw the same.

@@ -47,7 +47,7 @@ LaunchObserver* set_launch_observer(LaunchObserver* observer) noexcept;
 namespace detail {
 extern std::atomic<Backend*> backends[kNumDeviceTypes];
 extern std::atomic<LaunchObserver*> launch_observer;
-/// Who follows launches: the observer, and every thread that records a step.
+/// Who follows launches: the observer, every thread that records a step or looks for anomalies.
 extern std::atomic<int> launch_followers;
 void launch_slowly(Backend& backend, Stream stream, const Launch& launch);
 

@@ -3,10 +3,10 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/base/type_name.h"
 #include "tern/nn/any_module.h"
 #include "tern/nn/module.h"
 #include "tern/nn/module_walk.h"
-#include "tern/nn/text.h"
 #include "tern/ops/shape.h"
 
 namespace tern::nn {

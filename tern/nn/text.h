@@ -3,7 +3,6 @@
 
 #include <string>
 #include <string_view>
-#include <typeinfo>
 
 #include "tern/core/shape.h"
 
@@ -19,7 +18,5 @@ std::string python_tuple(IntArrayRef values);
 std::string size_text(IntArrayRef shape);
 /// Indents all lines but the first by two blanks.
 std::string indent_rest(std::string_view text);
-/// The name of a class without namespaces and template arguments.
-std::string short_type_name(const std::type_info& type);
 
 }  // namespace tern::nn
