@@ -7,6 +7,7 @@
 #include <functional>
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -62,12 +63,25 @@ class ProcessGroup {
   /// Every process' tensor, of one shape and dtype, becomes their sum, mean, product, minimum or maximum.
   /// Blocks.
   void all_reduce(const Tensor& tensor, ReduceOp op = ReduceOp::Sum) const;
+  /// The tensor of `destination` becomes that; those of the others stay as they are. Blocks.
+  void reduce(const Tensor& tensor, int destination = 0, ReduceOp op = ReduceOp::Sum) const;
+  /// Of size() tensors of one shape and dtype on each process, what all have at the place of this one comes
+  /// to: their sum, mean, product, minimum or maximum. Blocks.
+  Tensor reduce_scatter(const std::vector<Tensor>& tensors, ReduceOp op = ReduceOp::Sum) const;
   /// Every process' tensor, of one shape and dtype, becomes that of `source`. Blocks.
   void broadcast(const Tensor& tensor, int source = 0) const;
   /// Every process' text becomes that of `source`. Blocks.
   std::string broadcast(std::string text, int source = 0) const;
   /// The tensors of all processes, of one shape and dtype, in the order of ranks. Blocks.
   std::vector<Tensor> all_gather(const Tensor& tensor) const;
+  /// The same on `destination`; nothing on the others. Blocks.
+  std::vector<Tensor> gather(const Tensor& tensor, int destination = 0) const;
+  /// Every process' tensor becomes one of the size() `parts`, of its shape and dtype, that `source` has: that
+  /// at its rank. The others give no parts. Blocks.
+  void scatter(const Tensor& tensor, const std::vector<Tensor>& parts = {}, int source = 0) const;
+  /// Of size() tensors of one shape and dtype on each process, those of all at the place of this one, in the
+  /// order of ranks. Blocks.
+  std::vector<Tensor> all_to_all(const std::vector<Tensor>& tensors) const;
   /// The texts of all processes, of any length, in the order of ranks. Blocks.
   std::vector<std::string> all_gather(const std::string& text) const;
   /// Returns when all processes have come to it.
@@ -77,6 +91,23 @@ class ProcessGroup {
   /// stream has been given so far. Does not block; `row` must be left alone until the result is there, which
   /// may throw DistributedError. Then any stream may use it.
   std::shared_future<void> all_reduce_async(const Tensor& row, ReduceOp op) const;
+
+  // Messages between two processes, of which the others need not know. They go through host memory, beside
+  // all else that the group does, and arrive in the order in which they were sent.
+
+  /// Gives `destination` the tensor's numbers, which it takes by recv(). They are copied: this does not wait
+  /// for it (isend and send are one). ValueError for this process itself.
+  void send(const Tensor& tensor, int destination) const;
+  /// The tensor becomes the next one that `source` has sent, which must have its shape and dtype, else it is
+  /// gone and this throws DistributedError. Blocks.
+  void recv(const Tensor& tensor, int source) const;
+  /// The same without waiting; the tensor must be left alone until the result is there.
+  std::shared_future<void> irecv(const Tensor& tensor, int source) const;
+
+  /// A group of some of the processes, in the order of their ranks here; nothing on those that are not among
+  /// them. All processes of this group call it, which must not be one that was made so. Different groups may
+  /// work at the same time. Blocks. Throws ValueError for ranks that are not there, occur twice, or are none.
+  std::optional<ProcessGroup> new_group(std::vector<int> ranks) const;
 
  private:
   class Impl;

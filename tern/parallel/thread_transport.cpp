@@ -2,8 +2,13 @@
 // and they copy what is theirs.
 #include <condition_variable>
 #include <cstring>
+#include <deque>
+#include <map>
 #include <mutex>
+#include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -16,7 +21,10 @@ namespace {
 class Meeting {
  public:
   Meeting(int size, Timeout timeout)
-      : shown_(static_cast<size_t>(size)), last_(shown_.size()), timeout_(timeout) {}
+      : shown_(static_cast<size_t>(size)),
+        last_(shown_.size()),
+        has_left_(shown_.size()),
+        timeout_(timeout) {}
 
   /// Shows `data`, waits until all have come, and calls body(what rank r shows) for each. Returns when all
   /// have done so.
@@ -36,7 +44,43 @@ class Meeting {
     if (last) last_[r].assign(static_cast<const char*>(last), nbytes);
     shown_[r] = last_[r].data();
     ++left_;
-    if (came_ > 0 && came_ + left_ == size()) open();
+    has_left_[r] = 1;
+    if (came_ > 0 && came_ + left_ == size())
+      open();
+    else
+      changed_.notify_all();
+  }
+
+  void put(int from, int to, int channel, const void* data, size_t nbytes) {
+    const std::lock_guard lock(mutex_);
+    const char* const bytes = static_cast<const char*>(data);
+    letters_[{from, to, channel}].emplace_back(bytes, bytes + nbytes);
+    changed_.notify_all();
+  }
+  void take(int from, int to, int channel, void* data, size_t nbytes) {
+    std::unique_lock lock(mutex_);
+    auto& letters = letters_[{from, to, channel}];
+    const auto over = [&] {
+      return !letters.empty() || !failure_.empty() || has_left_[static_cast<size_t>(from)] ||
+             closed_.contains({to, channel});
+    };
+    const bool came = changed_.wait_for(lock, std::min(timeout_, kLongest), over);
+    TERN_CHECK(!letters.empty(), DistributedError, "{}",
+               !failure_.empty()                 ? failure_
+               : closed_.contains({to, channel}) ? fmt::format("rank {} has ended", to)
+               : came                            ? fmt::format("rank {} has left the group", from)
+                      : fmt::format("rank {} has waited {} ms for a message of rank {}", to, timeout_.count(),
+                                    from));
+    const std::vector<char> letter = std::move(letters.front());
+    letters.pop_front();
+    TERN_CHECK(letter.size() == nbytes, DistributedError, "rank {} has sent {} bytes, not {}", from,
+               letter.size(), nbytes);
+    std::memcpy(data, letter.data(), nbytes);
+  }
+  void close(int rank, int channel) {
+    const std::lock_guard lock(mutex_);
+    closed_.insert({rank, channel});
+    changed_.notify_all();
   }
 
   void fail(const std::string& reason) {
@@ -46,6 +90,8 @@ class Meeting {
   }
 
  private:
+  static constexpr Timeout kLongest = std::chrono::hours(24 * 365);  // what clocks can add
+
   void come(int rank, Timeout timeout) {
     std::unique_lock lock(mutex_);
     TERN_CHECK(failure_.empty(), DistributedError, "{}", failure_);
@@ -73,6 +119,9 @@ class Meeting {
   std::condition_variable changed_;
   std::vector<const void*> shown_;
   std::vector<std::string> last_;  ///< of those that have left
+  std::vector<char> has_left_;
+  std::map<std::tuple<int, int, int>, std::deque<std::vector<char>>> letters_;  ///< from, to, channel
+  std::set<std::pair<int, int>> closed_;                                        ///< rank, channel
   Timeout timeout_;
   int came_ = 0, left_ = 0;
   uint64_t meetings_ = 0;
@@ -106,6 +155,14 @@ class ThreadTransport final : public Transport {
       if (static_cast<int>(r) == source && source != rank_) std::memcpy(data, from, nbytes);
     });
   }
+  void send(const void* data, size_t nbytes, int destination, int channel) override {
+    meeting_->put(rank_, destination, channel, data, nbytes);
+  }
+  void receive(void* data, size_t nbytes, int source, int channel) override {
+    meeting_->take(source, rank_, channel, data, nbytes);
+  }
+  bool is_sending() override { return false; }
+  void close(int channel) override { meeting_->close(rank_, channel); }
   void leave(const void* last, size_t nbytes) override {
     meeting_->leave(rank_, last, nbytes);
     left_ = true;

@@ -1,6 +1,7 @@
 // Transport: what carries bytes between the processes of a group. A ProcessGroup (parallel/process_group.h)
 // is made of one. There are two: processes that MPI started (the plugin libtern_mpi.so, transports/mpi), and
-// threads of one process that take the parts of processes (parallel/thread_transport.h).
+// threads of one process that take the parts of processes (parallel/thread_transport.cpp); groups of some of
+// the processes exchange messages over that of all (parallel/part_transport.h).
 #pragma once
 
 #include <chrono>
@@ -12,9 +13,9 @@
 
 namespace tern::dist {
 
-/// One process' end. All calls are made by one thread; every process of the group makes the same ones, in the
-/// same order, and each returns when this process has what it gets. They throw DistributedError when that
-/// does not come within the time that the transport was opened with.
+/// One process' end. All calls but those about messages are made by one thread; every process of the group
+/// makes the same ones, in the same order, and each returns when this process has what it gets. They throw
+/// DistributedError when that does not come within the time that the transport was opened with.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -34,6 +35,20 @@ class Transport {
   virtual void all_to_all(const void* sent, void* received, size_t nbytes) = 0;
   /// The source's bytes go to everybody.
   virtual void broadcast(void* data, size_t nbytes, int source) = 0;
+
+  // Messages between two processes, from any thread. Those of a channel arrive in the order in which they
+  // were sent. Groups have two channels: that of number 0 for the operations that are made of messages.
+  static constexpr int kOperations = 0, kMessages = 1, kChannels = 2;
+
+  /// Copies the bytes and returns; they travel by themselves.
+  virtual void send(const void* data, size_t nbytes, int destination, int channel) = 0;
+  /// The next message of that process, of as many bytes.
+  virtual void receive(void* data, size_t nbytes, int source, int channel) = 0;
+  /// True while something is on its way that only gets on when this is called.
+  virtual bool is_sending() = 0;
+  /// This process receives nothing more on that channel: calls that wait for it throw.
+  virtual void close(int channel) = 0;
+
   /// The last call. Those that call all_gather of `nbytes` instead receive `last` from this process; null
   /// where nobody does any more. May wait for the others to leave.
   virtual void leave(const void* last, size_t nbytes) = 0;
@@ -42,7 +57,7 @@ class Transport {
 using Timeout = std::chrono::milliseconds;
 
 /// Raised whenever what library and plugin say to each other changes.
-inline constexpr uint32_t kTransportInterface = 3;
+inline constexpr uint32_t kTransportInterface = 4;
 
 /// The function that a plugin exports, `const TransportPlugin* tern_transport_plugin()`. The first member
 /// never moves.

@@ -2,6 +2,8 @@
 // --gtest_filter=OnMpi.*`, with TERN_TEST_PROCESSES=3, so that a start that finds nobody fails.
 #include <fmt/format.h>
 
+#include <thread>
+
 #include "tern/base/env.h"
 #include "tern/nn/models.h"
 #include "tern/parallel/distributed_data_parallel.h"
@@ -61,6 +63,24 @@ TEST(OnMpi, ProcessesTrainTogether) {
       EXPECT_TRUE(equal(other, net.parameters()[i]));
   }
   EXPECT_THROW(r == 0 ? group.barrier() : group.all_reduce(large), DistributedError);
+
+  // Messages, which arrive while their senders do something else; and groups of some.
+  Tensor wide = zeros({3'000'001});
+  auto received = group.irecv(wide, (r + n - 1) % n);
+  group.send(full({3'000'001}, r, {.dtype = float32}), (r + 1) % n);
+  if (r == 0) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  received.get();
+  EXPECT_TRUE(equal(wide, full({3'000'001}, (r + n - 1) % n)));
+  const auto ends = group.new_group({0, n - 1});
+  EXPECT_EQ(ends.has_value(), r == 0 || r == n - 1);
+  if (ends) {
+    ends->all_reduce(wide.fill_(r));
+    EXPECT_TRUE(equal(wide, full({3'000'001}, n - 1)));
+  }
+  EXPECT_EQ(group.gather(full({2}, r), 1).size(), r == 1 ? static_cast<size_t>(n) : 0);
+  const Tensor product = full({5}, r + 1);
+  group.reduce(product, n - 1, ReduceOp::Max);
+  EXPECT_TRUE(equal(product, full({5}, r == n - 1 ? n : r + 1)));
 
   // The first leaves; the others are told, and MPI ends without an error.
   if (r == 0) return;

@@ -1,13 +1,17 @@
 // The transport between processes that were started by MPI (mpirun, srun). A plugin, so that the library
-// needs no MPI. One thread calls it, from MPI_Init_thread to MPI_Finalize; it looks whether an operation is
-// done, and so can give up.
+// needs no MPI. It begins operations and looks whether they are done, and so can give up; one thread at a
+// time is in MPI.
 #include <mpi.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <list>
+#include <mutex>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -48,39 +52,77 @@ class MpiTransport final : public Transport {
   double cores() const override { return cores_; }
 
   void all_gather(const void* sent, void* received, size_t nbytes) override {
-    MPI_Request request;
-    check(MPI_Iallgather(sent, count(nbytes), MPI_BYTE, received, count(nbytes), MPI_BYTE, comm_, &request),
-          "MPI_Iallgather");
-    wait(request);
+    wait(begin("MPI_Iallgather", [&](MPI_Request* request) {
+      return MPI_Iallgather(sent, count(nbytes), MPI_BYTE, received, count(nbytes), MPI_BYTE, comm_, request);
+    }));
   }
   void all_to_all(const void* sent, void* received, size_t nbytes) override {
-    MPI_Request request;
-    check(MPI_Ialltoall(sent, count(nbytes), MPI_BYTE, received, count(nbytes), MPI_BYTE, comm_, &request),
-          "MPI_Ialltoall");
-    wait(request);
+    wait(begin("MPI_Ialltoall", [&](MPI_Request* request) {
+      return MPI_Ialltoall(sent, count(nbytes), MPI_BYTE, received, count(nbytes), MPI_BYTE, comm_, request);
+    }));
   }
   void broadcast(void* data, size_t nbytes, int source) override {
-    for (size_t done = 0; done < nbytes; done += kMostBytes) {
-      MPI_Request request;
-      check(MPI_Ibcast(static_cast<char*>(data) + done, count(std::min(kMostBytes, nbytes - done)), MPI_BYTE,
-                       source, comm_, &request),
-            "MPI_Ibcast");
-      wait(request);
+    for (size_t done = 0; done < nbytes; done += kMostBytes)
+      wait(begin("MPI_Ibcast", [&](MPI_Request* request) {
+        return MPI_Ibcast(static_cast<char*>(data) + done, count(std::min(kMostBytes, nbytes - done)),
+                          MPI_BYTE, source, comm_, request);
+      }));
+  }
+  void send(const void* data, size_t nbytes, int destination, int channel) override {
+    const char* const bytes = static_cast<const char*>(data);
+    const std::lock_guard lock(mutex_);
+    sending_.push_back({MPI_REQUEST_NULL, std::vector<char>(bytes, bytes + nbytes)});
+    Sending& message = sending_.back();
+    check(MPI_Isend(message.bytes.data(), count(nbytes), MPI_BYTE, destination, channel, comm_,
+                    &message.request),
+          "MPI_Isend");
+  }
+  void receive(void* data, size_t nbytes, int source, int channel) override {
+    MPI_Request request = begin("MPI_Irecv", [&](MPI_Request* begun) {
+      return MPI_Irecv(data, count(nbytes), MPI_BYTE, source, channel, comm_, begun);
+    });
+    try {
+      wait(request, channel);
+    } catch (...) {  // `data` must not be written to any more
+      const std::lock_guard lock(mutex_);
+      if (request != MPI_REQUEST_NULL) {
+        MPI_Cancel(&request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+      }
+      throw;
     }
+  }
+  bool is_sending() override {
+    const std::lock_guard lock(mutex_);
+    for (auto message = sending_.begin(); message != sending_.end();) {
+      int done = 0;
+      check(MPI_Test(&message->request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      message = done ? sending_.erase(message) : std::next(message);
+    }
+    return !sending_.empty();
+  }
+  void close(int channel) override {
+    const std::lock_guard lock(mutex_);
+    closed_.insert(channel);
   }
   void leave(const void* last, size_t nbytes) override {
     if (last) {
       std::vector<char> others(nbytes * static_cast<size_t>(size_));
       all_gather(last, others.data(), nbytes);
     }
-    MPI_Request request;
-    check(MPI_Ibarrier(comm_, &request), "MPI_Ibarrier");
-    wait(request);
+    wait(begin("MPI_Ibarrier", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); }));
+    is_sending();
+    for (Sending& message : sending_) MPI_Request_free(&message.request);  // nobody receives them any more
     check(MPI_Comm_free(&comm_), "MPI_Comm_free");
     check(MPI_Finalize(), "MPI_Finalize");
   }
 
  private:
+  struct Sending {
+    MPI_Request request;
+    std::vector<char> bytes;
+  };
+
   static double share_of_cores(MPI_Comm machine) {
     cpu_set_t mine;
     CPU_ZERO(&mine);
@@ -98,15 +140,28 @@ class MpiTransport final : public Transport {
     return static_cast<int>(nbytes);
   }
 
+  template <class Call>
+  MPI_Request begin(const char* name, Call&& call) {
+    const std::lock_guard lock(mutex_);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(call(&request), name);
+    return request;
+  }
+
+  void wait(MPI_Request&& request) { wait(request, kOperations); }
   /// Looks often at first, then less and less, so that processes which share a core do not hold each other
-  /// up.
-  void wait(MPI_Request& request) const {
+  /// up. Until the channel is closed.
+  void wait(MPI_Request& request, int channel) {
     const auto start = std::chrono::steady_clock::now();
     auto pause = std::chrono::microseconds(0);
     for (int tries = 0;; ++tries) {
-      int done = 0;
-      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-      if (done) return;
+      {
+        const std::lock_guard lock(mutex_);
+        int done = 0;
+        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+        if (done) return;
+        TERN_CHECK(!closed_.contains(channel), DistributedError, "rank {} has ended", rank_);
+      }
       if (tries < 200) {
         std::this_thread::yield();
         continue;
@@ -123,6 +178,9 @@ class MpiTransport final : public Transport {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, local_rank_ = 0;
   double cores_ = 0;
+  std::mutex mutex_;  ///< held in MPI
+  std::list<Sending> sending_;
+  std::set<int> closed_;
 };
 
 std::unique_ptr<Transport> open(Timeout timeout, std::string& reason) {

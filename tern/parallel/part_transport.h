@@ -1,0 +1,16 @@
+// The transport of some of a group's processes: messages over that of all of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tern/parallel/transport.h"
+
+namespace tern::dist {
+
+/// `ranks` are those in `whole`, this process' among them, `number` (from 1 on) that of the group among those
+/// made of `whole`: the same on all of them, and no other's.
+std::unique_ptr<Transport> open_part_transport(std::shared_ptr<Transport> whole, std::vector<int> ranks,
+                                               int number);
+
+}  // namespace tern::dist
