@@ -2,8 +2,8 @@
 // other. Backends that have none are given products and softmax instead (ops/attention_blocks.cpp).
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <initializer_list>
 
 #include "tern/core/dtype.h"
 
@@ -55,19 +55,30 @@ struct AttentionBackwardArgs {
   const float* log_sums;
 };
 
+/// All operands of a launch, in the order of the fields.
+template <class Args>
+auto operands_of(Args& a) {
+  if constexpr (requires { a.grad_output; })
+    return std::array{&a.query,       &a.key,        &a.value,    &a.output,
+                      &a.grad_output, &a.grad_query, &a.grad_key, &a.grad_value};
+  else
+    return std::array{&a.query, &a.key, &a.value, &a.output};
+}
+
 namespace detail {
 /// 16-bit floats in groups of 16 bytes, widths up to 128, and enough rows that a plan for a shape is worth
 /// making.
-inline bool fits_fused_attention(DType dtype, const AttentionShape& shape,
-                                 std::initializer_list<const AttentionOperand*> operands) {
+template <class Args>
+bool fits_fused_attention(const Args& args) {
   constexpr int64_t kFewest = 64, kWidest = 128, kMostMatrices = 65535, kGroup = 8;
-  if (dtype != DType::Float16 && dtype != DType::BFloat16) return false;
+  const AttentionShape& shape = args.shape;
+  if (args.dtype != DType::Float16 && args.dtype != DType::BFloat16) return false;
   if (shape.rows < kFewest || shape.columns < kFewest || shape.batch < 1 || shape.batch > kMostMatrices ||
       shape.heads < 1 || shape.heads > kMostMatrices)
     return false;
   for (const int64_t width : {shape.width, shape.value_width})
     if (width < 1 || width > kWidest || width % kGroup != 0) return false;
-  for (const AttentionOperand* x : operands)
+  for (const AttentionOperand* x : operands_of(args))
     if (reinterpret_cast<uintptr_t>(x->data) % 16 != 0 || x->batch_stride % kGroup != 0 ||
         x->head_stride % kGroup != 0 || x->row_stride % kGroup != 0)
       return false;
@@ -76,15 +87,9 @@ inline bool fits_fused_attention(DType dtype, const AttentionShape& shape,
 }  // namespace detail
 
 /// Whether GPUs have the kernel for these arguments.
-inline bool fits_fused_attention(const AttentionArgs& args) {
-  return detail::fits_fused_attention(args.dtype, args.shape,
-                                      {&args.query, &args.key, &args.value, &args.output});
-}
+inline bool fits_fused_attention(const AttentionArgs& args) { return detail::fits_fused_attention(args); }
 inline bool fits_fused_attention(const AttentionBackwardArgs& args) {
-  return args.shape.key_heads == args.shape.heads &&
-         detail::fits_fused_attention(args.dtype, args.shape,
-                                      {&args.query, &args.key, &args.value, &args.output, &args.grad_output,
-                                       &args.grad_query, &args.grad_key, &args.grad_value});
+  return args.shape.key_heads == args.shape.heads && detail::fits_fused_attention(args);
 }
 
 #define TERN_ATTENTION_KERNELS(X) \

@@ -101,6 +101,18 @@ bool is_plain(const Heads& heads, const AttentionSettings& settings) {
          !heads.weights.defined() && settings.dropout == nullptr;
 }
 
+/// Arguments with the layout's operands, and nothing else yet of what is not common to both kernels.
+template <class Args>
+Args args_of(const Layout& layout, const Heads& heads, const AttentionSettings& settings) {
+  Args args{};
+  args.dtype = heads.query.dtype();
+  args.shape = layout.shape;
+  args.scale = settings.scale;
+  const auto operands = operands_of(args);
+  for (size_t i = 0; i < operands.size(); ++i) *operands[i] = layout.operands.at(i);
+  return args;
+}
+
 template <class Args>
 bool fuses(Stream stream, const Args& args) {
   return backend_of(stream.device.type).fuses(stream, args);
@@ -110,8 +122,7 @@ bool fuses(Stream stream, const Args& args) {
 AttentionBackwardArgs part_of(AttentionBackwardArgs args, int64_t batch, int64_t batches, int64_t head,
                               int64_t heads) {
   const auto nbytes = static_cast<int64_t>(itemsize(args.dtype));
-  for (AttentionOperand* x : {&args.query, &args.key, &args.value, &args.output, &args.grad_output,
-                              &args.grad_query, &args.grad_key, &args.grad_value})
+  for (AttentionOperand* x : operands_of(args))
     x->data = static_cast<char*>(x->data) + (batch * x->batch_stride + head * x->head_stride) * nbytes;
   args.log_sums += (batch * args.shape.heads + head) * args.shape.rows;
   args.shape.batch = batches;
@@ -132,12 +143,11 @@ bool attend_fused(const Heads& heads, const AttentionSettings& settings, Tensor*
   if (!is_plain(heads, settings)) return false;
   const auto layout = layout_of({&heads.query, &heads.key, &heads.value, &heads.output}, settings.is_causal);
   if (!layout) return false;
-  const auto& x = layout->operands;
-  const AttentionShape& s = layout->shape;
-  AttentionArgs args{heads.query.dtype(), s, settings.scale, x[0], x[1], x[2], x[3], nullptr};
+  auto args = args_of<AttentionArgs>(*layout, heads, settings);
   const Stream stream = current_stream(heads.query.device());
   if (!fuses(stream, args)) return false;
   if (log_sums != nullptr) {
+    const AttentionShape& s = args.shape;
     *log_sums = empty({s.batch, s.heads, s.rows}, {.dtype = DType::Float32, .device = stream.device});
     args.log_sums = static_cast<float*>(log_sums->data_ptr());
   }
@@ -161,20 +171,9 @@ bool attend_backward_fused(const Heads& heads, const Heads& grads, const Attenti
     layout = layout_of_all();
   }
   if (!layout) return false;
-  const auto& x = layout->operands;
-  const AttentionShape& s = layout->shape;
-  const AttentionBackwardArgs args{heads.query.dtype(),
-                                   s,
-                                   settings.scale,
-                                   x[0],
-                                   x[1],
-                                   x[2],
-                                   x[3],
-                                   x[4],
-                                   x[5],
-                                   x[6],
-                                   x[7],
-                                   static_cast<const float*>(log_sums.data_ptr())};
+  auto args = args_of<AttentionBackwardArgs>(*layout, heads, settings);
+  args.log_sums = static_cast<const float*>(log_sums.data_ptr());
+  const AttentionShape& s = args.shape;
   const int64_t matrices = most_scores / (s.rows * s.columns),
                 batches = even_step(s.batch, matrices / s.heads), some = even_step(s.heads, matrices);
   std::vector<AttentionBackwardArgs> parts;

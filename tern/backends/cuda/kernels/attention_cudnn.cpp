@@ -2,7 +2,6 @@
 // kernel (FlashAttention-2: Dao, "FlashAttention-2: Faster Attention with Better Parallelism and Work
 // Partitioning", 2023). The engines take the forward pass only with the logarithms of the sums as a second
 // result.
-#include <array>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -53,13 +52,6 @@ struct Problem {
 };
 static_assert(sizeof(Problem) == (3 + 8 + 3 * kOperands) * sizeof(int64_t), "compared as bytes");
 
-using Operands = std::array<const AttentionOperand*, kOperands>;  // null where the pass has none
-
-Operands operands_of(const AttentionArgs& a) { return {&a.query, &a.key, &a.value, &a.output}; }
-Operands operands_of(const AttentionBackwardArgs& a) {
-  return {&a.query, &a.key, &a.value, &a.output, &a.grad_output, &a.grad_query, &a.grad_key, &a.grad_value};
-}
-
 template <class Args>
 Problem problem_of(const LaunchContext& context, const Args& args) {
   Problem problem{stream_of(context.stream).gpu().number(),
@@ -67,13 +59,12 @@ Problem problem_of(const LaunchContext& context, const Args& args) {
                   std::is_same_v<Args, AttentionBackwardArgs>,
                   args.shape,
                   {}};
-  const Operands operands = operands_of(args);
-  for (size_t i = 0; i < kOperands; ++i)
-    if (const AttentionOperand* x = operands[i]) {
-      problem.strides[i][0] = x->batch_stride;
-      problem.strides[i][1] = x->head_stride;
-      problem.strides[i][2] = x->row_stride;
-    }
+  const auto operands = operands_of(args);
+  for (size_t i = 0; i < operands.size(); ++i) {
+    problem.strides[i][0] = operands[i]->batch_stride;
+    problem.strides[i][1] = operands[i]->head_stride;
+    problem.strides[i][2] = operands[i]->row_stride;
+  }
   return problem;
 }
 
@@ -214,23 +205,24 @@ class Plan {
   bool usable() const noexcept { return !engines_.empty(); }
 
   /// `rest`: what else the graph is given.
-  void run(const LaunchContext& context, cudnnHandle_t handle, const Operands& operands, bool is_causal,
-           double factor, std::initializer_list<std::pair<Id, const void*>> rest) const {
-    const auto scale = static_cast<float>(factor);
+  template <class Args>
+  void run(const LaunchContext& context, cudnnHandle_t handle, const Args& args,
+           std::initializer_list<std::pair<Id, const void*>> rest) const {
+    const auto scale = static_cast<float>(args.scale);
     // Before 9.10 cuDNN took no infinity here.
     const float hidden = cudnn()->cudnnGetVersion() < 91000 ? std::numeric_limits<float>::lowest()
                                                             : -std::numeric_limits<float>::infinity();
     std::vector<int64_t> ids;
     std::vector<const void*> pointers;
-    const auto give = [&](int64_t id, const void* pointer) {
-      ids.push_back(id);
+    const auto give = [&](int64_t number, const void* pointer) {
+      ids.push_back(number);
       pointers.push_back(pointer);
     };
-    for (size_t i = 0; i < kOperands; ++i)
-      if (operands[i] != nullptr) give(kQuery + static_cast<int64_t>(i), operands[i]->data);
+    int64_t id = kQuery;
+    for (const AttentionOperand* x : operands_of(args)) give(id++, x->data);
     give(kScale, &scale);
-    if (is_causal) give(kHidden, &hidden);
-    for (const auto& [id, pointer] : rest) give(id, pointer);
+    if (args.shape.is_causal) give(kHidden, &hidden);
+    for (const auto& [name, pointer] : rest) give(name, pointer);
     run_engine(engines_.front(), context, handle, ids, pointers);
   }
 
@@ -281,9 +273,7 @@ void attention(const LaunchContext& context, const AttentionArgs& args) {
   if (args.log_sums == nullptr) scratch = a_float_for_each_row(context, args.shape);
   const void* const log_sums = args.log_sums != nullptr ? args.log_sums : scratch->data();
   const CudnnHandle handle(context);
-  plan_of(handle, problem_of(context, args))
-      .run(context, handle.get(), operands_of(args), args.shape.is_causal, args.scale,
-           {{kLogSums, log_sums}});
+  plan_of(handle, problem_of(context, args)).run(context, handle.get(), args, {{kLogSums, log_sums}});
 }
 
 void attention_backward(const LaunchContext& context, const AttentionBackwardArgs& args) {
@@ -292,8 +282,7 @@ void attention_backward(const LaunchContext& context, const AttentionBackwardArg
   const float one = 1;
   const CudnnHandle handle(context);
   plan_of(handle, problem_of(context, args))
-      .run(context, handle.get(), operands_of(args), args.shape.is_causal, args.scale,
-           {{kLogSums, args.log_sums}, {kMeans, means->data()}, {kOne, &one}});
+      .run(context, handle.get(), args, {{kLogSums, args.log_sums}, {kMeans, means->data()}, {kOne, &one}});
 }
 
 }  // namespace tern::cuda_backend
