@@ -1,17 +1,16 @@
 // RandomRotation and RandomAffine. Each pixel of the result is taken from where the inverse map leads: the
 // matrices, the grid of places and the filling follow torchvision's of tensors
 // (transforms/functional.py, _get_inverse_affine_matrix; _functional_tensor.py, _apply_grid_transform).
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tern/base/check.h"
 #include "tern/data/picture_checks.h"
-#include "tern/data/rows.h"
+#include "tern/data/picture_ops.h"
+#include "tern/data/sampling.h"
 #include "tern/data/transforms.h"
 
 namespace tern::data {
@@ -44,78 +43,20 @@ XY from_middle(const std::optional<XY>& center, const detail::Plane& plane) {
           (*center)[1] - static_cast<double>(plane.height) / 2};
 }
 
-/// The pixels that one of the result is made of, and how much of it they are.
-struct SampledPixels {
-  std::array<int64_t, 4> at{};
-  std::array<float, 4> weight{};
-  size_t count = 0;
-  float inside = 0;  ///< the sum of the weights
-
-  /// Leaves out what is not in the picture.
-  void add(const detail::Plane& plane, double x, double y, double part) {
-    if (!(x >= 0 && y >= 0 && x < static_cast<double>(plane.width) && y < static_cast<double>(plane.height)))
-      return;
-    at[count] = static_cast<int64_t>(y) * plane.width + static_cast<int64_t>(x);
-    weight[count++] = static_cast<float>(part);
-    inside += static_cast<float>(part);
-  }
-};
-
-SampledPixels pixels_at(const detail::Plane& plane, double x, double y, Sampling sampling) {
-  SampledPixels pixels;
-  if (sampling == Sampling::kNearest) {
-    pixels.add(plane, std::nearbyint(x), std::nearbyint(y), 1);
-    return pixels;
-  }
-  const double left = std::floor(x), top = std::floor(y), right_part = x - left, lower_part = y - top;
-  pixels.add(plane, left, top, (1 - right_part) * (1 - lower_part));
-  pixels.add(plane, left + 1, top, right_part * (1 - lower_part));
-  pixels.add(plane, left, top + 1, (1 - right_part) * lower_part);
-  pixels.add(plane, left + 1, top + 1, right_part * lower_part);
-  return pixels;
+/// The picture under a map, in this size. The grid is rounded as torchvision's _gen_affine_grid does.
+Tensor mapped(const Tensor& image, const detail::Plane& plane, const AffineMap& map, int64_t height,
+              int64_t width, Sampling sampling, const std::vector<double>& fill) {
+  std::array<float, 6> m;
+  for (size_t i = 0; i < 6; ++i)
+    m[i] = static_cast<float>(map[i]) / (static_cast<float>(i < 3 ? plane.width : plane.height) / 2);
+  const auto middle = [](int64_t size) { return static_cast<float>(size - 1) / 2; };
+  return detail::warp(image, plane, height, width, sampling, fill,
+                      [&](int64_t row, int64_t column) -> detail::GridPlace {
+                        const float x = static_cast<float>(column) - middle(width),
+                                    y = static_cast<float>(row) - middle(height);
+                        return {m[0] * x + m[1] * y + m[2], m[3] * x + m[4] * y + m[5]};
+                      });
 }
-
-/// How a picture is mapped.
-struct AffineWarp {
-  detail::Plane plane;
-  AffineMap m;
-  Sampling sampling;
-  const std::vector<double>& fill;
-
-  Tensor operator()(const Tensor& source, int64_t height, int64_t width) const {
-    const Tensor image = source.contiguous();
-    Tensor out = detail::make_tensor({plane.channels, height, width}, image.dtype());
-    if (image.dtype() == DType::UInt8)
-      run(image.data<const uint8_t>(), out.data<uint8_t>(), height, width);
-    else
-      run(image.data<const float>(), out.data<float>(), height, width);
-    return out;
-  }
-
-  template <class T>
-  void run(const T* in, T* out, int64_t height, int64_t width) const {
-    const auto middle = [](int64_t size) { return static_cast<double>(size - 1) / 2; };
-    for (int64_t row = 0; row < height; ++row)
-      for (int64_t column = 0; column < width; ++column, ++out) {
-        const double x = static_cast<double>(column) - middle(width),
-                     y = static_cast<double>(row) - middle(height);
-        const SampledPixels pixels = pixels_at(plane, m[0] * x + m[1] * y + m[2] + middle(plane.width),
-                                               m[3] * x + m[4] * y + m[5] + middle(plane.height), sampling);
-        for (int64_t c = 0; c < plane.channels; ++c) {
-          float value = 0;
-          for (size_t i = 0; i < pixels.count; ++i)
-            value += pixels.weight[i] * static_cast<float>(in[c * plane.pixels() + pixels.at[i]]);
-          // Where the edge runs through a pixel, torchvision weighs what is inside twice.
-          const auto outside = static_cast<float>(detail::channel_value(fill, c));
-          if (pixels.inside < 1) value = value * pixels.inside + (1 - pixels.inside) * outside;
-          if constexpr (std::is_same_v<T, uint8_t>)
-            out[c * height * width] = static_cast<uint8_t>(std::nearbyint(std::clamp(value, 0.0f, 255.0f)));
-          else
-            out[c * height * width] = value;
-        }
-      }
-  }
-};
 
 /// Height and width that hold the turned picture, whose corners are known to 1e-4 of a pixel.
 std::array<int64_t, 2> expanded(const detail::Plane& plane, const AffineMap& m) {
@@ -134,17 +75,20 @@ void check_angles(const AngleRange& range, const char* transform, const char* wh
              transform, what, range.low, range.high);
 }
 
-void check_fill(const std::vector<double>& fill, const char* transform) {
-  TERN_CHECK(!fill.empty(), ValueError, "{}: fill must be one number, or one for each channel; there is none",
-             transform);
-}
-
 }  // namespace
+
+Tensor detail::affine(const Tensor& image, const AffineChange& change, Sampling sampling,
+                      const std::vector<double>& fill) {
+  const Plane plane{image.size(0), image.size(1), image.size(2)};
+  const AffineMap map = inverse_map(from_middle(change.center, plane), change.degrees, change.translate,
+                                    change.scale, change.shear);
+  return mapped(image, plane, map, plane.height, plane.width, sampling, fill);
+}
 
 RandomRotation::RandomRotation(AngleRange degrees, RandomRotationOptions options)
     : degrees_(degrees), options_(std::move(options)) {
   check_angles(degrees, "RandomRotation", "degrees");
-  check_fill(options_.fill, "RandomRotation");
+  detail::check_fill(options_.fill, "RandomRotation");
   TERN_CHECK(!options_.expand || !options_.center, ValueError,
              "RandomRotation: expand turns around the middle: leave center out");
 }
@@ -157,13 +101,13 @@ Tensor RandomRotation::operator()(const Tensor& image, Random& random) const {
   // Counter-clockwise here, and clockwise in affine maps.
   const AffineMap map = inverse_map(from_middle(options_.center, plane), -angle, {0, 0}, 1, {0, 0});
   const auto [height, width] = options_.expand ? expanded(plane, map) : std::array{plane.height, plane.width};
-  return AffineWarp{plane, map, options_.interpolation, options_.fill}(image, height, width);
+  return mapped(image, plane, map, height, width, options_.interpolation, options_.fill);
 }
 
 RandomAffine::RandomAffine(AngleRange degrees, RandomAffineOptions options)
     : degrees_(degrees), options_(std::move(options)) {
   check_angles(degrees, "RandomAffine", "degrees");
-  check_fill(options_.fill, "RandomAffine");
+  detail::check_fill(options_.fill, "RandomAffine");
   for (const AngleRange& shear : {options_.shear, options_.shear_y}) {
     check_angles(shear, "RandomAffine", "shear");
     TERN_CHECK(shear.low > -90 && shear.high < 90, ValueError,
@@ -189,9 +133,13 @@ Tensor RandomAffine::operator()(const Tensor& image, Random& random) const {
   const double shear_x = random.between(options_.shear.low, options_.shear.high);
   const double shear_y = random.between(options_.shear_y.low, options_.shear_y.high);
   if (plane.pixels() == 0) return image;
-  const AffineMap map =
-      inverse_map(from_middle(options_.center, plane), angle, {move_x, move_y}, scale, {shear_x, shear_y});
-  return AffineWarp{plane, map, options_.interpolation, options_.fill}(image, plane.height, plane.width);
+  return detail::affine(image,
+                        {.degrees = angle,
+                         .translate = {move_x, move_y},
+                         .scale = scale,
+                         .shear = {shear_x, shear_y},
+                         .center = options_.center},
+                        options_.interpolation, options_.fill);
 }
 
 }  // namespace tern::data

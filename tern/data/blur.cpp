@@ -1,12 +1,13 @@
-// GaussianBlur: a pass along the rows, then one along the columns.
+// GaussianBlur: a pass along the rows, then one along the columns. ElasticTransform (warp.cpp) blurs with it.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <type_traits>
 #include <vector>
 
 #include "tern/base/check.h"
 #include "tern/data/picture_checks.h"
-#include "tern/data/rows.h"
+#include "tern/data/picture_ops.h"
 #include "tern/data/transforms.h"
 
 namespace tern::data {
@@ -26,12 +27,6 @@ std::vector<float> gaussian_weights(int64_t size, double sigma) {
   return result;
 }
 
-/// Mirrored at the first and the last pixel, which are not repeated.
-int64_t mirrored(int64_t at, int64_t size) {
-  if (at < 0) return -at;
-  return at < size ? at : 2 * (size - 1) - at;
-}
-
 void add_weighted(const float* from, float weight, std::vector<float>& sums) {
   for (size_t i = 0; i < sums.size(); ++i) sums[i] += weight * from[i];
 }
@@ -44,7 +39,7 @@ void blur_plane(const T* in, T* out, const detail::Plane& plane, const std::vect
   rows.reserve(static_cast<size_t>(plane.pixels()));
   for (int64_t y = 0; y < plane.height; ++y) {
     for (int64_t x = 0; x < std::ssize(padded); ++x)
-      padded[static_cast<size_t>(x)] = static_cast<float>(in[y * width + mirrored(x - left, width)]);
+      padded[static_cast<size_t>(x)] = static_cast<float>(in[y * width + detail::mirrored(x - left, width)]);
     std::fill(sums.begin(), sums.end(), 0.0f);
     for (size_t i = 0; i < across.size(); ++i) add_weighted(padded.data() + i, across[i], sums);
     rows.insert(rows.end(), sums.begin(), sums.end());
@@ -52,8 +47,8 @@ void blur_plane(const T* in, T* out, const detail::Plane& plane, const std::vect
   for (int64_t y = 0; y < plane.height; ++y) {
     std::fill(sums.begin(), sums.end(), 0.0f);
     for (int64_t i = 0; i < std::ssize(down); ++i)
-      add_weighted(rows.data() + mirrored(y + i - top, plane.height) * width, down[static_cast<size_t>(i)],
-                   sums);
+      add_weighted(rows.data() + detail::mirrored(y + i - top, plane.height) * width,
+                   down[static_cast<size_t>(i)], sums);
     for (const float sum : sums)
       if constexpr (std::is_same_v<T, uint8_t>)
         *out++ = static_cast<uint8_t>(std::nearbyint(std::min(sum, 255.0f)));
@@ -63,6 +58,14 @@ void blur_plane(const T* in, T* out, const detail::Plane& plane, const std::vect
 }
 
 }  // namespace
+
+std::vector<float> detail::blurred(const std::vector<float>& plane, int64_t height, int64_t width,
+                                   std::array<int64_t, 2> kernel_xy, std::array<double, 2> sigma_xy) {
+  std::vector<float> out(plane.size());
+  blur_plane(plane.data(), out.data(), {1, height, width}, gaussian_weights(kernel_xy[0], sigma_xy[0]),
+             gaussian_weights(kernel_xy[1], sigma_xy[1]));
+  return out;
+}
 
 GaussianBlur::GaussianBlur(int64_t kernel_width, int64_t kernel_height, BlurSigma sigma)
     : width_(kernel_width), height_(kernel_height), sigma_(sigma) {
@@ -83,17 +86,10 @@ Tensor GaussianBlur::operator()(const Tensor& source, Random& random) const {
       plane.width, plane.height, width_, height_);
   const double sigma = random.between(sigma_.low, sigma_.high);
   const std::vector<float> across = gaussian_weights(width_, sigma), down = gaussian_weights(height_, sigma);
-  const Tensor image = source.contiguous();
-  Tensor out = detail::make_tensor(image.shape(), image.dtype());
-  const auto blur = [&]<class T>(const T* in, T* to) {
+  return detail::make_picture(source, source.shape(), [&](const auto* in, auto* out) {
     for (int64_t c = 0; c < plane.channels; ++c)
-      blur_plane(in + c * plane.pixels(), to + c * plane.pixels(), plane, across, down);
-  };
-  if (image.dtype() == DType::UInt8)
-    blur(image.data<const uint8_t>(), out.data<uint8_t>());
-  else
-    blur(image.data<const float>(), out.data<float>());
-  return out;
+      blur_plane(in + c * plane.pixels(), out + c * plane.pixels(), plane, across, down);
+  });
 }
 
 }  // namespace tern::data

@@ -1,4 +1,5 @@
-// CIFAR-10: 32x32 colour pictures of ten classes. The form of the files is in cifar_binary.h.
+// CIFAR-10: 32x32 colour pictures of ten classes. CIFAR-100 is in cifar100.h, the form of the files in
+// cifar_binary.h.
 #pragma once
 
 #include <string>

@@ -1,14 +1,15 @@
-// The transforms of colour: grey pictures and ColorJitter. Those of place and size are in transforms.cpp.
+// The transforms of colour: grey pictures and ColorJitter. Those of single tones are in tones.cpp, those of
+// place and size in transforms.cpp.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
 #include <type_traits>
-#include <utility>
+#include <vector>
 
 #include "tern/base/check.h"
 #include "tern/data/picture_checks.h"
-#include "tern/data/rows.h"
+#include "tern/data/picture_ops.h"
 #include "tern/data/transforms.h"
 
 namespace tern::data {
@@ -22,25 +23,20 @@ Grayscale::Grayscale(int64_t num_output_channels) : channels_(num_output_channel
 
 Tensor Grayscale::operator()(const Tensor& source) const {
   const Plane plane = detail::check_gray_or_rgb(source, "Grayscale");
-  const Tensor image = source.contiguous();
-  Tensor out = detail::make_tensor({channels_, plane.height, plane.width}, image.dtype());
   const int64_t n = plane.pixels();
-  const auto convert = [&]<class T>(const T* in, T* to) {
-    for (int64_t i = 0; i < n; ++i) {
-      if (plane.channels == 1)
-        to[i] = in[i];
-      else if constexpr (std::is_same_v<T, float>)
-        to[i] = 0.299f * in[i] + 0.587f * in[n + i] + 0.114f * in[2 * n + i];
-      else
-        to[i] = static_cast<T>((in[i] * 19595u + in[n + i] * 38470u + in[2 * n + i] * 7471u + 0x8000u) >> 16);
-    }
-    for (int64_t c = 1; c < channels_; ++c) std::copy_n(to, n, to + c * n);
-  };
-  if (image.dtype() == DType::UInt8)
-    convert(image.data<const uint8_t>(), out.data<uint8_t>());
-  else
-    convert(image.data<const float>(), out.data<float>());
-  return out;
+  return detail::make_picture(
+      source, {channels_, plane.height, plane.width}, [&]<class T>(const T* in, T* to) {
+        for (int64_t i = 0; i < n; ++i) {
+          if (plane.channels == 1)
+            to[i] = in[i];
+          else if constexpr (std::is_same_v<T, float>)
+            to[i] = 0.299f * in[i] + 0.587f * in[n + i] + 0.114f * in[2 * n + i];
+          else
+            to[i] =
+                static_cast<T>((in[i] * 19595u + in[n + i] * 38470u + in[2 * n + i] * 7471u + 0x8000u) >> 16);
+        }
+        for (int64_t c = 1; c < channels_; ++c) std::copy_n(to, n, to + c * n);
+      });
 }
 
 RandomGrayscale::RandomGrayscale(double p) : p_(p) { detail::check_probability(p, "RandomGrayscale"); }
@@ -52,10 +48,7 @@ Tensor RandomGrayscale::operator()(const Tensor& image, Random& random) const {
 
 namespace {
 
-// The adjustments follow torchvision's of tensors: float arithmetic, results clamped to what the dtype holds
-// and, for bytes, cut off after the point.
-template <class T>
-constexpr float kBound = std::is_same_v<T, uint8_t> ? 255.0f : 1.0f;
+// The changes follow torchvision's adjustments of tensors, of which detail::blend() is the arithmetic.
 
 /// The channels of a picture, changed in place.
 template <class T>
@@ -73,35 +66,28 @@ struct Pixels {
 };
 
 template <class T>
-T blend(T value, float other, double factor) {
-  const float mixed =
-      static_cast<float>(factor) * static_cast<float>(value) + static_cast<float>(1 - factor) * other;
-  return static_cast<T>(std::clamp(mixed, 0.0f, kBound<T>));
-}
-
-template <class T>
-void adjust_brightness(const Pixels<T>& pixels, double factor) {
+void change_brightness(const Pixels<T>& pixels, double factor) {
   for (int64_t i = 0; i < pixels.channels * pixels.count; ++i)
-    pixels.data[i] = blend(pixels.data[i], 0, factor);
+    pixels.data[i] = detail::blend(pixels.data[i], 0, factor);
 }
 
 template <class T>
-void adjust_contrast(const Pixels<T>& pixels, double factor) {
+void change_contrast(const Pixels<T>& pixels, double factor) {
   double sum = 0;
   for (int64_t i = 0; i < pixels.count; ++i) sum += static_cast<double>(pixels.gray(i));
   const auto mean = static_cast<float>(sum / static_cast<double>(pixels.count));
   for (int64_t i = 0; i < pixels.channels * pixels.count; ++i)
-    pixels.data[i] = blend(pixels.data[i], mean, factor);
+    pixels.data[i] = detail::blend(pixels.data[i], mean, factor);
 }
 
 template <class T>
-void adjust_saturation(const Pixels<T>& pixels, double factor) {
+void change_saturation(const Pixels<T>& pixels, double factor) {
   if (pixels.channels == 1) return;
   for (int64_t i = 0; i < pixels.count; ++i) {
     const auto gray = static_cast<float>(pixels.gray(i));
     for (int64_t c = 0; c < 3; ++c) {
       T& value = pixels.data[c * pixels.count + i];
-      value = blend(value, gray, factor);
+      value = detail::blend(value, gray, factor);
     }
   }
 }
@@ -141,7 +127,7 @@ std::array<float, 3> hsv_to_rgb(float h, float s, float v) {
 }
 
 template <class T>
-void adjust_hue(const Pixels<T>& pixels, double shift) {
+void change_hue(const Pixels<T>& pixels, double shift) {
   if (pixels.channels == 1) return;
   // Bytes are scaled as torchvision's convert_image_dtype does, in which every byte survives the way and
   // back.
@@ -149,7 +135,8 @@ void adjust_hue(const Pixels<T>& pixels, double shift) {
   for (int64_t i = 0; i < pixels.count; ++i) {
     std::array<float, 3> rgb;
     for (size_t c = 0; c < 3; ++c)
-      rgb[c] = static_cast<float>(pixels.data[static_cast<int64_t>(c) * pixels.count + i]) / kBound<T>;
+      rgb[c] =
+          static_cast<float>(pixels.data[static_cast<int64_t>(c) * pixels.count + i]) / detail::kBound<T>;
     const auto [h, s, v] = rgb_to_hsv(rgb[0], rgb[1], rgb[2]);
     const float shifted = h + static_cast<float>(shift);
     rgb = hsv_to_rgb(shifted - std::floor(shifted), s, v);
@@ -163,7 +150,29 @@ void adjust_hue(const Pixels<T>& pixels, double shift) {
   }
 }
 
+/// The picture after `adjust(pixels)`.
+template <class Adjust>
+Tensor adjusted(const Tensor& image, Adjust&& adjust) {
+  const int64_t channels = image.size(0), count = image.size(1) * image.size(2);
+  return detail::make_picture(image, image.shape(), [&]<class T>(const T* in, T* out) {
+    std::copy_n(in, channels * count, out);
+    if (count > 0) adjust(Pixels<T>{out, channels, count});
+  });
+}
+
 }  // namespace
+
+Tensor detail::adjust_brightness(const Tensor& image, double factor) {
+  return adjusted(image, [=](const auto& pixels) { change_brightness(pixels, factor); });
+}
+
+Tensor detail::adjust_contrast(const Tensor& image, double factor) {
+  return adjusted(image, [=](const auto& pixels) { change_contrast(pixels, factor); });
+}
+
+Tensor detail::adjust_saturation(const Tensor& image, double factor) {
+  return adjusted(image, [=](const auto& pixels) { change_saturation(pixels, factor); });
+}
 
 ColorJitter::ColorJitter(const ColorJitterOptions& options) {
   const auto resolve = [](const JitterRange& range, const char* name, double center, double least,
@@ -190,30 +199,20 @@ ColorJitter::ColorJitter(const ColorJitterOptions& options) {
 }
 
 Tensor ColorJitter::operator()(const Tensor& source, Random& random) const {
-  const Plane plane = detail::check_gray_or_rgb(source, "ColorJitter");
-  std::array<size_t, 4> order = {0, 1, 2, 3};
-  for (size_t i = 3; i > 0; --i)
-    std::swap(order[i], order[static_cast<size_t>(random.below(static_cast<int64_t>(i) + 1))]);
+  detail::check_gray_or_rgb(source, "ColorJitter");
+  const std::vector<size_t> order = detail::random_order(4, random);
   std::array<double, 4> factors = {};
   for (size_t i = 0; i < 4; ++i) {
     if (!ranges_[i]) continue;
     const auto [low, high] = *ranges_[i];
     factors[i] = random.between(low, high);
   }
-  if (plane.pixels() == 0) return source;
-  Tensor out = source.contiguous().clone();
-  const auto adjust = [&]<class T>(T* data) {
-    const Pixels<T> pixels{data, plane.channels, plane.pixels()};
-    constexpr std::array kAdjustments = {adjust_brightness<T>, adjust_contrast<T>, adjust_saturation<T>,
-                                         adjust_hue<T>};
+  return adjusted(source, [&]<class T>(const Pixels<T>& pixels) {
+    constexpr std::array kChanges = {change_brightness<T>, change_contrast<T>, change_saturation<T>,
+                                     change_hue<T>};
     for (const size_t i : order)
-      if (ranges_[i]) kAdjustments[i](pixels, factors[i]);
-  };
-  if (out.dtype() == DType::UInt8)
-    adjust(out.data<uint8_t>());
-  else
-    adjust(out.data<float>());
-  return out;
+      if (ranges_[i]) kChanges[i](pixels, factors[i]);
+  });
 }
 
 }  // namespace tern::data

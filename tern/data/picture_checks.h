@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -35,6 +36,11 @@ void check_positive_range(const std::array<double, 2>& range, const char* transf
 std::array<double, 2> random_sides(const Plane& plane, const std::array<double, 2>& scale,
                                    const std::array<double, 2>& ratio, Random& random);
 
+/// The numbers below `size` in random order.
+std::vector<size_t> random_order(size_t size, Random& random);
+
+/// Throws ValueError for no numbers.
+void check_fill(const std::vector<double>& fill, const char* transform);
 /// One number for all channels or one for each, which bytes can have. Throws ValueError.
 void check_channel_values(const std::vector<double>& values, const Plane& plane, DType dtype,
                           const char* transform, const char* what);

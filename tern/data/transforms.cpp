@@ -1,14 +1,18 @@
-// The transforms of pictures as tensors; those of colour are in color.cpp, blurring in blur.cpp, rotation and
-// what is like it in affine.cpp.
+// The transforms of pictures as tensors; those of colour are in color.cpp and tones.cpp, blurring in
+// blur.cpp, rotation and what is like it in affine.cpp, Pad in pad.cpp.
 #include "tern/data/transforms.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "tern/base/check.h"
 #include "tern/data/picture_checks.h"
+#include "tern/data/picture_ops.h"
 #include "tern/data/rows.h"
+#include "tern/ops/shape.h"
 
 namespace tern::data {
 
@@ -54,6 +58,19 @@ std::array<double, 2> random_sides(const Plane& plane, const std::array<double, 
   return {std::nearbyint(std::sqrt(area * proportion)), std::nearbyint(std::sqrt(area / proportion))};
 }
 
+std::vector<size_t> random_order(size_t size, Random& random) {
+  std::vector<size_t> order(size);
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (size_t i = size; i > 1; --i)
+    std::swap(order[i - 1], order[static_cast<size_t>(random.below(static_cast<int64_t>(i)))]);
+  return order;
+}
+
+void check_fill(const std::vector<double>& fill, const char* transform) {
+  TERN_CHECK(!fill.empty(), ValueError, "{}: fill must be one number, or one for each channel; there is none",
+             transform);
+}
+
 void check_channel_values(const std::vector<double>& values, const Plane& plane, DType dtype,
                           const char* transform, const char* what) {
   TERN_CHECK(values.size() == 1 || static_cast<int64_t>(values.size()) == plane.channels, ValueError,
@@ -92,9 +109,23 @@ Tensor crop(const Tensor& source, const Plane& from, int64_t top, int64_t left, 
   return out;
 }
 
-template <class T>
-void flip_rows(const T* in, T* out, int64_t rows, int64_t width) {
-  for (int64_t y = 0; y < rows; ++y) std::reverse_copy(in + y * width, in + (y + 1) * width, out + y * width);
+/// Left and right exchanged.
+Tensor mirror(const Tensor& image) {
+  const int64_t rows = image.size(0) * image.size(1), width = image.size(2);
+  return detail::make_picture(image, image.shape(), [&]<class T>(const T* in, T* out) {
+    for (int64_t y = 0; y < rows; ++y)
+      std::reverse_copy(in + y * width, in + (y + 1) * width, out + y * width);
+  });
+}
+
+/// Top and bottom exchanged.
+Tensor turn_over(const Tensor& image) {
+  const int64_t height = image.size(1), width = image.size(2);
+  return detail::make_picture(image, image.shape(), [&]<class T>(const T* in, T* out) {
+    for (int64_t c = 0; c < image.size(0); ++c)
+      for (int64_t y = 0; y < height; ++y, out += width)
+        std::copy_n(in + ((c + 1) * height - 1 - y) * width, width, out);
+  });
 }
 
 template <class T>
@@ -105,6 +136,31 @@ void resize_all(const Tensor& image, const Plane& from, Tensor& out, Interpolati
     const std::span<T> to(out.data<T>() + c * height * width, static_cast<size_t>(height * width));
     resize_plane(in, from.height, from.width, to, height, width, interpolation);
   }
+}
+
+/// Where a piece of the middle begins; negative where it is larger than the side. Halves are rounded as
+/// torchvision does: to even for the crop, down for the padding.
+int64_t middle_offset(int64_t size, int64_t wanted) {
+  if (wanted > size) return -((wanted - size) / 2);
+  return static_cast<int64_t>(std::nearbyint(static_cast<double>(size - wanted) / 2.0));
+}
+
+/// The corners in reading order, then the middle.
+std::vector<Tensor> five_crops(const Tensor& image, const Plane& from, int64_t height, int64_t width,
+                               const char* transform) {
+  TERN_CHECK(height <= from.height && width <= from.width, ValueError,
+             "{}: a crop of {}x{} (height x width) is larger than the picture of {}x{}", transform, height,
+             width, from.height, from.width);
+  const int64_t bottom = from.height - height, right = from.width - width;
+  const std::array<std::array<int64_t, 2>, 5> places = {
+      {{0, 0},
+       {0, right},
+       {bottom, 0},
+       {bottom, right},
+       {middle_offset(from.height, height), middle_offset(from.width, width)}}};
+  std::vector<Tensor> crops;
+  for (const auto& [top, left] : places) crops.push_back(crop(image, from, top, left, height, width));
+  return crops;
 }
 
 void check_side(int64_t size, const char* transform) {
@@ -126,6 +182,36 @@ RandomApply::RandomApply(std::vector<Transform> transforms, double p) : steps_(s
 
 Tensor RandomApply::operator()(const Tensor& x, Random& random) const {
   return random.chance(p_) ? steps_(x, random) : x;
+}
+
+RandomChoice::RandomChoice(std::vector<Transform> transforms, const std::vector<double>& p)
+    : transforms_(std::move(transforms)) {
+  TERN_CHECK(!transforms_.empty(), ValueError, "RandomChoice: there are no transforms to choose from");
+  TERN_CHECK(p.empty() || p.size() == transforms_.size(), ValueError,
+             "RandomChoice: p has {} probabilities for {} transforms", p.size(), transforms_.size());
+  double sum = 0;
+  for (size_t i = 0; i < transforms_.size(); ++i) {
+    const double part = p.empty() ? 1 : p[i];
+    TERN_CHECK(part >= 0 && std::isfinite(part), ValueError,
+               "RandomChoice: probabilities must be finite and not negative, got {}", part);
+    ends_.push_back(sum += part);
+  }
+  TERN_CHECK(sum > 0, ValueError, "RandomChoice: one of the probabilities must be more than 0");
+}
+
+Tensor RandomChoice::operator()(const Tensor& x, Random& random) const {
+  const double place = random.between(0, ends_.back());
+  const auto chosen = std::upper_bound(ends_.begin(), ends_.end() - 1, place);
+  return transforms_[static_cast<size_t>(chosen - ends_.begin())](x, random);
+}
+
+RandomOrder::RandomOrder(std::vector<Transform> transforms) : transforms_(std::move(transforms)) {}
+
+Tensor RandomOrder::operator()(const Tensor& x, Random& random) const {
+  Tensor result = x;
+  for (const size_t i : detail::random_order(transforms_.size(), random))
+    result = transforms_[i](result, random);
+  return result;
 }
 
 Tensor ToFloat::operator()(const Tensor& image) const {
@@ -210,12 +296,33 @@ CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(
 
 Tensor CenterCrop::operator()(const Tensor& image) const {
   const Plane from = check_picture(image, "CenterCrop");
-  // Halves are rounded as torchvision does: to even for the crop, down for the padding.
-  const auto offset = [](int64_t size, int64_t wanted) {
-    if (wanted > size) return -((wanted - size) / 2);
-    return static_cast<int64_t>(std::nearbyint(static_cast<double>(size - wanted) / 2.0));
-  };
-  return crop(image, from, offset(from.height, height_), offset(from.width, width_), height_, width_);
+  return crop(image, from, middle_offset(from.height, height_), middle_offset(from.width, width_), height_,
+              width_);
+}
+
+FiveCrop::FiveCrop(int64_t height, int64_t width) : height_(height), width_(width) {
+  check_side(height, "FiveCrop");
+  check_side(width, "FiveCrop");
+}
+
+Tensor FiveCrop::operator()(const Tensor& image) const {
+  const Plane from = check_picture(image, "FiveCrop");
+  return stack(five_crops(image, from, height_, width_, "FiveCrop"));
+}
+
+TenCrop::TenCrop(int64_t height, int64_t width, const TenCropOptions& options)
+    : height_(height), width_(width), vertical_flip_(options.vertical_flip) {
+  check_side(height, "TenCrop");
+  check_side(width, "TenCrop");
+}
+
+Tensor TenCrop::operator()(const Tensor& image) const {
+  const Plane from = check_picture(image, "TenCrop");
+  std::vector<Tensor> crops = five_crops(image, from, height_, width_, "TenCrop");
+  for (Tensor& flipped :
+       five_crops(vertical_flip_ ? turn_over(image) : mirror(image), from, height_, width_, "TenCrop"))
+    crops.push_back(std::move(flipped));
+  return stack(crops);
 }
 
 RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding)
@@ -242,35 +349,18 @@ RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) {
   detail::check_probability(p, "RandomHorizontalFlip");
 }
 
-Tensor RandomHorizontalFlip::operator()(const Tensor& source, Random& random) const {
-  const Plane plane = check_picture(source, "RandomHorizontalFlip");
-  if (!random.chance(p_)) return source;
-  const Tensor image = source.contiguous();
-  Tensor out = detail::make_tensor(image.shape(), image.dtype());
-  const int64_t rows = plane.channels * plane.height;
-  if (image.dtype() == DType::UInt8)
-    flip_rows(image.data<uint8_t>(), out.data<uint8_t>(), rows, plane.width);
-  else
-    flip_rows(image.data<float>(), out.data<float>(), rows, plane.width);
-  return out;
+Tensor RandomHorizontalFlip::operator()(const Tensor& image, Random& random) const {
+  check_picture(image, "RandomHorizontalFlip");
+  return random.chance(p_) ? mirror(image) : image;
 }
 
 RandomVerticalFlip::RandomVerticalFlip(double p) : p_(p) {
   detail::check_probability(p, "RandomVerticalFlip");
 }
 
-Tensor RandomVerticalFlip::operator()(const Tensor& source, Random& random) const {
-  const Plane plane = check_picture(source, "RandomVerticalFlip");
-  if (!random.chance(p_)) return source;
-  const Tensor image = source.contiguous();
-  Tensor out = detail::make_tensor(image.shape(), image.dtype());
-  const size_t row = static_cast<size_t>(plane.width) * itemsize(image.dtype());
-  const char* from = static_cast<const char*>(image.data_ptr());
-  char* to = static_cast<char*>(out.data_ptr());
-  for (int64_t c = 0; c < plane.channels && row > 0; ++c)
-    for (int64_t y = 0; y < plane.height; ++y, to += row)
-      std::memcpy(to, from + static_cast<size_t>((c + 1) * plane.height - 1 - y) * row, row);
-  return out;
+Tensor RandomVerticalFlip::operator()(const Tensor& image, Random& random) const {
+  check_picture(image, "RandomVerticalFlip");
+  return random.chance(p_) ? turn_over(image) : image;
 }
 
 RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options)

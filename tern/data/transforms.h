@@ -1,6 +1,6 @@
 // Transforms: what is done to the picture of a sample. Each is a callable on tensors [channels, height,
-// width] on the CPU, uint8 or float32; random ones also take the sample's random stream. Resampling itself is
-// in resize.h.
+// width] on the CPU, uint8 or float32; random ones also take the sample's random stream. More of them are in
+// tones.h, warp.h and auto_augment.h, those of whole batches in mixup.h. Resampling itself is in resize.h.
 #pragma once
 
 #include <array>
@@ -67,6 +67,29 @@ class RandomApply {
   double p_;
 };
 
+/// One of the transforms, drawn anew for each picture.
+class RandomChoice {
+ public:
+  /// With the probabilities `p`, of which only the proportions count; by default all are alike. Throws
+  /// ValueError for no transforms, and for probabilities that are none or not as many.
+  explicit RandomChoice(std::vector<Transform> transforms, const std::vector<double>& p = {});
+  Tensor operator()(const Tensor& x, Random& random) const;
+
+ private:
+  std::vector<Transform> transforms_;
+  std::vector<double> ends_;  ///< ends_[i]: the sum of p[0] to p[i]
+};
+
+/// All of the transforms, in an order that is drawn anew for each picture.
+class RandomOrder {
+ public:
+  explicit RandomOrder(std::vector<Transform> transforms);
+  Tensor operator()(const Tensor& x, Random& random) const;
+
+ private:
+  std::vector<Transform> transforms_;
+};
+
 /// uint8 0 to 255 to float32 0 to 1 (divided by 255, as torchvision's ToTensor). float32 stays as it is.
 struct ToFloat {
   Tensor operator()(const Tensor& image) const;
@@ -109,6 +132,87 @@ class CenterCrop {
  private:
   int64_t height_;
   int64_t width_;
+};
+
+/// How many pixels are added on each side.
+struct Padding {
+  Padding(int64_t all) : Padding(all, all) {}
+  Padding(int64_t left_and_right, int64_t top_and_bottom)
+      : Padding(left_and_right, top_and_bottom, left_and_right, top_and_bottom) {}
+  Padding(int64_t left_, int64_t top_, int64_t right_, int64_t bottom_)
+      : left(left_), top(top_), right(right_), bottom(bottom_) {}
+
+  int64_t left;
+  int64_t top;
+  int64_t right;
+  int64_t bottom;
+};
+
+/// What stands in the pixels that are added.
+enum class PaddingMode {
+  kConstant,   ///< `fill`
+  kEdge,       ///< the pixel at the edge: 1 1 [1 2 3] 3 3
+  kReflect,    ///< the picture mirrored, its edge not repeated: 3 2 [1 2 3] 2 1
+  kSymmetric,  ///< the picture mirrored, its edge too: 2 1 [1 2 3] 3 2
+};
+
+/// How Pad continues a picture.
+struct PadOptions {
+  std::vector<double> fill = {0};  ///< one number, or one for each channel
+  PaddingMode padding_mode = PaddingMode::kConstant;
+};
+
+/// Pixels added around the picture. A padding that is longer than the picture mirrors it again and again, as
+/// torchvision does with PIL's pictures (numpy.pad).
+///
+///     Pad({4, 8}, {.padding_mode = PaddingMode::kReflect})
+class Pad {
+ public:
+  /// Throws ValueError for a padding outside 0 to 2^20, and without a fill.
+  explicit Pad(Padding padding, PadOptions options = {});
+  /// Throws ValueError for a fill of other than 1 number or one for each channel, or that a byte cannot have;
+  /// ShapeError for an empty picture unless the mode is kConstant.
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  Padding padding_;
+  PadOptions options_;
+};
+
+/// The four corners (upper left, upper right, lower left, lower right) and the middle, stacked: [5, channels,
+/// height, width]. It comes last among transforms, or before ToFloat; a set's normalisation (ImageOptions)
+/// takes the stack too. A network sees the crops of a batch [n, 5, c, h, w] side by side:
+///
+///     Tensor scores = net(x.flatten(0, 1)).view({x.size(0), 5, -1}).mean(/*dim=*/1);
+class FiveCrop {
+ public:
+  explicit FiveCrop(int64_t size) : FiveCrop(size, size) {}
+  FiveCrop(int64_t height, int64_t width);
+  /// Throws ValueError for a picture that is too small.
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  int64_t height_;
+  int64_t width_;
+};
+
+/// How TenCrop flips.
+struct TenCropOptions {
+  bool vertical_flip = false;  ///< top and bottom instead of left and right
+};
+
+/// FiveCrop of the picture, then of the flipped picture: [10, channels, height, width].
+class TenCrop {
+ public:
+  explicit TenCrop(int64_t size, const TenCropOptions& options = {}) : TenCrop(size, size, options) {}
+  TenCrop(int64_t height, int64_t width, const TenCropOptions& options = {});
+  /// Throws ValueError for a picture that is too small.
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  int64_t height_;
+  int64_t width_;
+  bool vertical_flip_;
 };
 
 /// A piece at a random place of the picture with `padding` zeros on each side. Throws ValueError for a

@@ -8,30 +8,17 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tests/data/data_testing.h"
+#include "tests/data/picture_testing.h"
 
 namespace tern::data {
 namespace {
 
+using testing::bytes_with;
 using testing::expect_error;
+using testing::kHost;
+using testing::steps_of;
+using testing::with;
 using Floats = std::vector<float>;
-
-const TensorOptions kHost{.device = kCPU};
-
-/// uint8 [channels, height, width] with 0, step, 2 step, ...
-Tensor steps_of(int step, int64_t channels, int64_t height, int64_t width) {
-  Bytes bytes(static_cast<size_t>(channels * height * width));
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * static_cast<size_t>(step));
-  return tensor(bytes, kHost).view({channels, height, width});
-}
-
-Tensor with(const Transform& transform, const Tensor& image, uint64_t sample = 0) {
-  Random random(1, 0, sample);
-  return transform(image, random);
-}
-
-Bytes bytes_with(const Transform& transform, const Tensor& image, uint64_t sample = 0) {
-  return with(transform, image, sample).to_vector<uint8_t>();
-}
 
 /// The weighted mean around each pixel, with a weight of its own for each of the neighbours in the plane.
 Floats blurred(const Tensor& image, int64_t kernel_width, int64_t kernel_height, double sigma) {

@@ -1,5 +1,7 @@
-// Files, gzip, and the byte-level parsers of idx and CIFAR-10: values, and every way of being broken.
+// Files, gzip, and the byte-level parsers of idx and CIFAR: values, and every way of being broken.
 #include "tern/data/bytes.h"
+
+#include <fmt/format.h>
 
 #include <numeric>
 
@@ -133,27 +135,35 @@ TEST(ParseIdx, Errors) {
   EXPECT_THROW(parse_idx({}, 0, "f"), ValueError);
 }
 
-TEST(ParseCifar10, ValuesAndErrors) {
-  Bytes bytes(2 * 3073);
-  bytes[0] = 9;
-  bytes[1] = 10;
-  bytes[3073] = 4;
-  bytes[2 * 3073 - 1] = 77;
-  Bytes images;
-  std::vector<int64_t> labels;
-  parse_cifar10(bytes, "f", images, labels);
-  EXPECT_EQ(labels, (std::vector<int64_t>{9, 4}));
-  ASSERT_EQ(images.size(), 2u * 3072);
-  EXPECT_EQ(images.front(), 10);
-  EXPECT_EQ(images.back(), 77);
+TEST(ParseCifar, ValuesAndErrors) {
+  for (const bool fine : {false, true}) {
+    const CifarFormat format = fine ? CifarFormat{"CIFAR100", "", {{"coarse label", 20}, {"fine label", 100}}}
+                                    : CifarFormat{"CIFAR10", "", {{"label", 10}}};
+    const size_t labels = format.labels.size(), record = 3072 + labels;
+    Bytes bytes(2 * record);
+    bytes[labels - 1] = 9;
+    bytes[labels] = 10;
+    bytes[record] = 4;
+    bytes[2 * record - 1] = 77;
+    CifarRecords records;
+    parse_cifar(bytes, format, "f", records);
+    EXPECT_EQ(records.labels, (fine ? std::vector<std::vector<int64_t>>{{0, 4}, {9, 0}}
+                                    : std::vector<std::vector<int64_t>>{{9, 4}}));
+    ASSERT_EQ(records.images.size(), 2u * 3072);
+    EXPECT_EQ(records.images.front(), 10);
+    EXPECT_EQ(records.images.back(), 77);
 
-  const auto parse = [&](const Bytes& b) { parse_cifar10(b, "f", images, labels); };
-  expect_error<DataError>([&] { parse({}); }, {"'f': byte 0", "empty"});
-  expect_error<DataError>([&] { parse(Bytes(5000)); },
-                          {"'f': byte 3073", "5000 bytes", "no multiple of 3073"});
-  bytes[3073] = 10;
-  expect_error<DataError>([&] { parse(bytes); }, {"'f': byte 3073", "label 10 of record 1", "0 to 9"});
-  EXPECT_EQ(labels.size(), 2u) << "a broken file appends nothing";
+    const auto parse = [&](const Bytes& b) { parse_cifar(b, format, "f", records); };
+    expect_error<DataError>([&] { parse({}); }, {"'f': byte 0", "empty; " + format.set});
+    expect_error<DataError>([&] { parse(Bytes(5000)); }, {fmt::format("'f': byte {}", record), "5000 bytes",
+                                                          fmt::format("no multiple of {}", record)});
+    bytes[record + labels - 1] = 100;
+    expect_error<DataError>(
+        [&] { parse(bytes); },
+        {fmt::format("'f': byte {}", record + labels - 1),
+         fine ? "fine label 100 of record 1" : "label 100 of record 1", fine ? "0 to 99" : "0 to 9"});
+    EXPECT_EQ(records.labels[0].size(), 2u) << "a broken file appends nothing";
+  }
 }
 
 }  // namespace

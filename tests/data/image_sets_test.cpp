@@ -1,9 +1,10 @@
-// MNIST, FashionMNIST, CIFAR-10, ImageFolder and Digits: from made-up files, and from real MNIST where it
-// lies at hand.
+// MNIST, FashionMNIST, CIFAR-10 and -100, ImageFolder and Digits: from made-up files, and from real MNIST
+// where it lies at hand.
 #include <algorithm>
 #include <cstdlib>
 
 #include "tern/data/cifar10.h"
+#include "tern/data/cifar100.h"
 #include "tern/data/data_loader.h"
 #include "tern/data/digits.h"
 #include "tern/data/image_folder.h"
@@ -159,6 +160,31 @@ TEST(CIFAR10, FromBinaryFiles) {
   expect_error<DataError>([&] { CIFAR10(folder.path()); }, {"no file 'data_batch_4.bin'"});
   folder.write("data_batch_4.bin", Bytes(100));
   expect_error<DataError>([&] { CIFAR10(folder.path()); }, {"data_batch_4.bin': byte 0", "inside a record"});
+}
+
+TEST(CIFAR100, FineAndCoarseLabels) {
+  TempFolder folder;
+  Bytes bytes(2 * 3074);
+  bytes[0] = 17;
+  bytes[1] = 47;
+  bytes[2] = 51;
+  bytes[3075] = 99;
+  folder.write("test.bin", bytes);
+  folder.write("cifar-100-binary/train.bin.gz", gzip(bytes));
+  for (const bool train : {false, true}) {
+    const CIFAR100 set(folder.path(), train, {.normalize = true});
+    EXPECT_EQ(set.images().shape(), (Shape{2, 3, 32, 32}));
+    EXPECT_EQ(set.labels().to_vector<int64_t>(), (Ints{47, 99}));
+    EXPECT_EQ(set.classes().size(), 100u);
+    EXPECT_EQ(set.classes()[47], "maple_tree");
+    EXPECT_FLOAT_EQ(set.get(0).data.to_vector<float>()[0], (0.2f - 0.5071f) / 0.2673f);
+  }
+  const CIFAR100 coarse(folder.path(), false, {}, CIFAR100Labels::kCoarse);
+  EXPECT_EQ(coarse.labels().to_vector<int64_t>(), (Ints{17, 0}));
+  EXPECT_EQ(coarse.classes().size(), 20u);
+  EXPECT_EQ(coarse.classes()[17], "trees");
+  expect_error<DataError>([] { CIFAR100("/nowhere"); },
+                          {"CIFAR100: no file 'train.bin'", "/nowhere", "cifar-100-binary/"});
 }
 
 TEST(ImageTensors, Errors) {
