@@ -50,6 +50,7 @@
 #include "tern/ops/loss.h"
 #include "tern/ops/loss_margin.h"
 #include "tern/ops/matmul.h"
+#include "tern/ops/names.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pad.h"
 #include "tern/ops/pixel.h"
@@ -66,6 +67,7 @@
 #include "tern/ops/softmax.h"
 #include "tern/ops/sort.h"
 #include "tern/ops/unique.h"
+#include "tern/ops/window.h"
 
 // Networks and optimizers.
 #include "tern/nn/activation.h"

@@ -15,7 +15,9 @@
 #include "tern/base/intrusive_ptr.h"
 #include "tern/core/dtype.h"
 #include "tern/core/element_functions.h"
+#include "tern/core/more_methods.h"
 #include "tern/core/scalar.h"
+#include "tern/core/second_names.h"
 #include "tern/core/shape.h"
 #include "tern/core/storage.h"
 
@@ -62,7 +64,7 @@ struct ToOptions {
 
 /// An n-dimensional array. Copying a Tensor shares it; `clone()` copies the numbers. A default-constructed
 /// Tensor is undefined: every use but `defined()` throws ValueError.
-class Tensor {
+class Tensor : public MoreMethods {
  public:
   Tensor() = default;
   explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
@@ -530,6 +532,20 @@ class Tensor {
   Tensor& operator|=(const Tensor& other) { return bitwise_or_(other); }
   Tensor& operator^=(const Tensor& other) { return bitwise_xor_(other); }
 
+  // ---- second names (core/second_names.h)
+  // ----------------------------------------------------------------------------------
+  Tensor clip(std::optional<Scalar> min, std::optional<Scalar> max = {}) const { return clamp(min, max); }
+  Tensor clip(const std::same_as<Tensor> auto& min, const std::same_as<Tensor> auto& max) const {
+    return clamp(min, max);
+  }
+  Tensor& clip_(std::optional<Scalar> min, std::optional<Scalar> max = {}) { return clamp_(min, max); }
+#define TERN_SECOND_NAME(second, first)                                       \
+  Tensor second(const auto&... operands) const { return first(operands...); } \
+  Tensor& second##_(const auto&... operands) { return first##_(operands...); }
+  TERN_SECOND_NAMES_OF_ONE(TERN_SECOND_NAME)
+  TERN_SECOND_NAMES_OF_TWO(TERN_SECOND_NAME)
+#undef TERN_SECOND_NAME
+
  private:
   [[noreturn]] static void throw_undefined();
   void check_data_access(DType dtype) const;
@@ -546,6 +562,9 @@ class Tensor {
 
   IntrusivePtr<TensorImpl> impl_;
 };
+
+inline const Tensor& MoreMethods::self() const { return static_cast<const Tensor&>(*this); }
+inline Tensor& MoreMethods::self() { return static_cast<Tensor&>(*this); }
 
 using TensorList = std::vector<Tensor>;
 

@@ -158,11 +158,15 @@ bool is_host_number(const Tensor& x, const Tensor& other) {
   return x.dim() == 0 && x.device().is_cpu() && !other.device().is_cpu();
 }
 
+DType result_dtype(BinaryOp op, DType common) {
+  return result_kind(op) == ResultKind::Bool ? DType::Bool : common;
+}
+
 void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b, DType common, Param scalar,
                  Param param, Param second = {}) {
   Tensor x = a.defined() ? cast(a, common) : a;
   Tensor y = b.defined() ? cast(b, common) : b;
-  DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
+  const DType result = result_dtype(op, common);
   if (result == out.dtype()) {
     launch_binary(op, out, x, y, scalar, param, second);
   } else {
@@ -202,7 +206,7 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param first, Param 
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(a, b), name(op));
   op = checked_op(op, kind, common);
-  DType result = result_kind(op) == ResultKind::Bool ? DType::Bool : common;
+  const DType result = result_dtype(op, common);
   if (a.dtype() != common || b.dtype() != common)
     return binary(op, cast(a, common), cast(b, common), first, second);
   Tensor y;
@@ -226,7 +230,7 @@ Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param first, Param 
   DType common = compute_dtype(kind, result_type(a, b), name(op));
   op = checked_op(op, kind, common);
   Tensor x = cast(a, common);
-  Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
+  Tensor y = empty_in_order_of(x, result_dtype(op, common));
   launch_binary(op, y, x, Tensor(), number_for(op, common, b), first, second);
   return y;
 }
@@ -236,7 +240,7 @@ Tensor binary(BinaryOp op, const Scalar& a, const Tensor& b, Param param) {
   DType common = compute_dtype(kind, result_type(b, a), name(op));
   op = checked_op(op, kind, common);
   Tensor x = cast(b, common);
-  Tensor y = empty_in_order_of(x, result_kind(op) == ResultKind::Bool ? DType::Bool : common);
+  Tensor y = empty_in_order_of(x, result_dtype(op, common));
   launch_binary(op, y, Tensor(), x, number_for(op, common, a, /*is_base=*/true), param);
   return y;
 }
@@ -261,7 +265,7 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param
                      ? DType::Float32
                      : compute_dtype(kind, result_type(self, source), name(op));
   op = checked_op(op, kind, common);
-  check_result_fits(name(op), common, self.dtype());
+  check_result_fits(name(op), result_dtype(op, common), self.dtype());
   Shape shape = broadcast_shapes(self.shape(), source.shape(), name(op));
   check_broadcasts_to(name(op), self, shape);
   if (overlaps_differently(self, source)) source = compact_copy(source);
@@ -272,7 +276,7 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(self, other), name(op));
   op = checked_op(op, kind, common);
-  check_result_fits(name(op), common, self.dtype());
+  check_result_fits(name(op), result_dtype(op, common), self.dtype());
   binary_into(op, self, self, Tensor(), common, number_for(op, common, other), first, second);
 }
 

@@ -1,37 +1,51 @@
-// The methods of Tensor that replace it by a function of it, in place: one kernel where no gradient is
-// recorded, else the recorded function of a copy. Arithmetic, and functions whose gradients need no copy, are
-// in in_place.cpp.
+// The methods of Tensor that replace it by a function of it, in place: one kernel where there is one and no
+// gradient is recorded, else the recorded function of a copy. Arithmetic, and functions whose gradients need
+// no copy, are in in_place.cpp, changes of shape in in_place_shape.cpp.
+#include <algorithm>
 #include <cstring>
 #include <numbers>
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/autograd/autocast_mode.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
 #include "tern/ops/creation_checks.h"
+#include "tern/ops/distance.h"
 #include "tern/ops/elementwise.h"
+#include "tern/ops/index.h"
+#include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/scan.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
 
-/// self = function(self), or in_place() where neither self nor the other operands are tracked.
-template <class Function, class InPlace, class... Others>
-Tensor& replaced(const char* op_name, Tensor& self, Function function, InPlace in_place,
-                 const Others&... others) {
+/// self = function(self), in self's dtype whatever autocast says.
+template <class Function, class... Others>
+Tensor& recomputed(const char* op_name, Tensor& self, Function function, const Others&... others) {
   check_in_place(op_name, self);
-  if (!tracks_grad(self, others...)) {
-    in_place();
-    self.storage()->bump_version();
-    return self;
-  }
-  const Tensor y = function(clone(self));
+  const AutocastPause pause;
+  const Tensor y = function(tracks_grad(self, others...) ? clone(self) : self);
   const std::string_view plain_name(op_name, std::strlen(op_name) - 1);
   check_broadcasts_to(plain_name, self, y.shape());
   check_result_fits(plain_name, y.dtype(), self.dtype());
   copy_elements(self, y.detach());
   record_in_place(op_name, self, {y},
                   [dtype = y.dtype()](GradContext&, const Tensor& g) { return to(g, dtype); });
+  return self;
+}
+
+/// The same by in_place() where neither self nor the other operands are tracked.
+template <class Function, class InPlace, class... Others>
+Tensor& replaced(const char* op_name, Tensor& self, Function function, InPlace in_place,
+                 const Others&... others) {
+  check_in_place(op_name, self);
+  if (tracks_grad(self, others...)) return recomputed(op_name, self, function, others...);
+  in_place();
+  self.storage()->bump_version();
   return self;
 }
 
@@ -50,6 +64,16 @@ Tensor& replaced_by(const char* op_name, Tensor& self, BinaryOp op, const Other&
     return replaced(op_name, self, of, in_place, other);
   else
     return replaced(op_name, self, of, in_place);
+}
+
+/// self = op(self, other), which has no gradient.
+template <class Other>
+Tensor& compared(const char* op_name, Tensor& self, BinaryOp op, const Other& other) {
+  check_in_place(op_name, self);
+  binary_in_place(op, self, other);
+  record_in_place(op_name, self, {self},
+                  [](GradContext&, const Tensor& g) { return filled(g.shape(), g.dtype(), g.device(), 0); });
+  return self;
 }
 
 }  // namespace
@@ -111,6 +135,77 @@ TERN_BINARY_IN_PLACE(bitwise_xor, BitwiseXor, Tensor)
 TERN_BINARY_IN_PLACE(clamp_min, Maximum, Tensor)
 TERN_BINARY_IN_PLACE(clamp_max, Minimum, Tensor)
 #undef TERN_BINARY_IN_PLACE
+
+#define TERN_COMPARED_IN_PLACE(method, op, Other)              \
+  Tensor& MoreMethods::method##_(const Other& other) {         \
+    return compared(#method "_", self(), BinaryOp::op, other); \
+  }
+TERN_COMPARED_IN_PLACE(eq, Eq, Tensor)
+TERN_COMPARED_IN_PLACE(eq, Eq, Scalar)
+TERN_COMPARED_IN_PLACE(ne, Ne, Tensor)
+TERN_COMPARED_IN_PLACE(ne, Ne, Scalar)
+TERN_COMPARED_IN_PLACE(lt, Lt, Tensor)
+TERN_COMPARED_IN_PLACE(lt, Lt, Scalar)
+TERN_COMPARED_IN_PLACE(le, Le, Tensor)
+TERN_COMPARED_IN_PLACE(le, Le, Scalar)
+TERN_COMPARED_IN_PLACE(gt, Gt, Tensor)
+TERN_COMPARED_IN_PLACE(gt, Gt, Scalar)
+TERN_COMPARED_IN_PLACE(ge, Ge, Tensor)
+TERN_COMPARED_IN_PLACE(ge, Ge, Scalar)
+TERN_COMPARED_IN_PLACE(logical_and, LogicalAnd, Tensor)
+TERN_COMPARED_IN_PLACE(logical_or, LogicalOr, Tensor)
+TERN_COMPARED_IN_PLACE(logical_xor, LogicalXor, Tensor)
+#undef TERN_COMPARED_IN_PLACE
+Tensor& MoreMethods::logical_not_() { return compared("logical_not_", self(), BinaryOp::Eq, Scalar(0)); }
+
+Tensor& MoreMethods::tril_(int64_t diagonal) {
+  return recomputed("tril_", self(), [&](const Tensor& x) { return tern::tril(x, diagonal); });
+}
+Tensor& MoreMethods::triu_(int64_t diagonal) {
+  return recomputed("triu_", self(), [&](const Tensor& x) { return tern::triu(x, diagonal); });
+}
+Tensor& MoreMethods::cumsum_(int64_t dim) {
+  return recomputed("cumsum_", self(), [&](const Tensor& x) { return tern::cumsum(x, dim); });
+}
+Tensor& MoreMethods::cumprod_(int64_t dim) {
+  return recomputed("cumprod_", self(), [&](const Tensor& x) { return tern::cumprod(x, dim); });
+}
+Tensor& MoreMethods::masked_scatter_(const Tensor& mask, const Tensor& source) {
+  return recomputed(
+      "masked_scatter_", self(), [&](const Tensor& x) { return tern::masked_scatter(x, mask, source); },
+      source);
+}
+Tensor& MoreMethods::renorm_(double p, int64_t dim, double maxnorm) {
+  return recomputed("renorm_", self(), [&](const Tensor& x) { return tern::renorm(x, p, dim, maxnorm); });
+}
+
+#define TERN_ADDED_IN_PLACE(method)                                                                      \
+  Tensor& MoreMethods::method##_(const Tensor& a, const Tensor& b, const Scalar& beta,                   \
+                                 const Scalar& alpha) {                                                  \
+    return recomputed(                                                                                   \
+        #method "_", self(), [&](const Tensor& x) { return tern::method(x, a, b, beta, alpha); }, a, b); \
+  }
+TERN_ADDED_IN_PLACE(addmm)
+TERN_ADDED_IN_PLACE(baddbmm)
+TERN_ADDED_IN_PLACE(addmv)
+TERN_ADDED_IN_PLACE(addr)
+#undef TERN_ADDED_IN_PLACE
+
+Tensor& MoreMethods::fill_diagonal_(const Scalar& value, bool wrap) {
+  const Shape& shape = self().shape();
+  TERN_CHECK(shape.size() >= 2, ShapeError, "fill_diagonal_: dimensions must larger than 1, got shape {}",
+             to_string(shape));
+  TERN_CHECK(
+      shape.size() == 2 || std::all_of(shape.begin(), shape.end(), [&](int64_t n) { return n == shape[0]; }),
+      ShapeError, "fill_diagonal_: all dimensions of input must be of equal length, got shape {}",
+      to_string(shape));
+  const Tensor mask = zeros(shape, {.dtype = DType::Bool, .device = self().device()});
+  int64_t step = 0, count = *std::min_element(shape.begin(), shape.end());
+  for (int64_t stride : mask.strides()) step += stride;
+  if (wrap && shape.size() == 2 && count > 0) count = std::max(count, (mask.numel() - 1) / step + 1);
+  if (count > 0) as_strided(mask, {count}, {step}).fill_(true);
+  return self().masked_fill_(mask, value);
+}
 
 Tensor& Tensor::sign_() {
   if (tern::is_bool(dtype())) return *this;  // bools are their own signs

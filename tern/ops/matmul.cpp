@@ -5,6 +5,9 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/elementwise.h"
+#include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
@@ -189,6 +192,12 @@ void check_rank(const char* op, const char* operand, const Tensor& x, int64_t ra
              to_string(x.shape()));
 }
 
+void check_addend(const char* op, const Tensor& input, const Shape& target) {
+  TERN_CHECK(broadcast_shapes(input.shape(), target, op) == target, ShapeError,
+             "{}: input of shape {} does not broadcast to the result's shape {}", op,
+             to_string(input.shape()), to_string(target));
+}
+
 Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const Tensor& b, double beta,
                    double alpha) {
   check_same_device(op, {{"input", input}, {"a", a}, {"b", b}});
@@ -199,9 +208,7 @@ Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const T
              op, name(input.dtype()), name(a.dtype()));
   Shape target = a.shape();
   target.back() = b.shape().back();
-  TERN_CHECK(broadcast_shapes(input.shape(), target, op) == target, ShapeError,
-             "{}: input of shape {} does not broadcast to the result's shape {}", op,
-             to_string(input.shape()), to_string(target));
+  check_addend(op, input, target);
   Tensor y = product(op, a, b, beta == 0 ? Tensor() : input, alpha, beta);
   if (tracks_grad(input, a, b))
     record(op, y, {input, a, b},
@@ -288,6 +295,53 @@ Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, 
              "baddbmm: batch sizes differ: batch1 is {}, batch2 is {} ({} vs {})", to_string(batch1.shape()),
              to_string(batch2.shape()), batch1.size(0), batch2.size(0));
   return add_product("baddbmm", input, batch1, batch2, beta.to_double(), alpha.to_double());
+}
+
+Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+             const Scalar& alpha) {
+  if (autocasts_on_gpu(input)) [[unlikely]]
+    return autocast_lower(addmv, input, mat, vec, beta, alpha);
+  check_rank("addmv", "mat", mat, 2);
+  check_rank("addmv", "vec", vec, 1);
+  TERN_CHECK(input.dim() <= 1, ShapeError, "addmv: input must be a vector or a number, got shape {}",
+             to_string(input.shape()));
+  return squeeze(
+      add_product("addmv", unsqueeze(input, -1), mat, unsqueeze(vec, 1), beta.to_double(), alpha.to_double()),
+      1);
+}
+
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta,
+            const Scalar& alpha) {
+  if (autocasts_on_gpu(input)) [[unlikely]]
+    return autocast_lower(addr, input, vec1, vec2, beta, alpha);
+  check_rank("addr", "vec1", vec1, 1);
+  check_rank("addr", "vec2", vec2, 1);
+  check_addend("addr", input, {vec1.size(0), vec2.size(0)});
+  const DType dtype = result_type(input, vec1, vec2);
+  detail::check_value("addr", dtype, beta);
+  detail::check_value("addr", dtype, alpha);
+  Tensor start = input;
+  if (beta.to_double() == 0)
+    start = masked_fill(input, full({}, true, {.device = input.device()}), 0);
+  else if (beta.to_double() != 1)
+    start = mul(input, beta);
+  return with_context("addr", [&] { return addcmul(start, unsqueeze(vec1, 1), vec2, alpha); });
+}
+
+Tensor chain_matmul(const std::vector<Tensor>& matrices) {
+  TERN_CHECK(!matrices.empty(), ValueError, "chain_matmul: expected one or more matrices");
+  if (autocasts_on_gpu(matrices)) [[unlikely]]
+    return autocast_lower(chain_matmul, matrices);
+  for (const Tensor& x : matrices) {
+    check_rank("chain_matmul", "each of the matrices", x, 2);
+    TERN_CHECK(x.dtype() == matrices[0].dtype(), DTypeError,
+               "chain_matmul: expected matrices of one dtype, but got {} and {}: convert one with to(dtype)",
+               name(matrices[0].dtype()), name(x.dtype()));
+  }
+  Tensor y = matrices[0];
+  for (size_t i = 1; i < matrices.size(); ++i)
+    y = with_context("chain_matmul", [&] { return mm(y, matrices[i]); });
+  return y;
 }
 
 }  // namespace tern

@@ -35,6 +35,16 @@ Tensor addmm(const Tensor& input, const Tensor& mat1, const Tensor& mat2, const 
 /// The same for batches: mat1 [b, m, k], mat2 [b, k, n].
 Tensor baddbmm(const Tensor& input, const Tensor& batch1, const Tensor& batch2, const Scalar& beta = 1,
                const Scalar& alpha = 1);
+/// beta * input + alpha * mat x vec, for mat [m, k] and vec [k]; `input` broadcasts to [m]. As addmm
+/// otherwise.
+Tensor addmv(const Tensor& input, const Tensor& mat, const Tensor& vec, const Scalar& beta = 1,
+             const Scalar& alpha = 1);
+/// beta * input + alpha * the outer product of two vectors; `input` broadcasts to [n, m] and is not read when
+/// beta is 0. Dtypes are promoted. Throws DTypeError for bool, and for floats times integers.
+Tensor addr(const Tensor& input, const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1,
+            const Scalar& alpha = 1);
+/// The product of matrices one after the other; of one, itself. Throws ValueError for none.
+Tensor chain_matmul(const std::vector<Tensor>& matrices);
 /// Sums of products in Einstein's notation: einsum("bij,bjk->bik", {a, b}).
 /// Letters name dimensions, "..." the broadcast ones; without "->" the result
 /// has the letters that occur once, in alphabetical order. Throws ValueError

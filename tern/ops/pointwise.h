@@ -42,6 +42,10 @@ Tensor fmod(const Tensor& a, const Scalar& b);
 Tensor pow(const Tensor& a, const Tensor& b);
 Tensor pow(const Tensor& a, const Scalar& b);
 Tensor pow(const Scalar& a, const Tensor& b);
+/// pow in float64.
+Tensor float_power(const Tensor& a, const Tensor& b);
+Tensor float_power(const Tensor& a, const Scalar& b);
+Tensor float_power(const Scalar& a, const Tensor& b);
 Tensor atan2(const Tensor& a, const Tensor& b);
 /// NaN wins, as in PyTorch; the gradient of equal elements is split evenly.
 Tensor maximum(const Tensor& a, const Tensor& b);
@@ -93,6 +97,8 @@ Tensor addcdiv(const Tensor& x, const Tensor& tensor1, const Tensor& tensor2, co
 // Unary functions. Those that need floats turn integers into the default dtype.
 
 Tensor neg(const Tensor& x);
+/// x itself. Throws DTypeError for bool.
+Tensor positive(const Tensor& x);
 Tensor abs(const Tensor& x);
 /// -1, 0 or 1; 0 for NaN. Zero gradient.
 Tensor sign(const Tensor& x);

@@ -92,6 +92,18 @@ Tensor number_extremum(BinaryOp op, const Tensor& a, const Tensor& b,
 
 }  // namespace
 
+Tensor positive(const Tensor& x) {
+  TERN_CHECK(!is_bool(x.dtype()), DTypeError,
+             "positive: The `+` operator, on a bool tensor is not supported: convert it with to(int64)");
+  return x;
+}
+
+Tensor float_power(const Tensor& a, const Tensor& b) {
+  return pow(to(a, DType::Float64), to(b, DType::Float64));
+}
+Tensor float_power(const Tensor& a, const Scalar& b) { return pow(to(a, DType::Float64), b.to_double()); }
+Tensor float_power(const Scalar& a, const Tensor& b) { return pow(a.to_double(), to(b, DType::Float64)); }
+
 Tensor asin(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(asin, x);

@@ -83,6 +83,14 @@ Tensor tensordot(const Tensor& given_a, const Tensor& given_b, IntArrayRef dims_
   return reshape(mm(left, right), result);
 }
 
+Tensor inner(const Tensor& a, const Tensor& b) {
+  if (a.dim() == 0 || b.dim() == 0) return mul(a, b);
+  TERN_CHECK(a.size(-1) == b.size(-1), ShapeError,
+             "inner: the last dimension must match on both tensors, but got shapes {} and {}",
+             to_string(a.shape()), to_string(b.shape()));
+  return with_context("inner", [&] { return tensordot(a, b, {-1}, {-1}); });
+}
+
 Tensor kron(const Tensor& a, const Tensor& b) {
   const size_t rank = std::max(a.shape().size(), b.shape().size());
   Shape shape_a, shape_b, result;

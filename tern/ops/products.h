@@ -12,6 +12,9 @@ namespace tern {
 Tensor tensordot(const Tensor& a, const Tensor& b, int64_t dims = 2);
 /// The same over dims_a[i] of a and dims_b[i] of b; a size of 1 stands for any.
 Tensor tensordot(const Tensor& a, const Tensor& b, IntArrayRef dims_a, IntArrayRef dims_b);
+/// The sums of products over the last dimensions of both, which must have one size; of a number and a tensor,
+/// their product.
+Tensor inner(const Tensor& a, const Tensor& b);
 /// Kronecker product: b times each element of a, in its place. Fewer dimensions count as leading ones of
 /// size 1.
 Tensor kron(const Tensor& a, const Tensor& b);

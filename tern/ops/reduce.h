@@ -131,6 +131,15 @@ std::pair<Tensor, Tensor> var_mean(const Tensor& x, IntArrayRef dims = {}, doubl
 std::pair<Tensor, Tensor> std_mean(const Tensor& x, IntArrayRef dims = {}, double correction = 1,
                                    bool keepdim = false);
 
+/// Covariances of variables, one for each row of x, over observations, one for each column; [n, n], or 0-d
+/// for one variable, which a vector is too. `fweights` (integers) say how often each observation was made,
+/// `aweights` (floats) how much it weighs; weights make the host wait, to check them. Integers give the
+/// default dtype. Throws DTypeError for bool and weights of the wrong kind, ShapeError for more than two
+/// dimensions and weights of another size, ValueError for negative ones and those that add up to 0.
+Tensor cov(const Tensor& x, int64_t correction = 1, const Tensor& fweights = {}, const Tensor& aweights = {});
+/// Pearson's correlations: covariances divided by both standard deviations, in [-1, 1].
+Tensor corrcoef(const Tensor& x);
+
 /// The vector norm (sum |x|^p)^(1/p): p = inf the largest |x|, -inf the smallest, 0 the number of elements
 /// that are not 0. The gradient of norm 0 is 0. Throws DTypeError unless floating point, or when `dtype` is
 /// narrower than the input; ValueError for no elements and p < 0 or p = inf.

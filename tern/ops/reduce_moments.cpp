@@ -1,5 +1,5 @@
 // Variance, standard deviation and norms, with their gradients (the formulas are those of PyTorch's
-// FunctionsManual.cpp).
+// FunctionsManual.cpp); covariances.
 #include <cmath>
 #include <limits>
 
@@ -8,10 +8,14 @@
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
+#include "tern/ops/creation.h"
+#include "tern/ops/diagonal.h"
 #include "tern/ops/index.h"
+#include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/reduce_geometry.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -172,6 +176,54 @@ Tensor norm(const Tensor& x, double p) {
 }
 Tensor norm(const Tensor& x, double p, IntArrayRef dims, bool keepdim, std::optional<DType> dtype) {
   return norm_over(x, p, dims_of("norm", dims, x.dim()), keepdim, autocast_result(x, dtype));
+}
+
+namespace {
+
+void check_weights(const char* what, const Tensor& weights, bool integral, int64_t observations) {
+  if (!weights.defined()) return;
+  TERN_CHECK(integral == !is_floating_point(weights.dtype()) && !is_bool(weights.dtype()), DTypeError,
+             "cov: expected {} to have {} dtype, got {}", what, integral ? "an integral" : "a floating point",
+             name(weights.dtype()));
+  TERN_CHECK(weights.dim() <= 1 && weights.numel() == observations, ShapeError,
+             "cov: expected {} to be a vector of {} weights, one for each observation, got shape {}", what,
+             observations, to_string(weights.shape()));
+  TERN_CHECK(observations == 0 || amin(weights.detach()).item<double>() >= 0, ValueError,
+             "cov: {} cannot be negative", what);
+}
+
+}  // namespace
+
+Tensor cov(const Tensor& x, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+  check_same_device("cov", {{"x", x}, {"fweights", fweights}, {"aweights", aweights}});
+  TERN_CHECK(x.dim() <= 2, ShapeError, "cov: expected two or fewer dimensions, got shape {}",
+             to_string(x.shape()));
+  TERN_CHECK(!is_bool(x.dtype()), DTypeError,
+             "cov: bool is not supported: convert the tensor with to(float32)");
+  const Tensor rows = atleast_2d(x);
+  const int64_t observations = rows.size(1);
+  check_weights("fweights", fweights, /*integral=*/true, observations);
+  check_weights("aweights", aweights, /*integral=*/false, observations);
+  const bool is_weighted = fweights.defined() || aweights.defined();
+  const Tensor weights = !fweights.defined()   ? aweights
+                         : !aweights.defined() ? fweights
+                                               : mul(fweights, aweights);
+  const auto weighted = [&](const Tensor& y) { return is_weighted ? mul(y, weights) : y; };
+  const Tensor total = is_weighted ? sum(weights) : full({}, observations, {.device = x.device()});
+  TERN_CHECK(!is_weighted || total.item<double>() != 0, ValueError,
+             "cov: weights sum to zero, can't be normalized");
+  const Tensor centered = sub(rows, div(sum(weighted(rows), 1, /*keepdim=*/true), total));
+  const Tensor degrees = aweights.defined() && correction != 0
+                             ? sub(total, div(mul(sum(mul(weights, aweights)), correction), total))
+                             : sub(total, correction);
+  return squeeze(div(mm(centered, t(weighted(centered))), clamp_min(degrees, 0)));
+}
+
+Tensor corrcoef(const Tensor& x) {
+  const Tensor c = with_context("corrcoef", [&] { return cov(x); });
+  if (c.dim() == 0) return div(c, c);
+  const Tensor deviations = sqrt(diag(c));
+  return clamp(div(div(c, unsqueeze(deviations, 1)), unsqueeze(deviations, 0)), -1, 1);
 }
 
 }  // namespace tern

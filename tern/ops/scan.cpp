@@ -1,6 +1,7 @@
-// Running sums, products and extremes with their gradients; differences.
+// Running sums, products and extremes with their gradients; differences and integrals.
 #include "tern/ops/scan.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "tern/autograd/arithmetic.h"
@@ -162,6 +163,71 @@ Tensor diff(const Tensor& input, int64_t n, int64_t dim, const Tensor& prepend, 
     x = x.dtype() == DType::Bool ? logical_xor(after, before) : sub(after, before);
   }
   return x;
+}
+
+namespace {
+
+/// The dimension of the samples of an integral.
+int64_t sample_dim(const char* op, const Tensor& y, int64_t dim) {
+  TERN_CHECK(y.dim() > 0, IndexError, "{}: Dimension specified as {} but tensor has no dimensions", op, dim);
+  TERN_CHECK(y.dtype() != DType::Bool, DTypeError,
+             "{}: received a bool input for `y`, but bool is not supported: convert it with to(float32)", op);
+  return wrap_dim(dim, y.dim(), op);
+}
+
+/// y[i] + y[i + 1] along `d`.
+Tensor neighbour_sums(const Tensor& y, int64_t d) {
+  const int64_t count = std::max<int64_t>(y.size(d) - 1, 0);
+  return add(narrow(y, d, 0, count), narrow(y, d, y.size(d) - count, count));
+}
+
+/// neighbour_sums(y) times the distances of the places x.
+Tensor double_areas(const char* op, const Tensor& y, const Tensor& x, int64_t d) {
+  TERN_CHECK(x.dtype() != DType::Bool, DTypeError,
+             "{}: received a bool input for `x`, but bool is not supported: convert it with to(float32)", op);
+  TERN_CHECK(x.dim() <= y.dim(), ShapeError, "{}: x has more dimensions than y: x is {}, y is {}", op,
+             to_string(x.shape()), to_string(y.shape()));
+  Shape shape(y.shape().size(), 1);
+  if (x.dim() == 1) {
+    TERN_CHECK(x.size(0) == y.size(d), ShapeError,
+               "{}: There must be one `x` value for each sample point: x is {}, y is {}, dim is {}", op,
+               to_string(x.shape()), to_string(y.shape()), d);
+    shape[static_cast<size_t>(d)] = x.size(0);
+  } else {
+    std::copy(x.shape().begin(), x.shape().end(), shape.end() - x.dim());
+  }
+  return with_context(op, [&] { return mul(neighbour_sums(y, d), diff(reshape(x, shape), 1, d)); });
+}
+
+/// The integral of no samples.
+Tensor no_area(const Tensor& y, int64_t d) {
+  Shape shape = y.shape();
+  shape.erase(static_cast<size_t>(d));
+  return zeros(shape, {.dtype = y.dtype(), .device = y.device()});
+}
+
+}  // namespace
+
+Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
+  const int64_t d = sample_dim("trapezoid", y, dim);
+  if (y.size(d) == 0) return no_area(y, d);
+  return div(sum(double_areas("trapezoid", y, x, d), d), 2);
+}
+
+Tensor trapezoid(const Tensor& y, double dx, int64_t dim) {
+  const int64_t d = sample_dim("trapezoid", y, dim);
+  if (y.size(d) == 0) return no_area(y, d);
+  return mul(sub(sum(y, d), mul(add(select(y, d, 0), select(y, d, -1)), 0.5)), dx);
+}
+
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim) {
+  const int64_t d = sample_dim("cumulative_trapezoid", y, dim);
+  return div(cumsum(double_areas("cumulative_trapezoid", y, x, d), d), 2);
+}
+
+Tensor cumulative_trapezoid(const Tensor& y, double dx, int64_t dim) {
+  const int64_t d = sample_dim("cumulative_trapezoid", y, dim);
+  return cumsum(mul(neighbour_sums(y, d), dx / 2), d);
 }
 
 }  // namespace tern

@@ -1,4 +1,4 @@
-// Running sums, products and extremes along a dimension, and differences.
+// Running sums, products and extremes along a dimension, differences and integrals.
 #pragma once
 
 #include <optional>
@@ -25,5 +25,14 @@ Tensor logcumsumexp(const Tensor& x, int64_t dim);
 /// any, are joined to x before. Throws ShapeError for a 0-d tensor, ValueError for n < 0.
 Tensor diff(const Tensor& x, int64_t n = 1, int64_t dim = -1, const Tensor& prepend = {},
             const Tensor& append = {});
+
+/// The integral of the samples y along `dim` by the trapezoidal rule: over places x, which has one for each
+/// sample, or broadcasts with y; or over places at a distance of dx. Integers give the default dtype. No
+/// samples give 0 in y's dtype. Throws DTypeError for bool, ShapeError for places that do not fit.
+Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
+Tensor trapezoid(const Tensor& y, double dx = 1, int64_t dim = -1);
+/// The integrals up to each sample but the first.
+Tensor cumulative_trapezoid(const Tensor& y, const Tensor& x, int64_t dim = -1);
+Tensor cumulative_trapezoid(const Tensor& y, double dx = 1, int64_t dim = -1);
 
 }  // namespace tern

@@ -11,7 +11,8 @@ namespace tern {
 
 namespace detail {
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t dim);
-}
+std::vector<Tensor> equal_parts(const char* op, const Tensor& x, int64_t sections, int64_t least_dims);
+}  // namespace detail
 
 // ---- another shape over the same elements
 // --------------------------------------------------------------------------
@@ -35,6 +36,14 @@ Tensor squeeze(const Tensor& x, IntArrayRef dims);
 Tensor squeeze(const Tensor& x, Dimension auto dim) { return x.squeeze(dim); }
 /// With a dimension of size 1 before `dim`.
 Tensor unsqueeze(const Tensor& x, int64_t dim);
+/// With dimensions of size 1 up to one, two or three in all: [n] becomes [1, n] and [1, n, 1], [m, n] becomes
+/// [m, n, 1].
+Tensor atleast_1d(const Tensor& x);
+Tensor atleast_2d(const Tensor& x);
+Tensor atleast_3d(const Tensor& x);
+std::vector<Tensor> atleast_1d(const std::vector<Tensor>& tensors);
+std::vector<Tensor> atleast_2d(const std::vector<Tensor>& tensors);
+std::vector<Tensor> atleast_3d(const std::vector<Tensor>& tensors);
 
 // ---- dimensions in another order
 // -----------------------------------------------------------------------------------
@@ -89,6 +98,20 @@ std::vector<Tensor> tensor_split(const Tensor& x, Dimension auto sections, int64
 }
 /// Views of what lies between these indices, as Python's slices x[:i], x[i:j], ...
 std::vector<Tensor> tensor_split(const Tensor& x, IntArrayRef indices, int64_t dim = 0);
+/// tensor_split along dimension 1 (0 of a 1-D tensor), 0 and 2. Throw ShapeError for a tensor without that
+/// dimension, ValueError unless the sections are equal.
+std::vector<Tensor> hsplit(const Tensor& x, Dimension auto sections) {
+  return detail::equal_parts("hsplit", x, static_cast<int64_t>(sections), /*least_dims=*/1);
+}
+std::vector<Tensor> vsplit(const Tensor& x, Dimension auto sections) {
+  return detail::equal_parts("vsplit", x, static_cast<int64_t>(sections), /*least_dims=*/2);
+}
+std::vector<Tensor> dsplit(const Tensor& x, Dimension auto sections) {
+  return detail::equal_parts("dsplit", x, static_cast<int64_t>(sections), /*least_dims=*/3);
+}
+std::vector<Tensor> hsplit(const Tensor& x, IntArrayRef indices);
+std::vector<Tensor> vsplit(const Tensor& x, IntArrayRef indices);
+std::vector<Tensor> dsplit(const Tensor& x, IntArrayRef indices);
 /// The elements whose indices in dim1 and dim2 differ by `offset`, as a new last dimension.
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 /// Windows of `size` elements every `step` along `dimension`, as a new last dimension (Tensor.unfold).
@@ -97,6 +120,17 @@ Tensor unfold(const Tensor& x, int64_t dimension, int64_t size, int64_t step);
 /// outside the storage.
 Tensor as_strided(const Tensor& x, IntArrayRef shape, IntArrayRef strides,
                   std::optional<int64_t> storage_offset = {});
+
+// ---- parts replaced
+// ---------------------------------------------------------------------------------------------------------
+// Copies of x with src, converted to x's dtype, in the place of a part. Throw as the part's own function
+// does, and ShapeError unless src has the shape of the part.
+
+Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index);
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim = 0, std::optional<int64_t> start = {},
+                     std::optional<int64_t> end = {}, int64_t step = 1);
+Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset = 0, int64_t dim1 = 0,
+                        int64_t dim2 = 1);
 
 // ---- joining
 // -------------------------------------------------------------------------------------------------------

@@ -159,16 +159,11 @@ Tensor stack(const std::vector<Tensor>& tensors, int64_t dim) {
 }
 
 Tensor hstack(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> rows;
-  for (const Tensor& x : tensors) rows.push_back(x.dim() == 0 ? reshape(x, {1}) : x);
+  const std::vector<Tensor> rows = atleast_1d(tensors);
   return cat_as("hstack", rows, !rows.empty() && rows[0].dim() == 1 ? 0 : 1);
 }
 
-Tensor vstack(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> rows;
-  for (const Tensor& x : tensors) rows.push_back(x.dim() < 2 ? reshape(x, {1, x.numel()}) : x);
-  return cat_as("vstack", rows, 0);
-}
+Tensor vstack(const std::vector<Tensor>& tensors) { return cat_as("vstack", atleast_2d(tensors), 0); }
 
 namespace {
 

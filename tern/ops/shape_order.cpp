@@ -13,11 +13,27 @@ namespace tern {
 
 Tensor ravel(const Tensor& x) { return reshape(x, {-1}); }
 
+Tensor atleast_1d(const Tensor& x) { return x.dim() < 1 ? unsqueeze(x, 0) : x; }
+Tensor atleast_2d(const Tensor& x) { return x.dim() < 2 ? unsqueeze(atleast_1d(x), 0) : x; }
+Tensor atleast_3d(const Tensor& x) { return x.dim() < 3 ? unsqueeze(atleast_2d(x), 2) : x; }
+
+namespace {
+
+std::vector<Tensor> each_one(const std::vector<Tensor>& tensors, Tensor (*function)(const Tensor&)) {
+  std::vector<Tensor> all;
+  all.reserve(tensors.size());
+  for (const Tensor& x : tensors) all.push_back(function(x));
+  return all;
+}
+
+}  // namespace
+
+std::vector<Tensor> atleast_1d(const std::vector<Tensor>& tensors) { return each_one(tensors, atleast_1d); }
+std::vector<Tensor> atleast_2d(const std::vector<Tensor>& tensors) { return each_one(tensors, atleast_2d); }
+std::vector<Tensor> atleast_3d(const std::vector<Tensor>& tensors) { return each_one(tensors, atleast_3d); }
+
 Tensor dstack(const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> deep;
-  for (const Tensor& x : tensors)
-    deep.push_back(x.dim() < 2 ? reshape(x, {1, x.numel(), 1}) : x.dim() == 2 ? unsqueeze(x, 2) : x);
-  return with_context("dstack", [&] { return cat(deep, 2); });
+  return with_context("dstack", [&] { return cat(atleast_3d(tensors), 2); });
 }
 
 Tensor column_stack(const std::vector<Tensor>& tensors) {

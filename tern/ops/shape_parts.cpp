@@ -4,6 +4,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
@@ -201,6 +202,69 @@ std::vector<Tensor> tensor_split(const Tensor& x, IntArrayRef indices, int64_t d
   }
   parts.push_back(slice(x, dim, start));
   return parts;
+}
+
+namespace {
+
+/// The dimension along which hsplit, vsplit and dsplit, which need 1, 2 and 3 dimensions, split x.
+int64_t split_axis(const char* op, const Tensor& x, int64_t least_dims) {
+  TERN_CHECK(x.dim() >= least_dims, ShapeError,
+             "{}: requires a tensor with at least {} dimension{}, but got shape {}", op, least_dims,
+             least_dims == 1 ? "" : "s", to_string(x.shape()));
+  if (least_dims == 1) return x.dim() == 1 ? 0 : 1;
+  return least_dims == 2 ? 0 : 2;
+}
+
+}  // namespace
+
+std::vector<Tensor> detail::equal_parts(const char* op, const Tensor& x, int64_t sections,
+                                        int64_t least_dims) {
+  const int64_t d = split_axis(op, x, least_dims);
+  TERN_CHECK(
+      sections > 0 && x.size(d) % sections == 0, ValueError,
+      "{}: attempted to split along dimension {}, but the size {} of the dimension is not divisible by "
+      "the number of sections {}: tensor_split gives unequal parts",
+      op, d, x.size(d), sections);
+  return detail::tensor_split(x, sections, d);
+}
+
+std::vector<Tensor> hsplit(const Tensor& x, IntArrayRef indices) {
+  return tensor_split(x, indices, split_axis("hsplit", x, 1));
+}
+std::vector<Tensor> vsplit(const Tensor& x, IntArrayRef indices) {
+  return tensor_split(x, indices, split_axis("vsplit", x, 2));
+}
+std::vector<Tensor> dsplit(const Tensor& x, IntArrayRef indices) {
+  return tensor_split(x, indices, split_axis("dsplit", x, 3));
+}
+
+namespace {
+
+/// A copy of x with src in the place of the part that `part(copy)` shows.
+template <class Part>
+Tensor with_part(const char* op, const Tensor& x, const Tensor& src, Part part) {
+  check_same_device(op, {{"x", x}, {"src", src}});
+  Tensor y = clone(x);
+  Tensor place = with_context(op, [&] { return part(y); });
+  TERN_CHECK(src.shape() == place.shape(), ShapeError,
+             "{}: expected src to have the shape of the part that it replaces: src is {}, the part is {}", op,
+             to_string(src.shape()), to_string(place.shape()));
+  place.copy_(src);
+  return y;
+}
+
+}  // namespace
+
+Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
+  return with_part("select_scatter", x, src, [&](const Tensor& y) { return select(y, dim, index); });
+}
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start,
+                     std::optional<int64_t> end, int64_t step) {
+  return with_part("slice_scatter", x, src, [&](const Tensor& y) { return slice(y, dim, start, end, step); });
+}
+Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+  return with_part("diagonal_scatter", x, src,
+                   [&](const Tensor& y) { return diagonal(y, offset, dim1, dim2); });
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {

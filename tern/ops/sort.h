@@ -15,6 +15,9 @@ std::pair<Tensor, Tensor> sort(const Tensor& x, int64_t dim = -1, bool descendin
 /// The indices of sort.
 Tensor argsort(const Tensor& x, int64_t dim = -1, bool descending = false);
 
+/// The values of sort along dimension 0.
+inline Tensor msort(const Tensor& x) { return sort(x, 0).first; }
+
 /// The k largest (smallest) elements along `dim`: {values, int64 indices}, in order when `sorted`, else in
 /// any. Throws ValueError ("selected index k out of range") unless 0 <= k <= the size of the dimension,
 /// DTypeError for bool.

@@ -270,6 +270,44 @@ std::vector<WrongUse> diagonal_rows() {
          kron(zeros({int64_t{1} << 40, 0}), zeros({int64_t{1} << 40, 0}));
        },
        {"kron: "}},
+      {"inner_sizes",
+       shape,
+       [] {
+         inner(ones({2, 3}), ones({4, 2}));
+       },
+       {"inner: the last dimension", "[2, 3]", "[4, 2]"}},
+      {"hsplit_sections", value, [] { hsplit(ones({4}), 3); }, {"hsplit: ", "size 4", "3", "tensor_split"}},
+      {"dsplit_rank",
+       shape,
+       [] {
+         dsplit(ones({4, 2}), {1});
+       },
+       {"dsplit: ", "at least 3 dimensions", "[4, 2]"}},
+      {"select_scatter_shape",
+       shape,
+       [] {
+         select_scatter(ones({2, 3}), ones({3}), 1, 0);
+       },
+       {"select_scatter: expected src", "[3]", "[2]"}},
+      {"cov_weights",
+       value,
+       [] {
+         cov(ones({2, 2}), 1, tensor({1, -1}));
+       },
+       {"cov: fweights cannot be negative"}},
+      {"cov_kind", dtype, [] { cov(ones({2}), 1, ones({2})); }, {"cov: ", "fweights", "integral", "float32"}},
+      {"trapezoid_places",
+       shape,
+       [] {
+         trapezoid(ones({2, 3}), ones({2}));
+       },
+       {"trapezoid: There must be one `x` value", "[2]", "[2, 3]"}},
+      {"hann_window_dtype",
+       dtype,
+       [] { hann_window(3, true, {.dtype = int64}); },
+       {"hann_window: expects a floating point dtype", "int64"}},
+      {"fill_diagonal_rank", shape, [] { ones({3}).fill_diagonal_(1); }, {"fill_diagonal_: ", "[3]"}},
+      {"lt_in_place", shape, [] { ones({1}).lt_(ones({3})); }, {"lt_: output with shape [1]", "[3]"}},
       {"fliplr_rank", shape, [] { fliplr(ones({3})); }, {"fliplr: Input must be >= 2-d", "[3]"}},
       {"rot90_dims",
        shape,

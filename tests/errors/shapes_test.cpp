@@ -54,6 +54,18 @@ std::vector<WrongUse> product_rows() {
          addmm(ones({7}), ones({2, 3}), ones({3, 4}));
        },
        {"addmm: ", "broadcast", "[7]", "[2, 4]"}},
+      {"addmv_vector",
+       shape,
+       [] {
+         addmv(ones({2}), ones({2, 3}), ones({3, 1}));
+       },
+       {"addmv: vec must be a 1-D tensor", "[3, 1]"}},
+      {"chain_matmul_sizes",
+       shape,
+       [] {
+         chain_matmul({ones({2, 3}), ones({2, 3})});
+       },
+       {"chain_matmul: mm: inner sizes differ", "(3 vs 2)"}},
       {"baddbmm_batches",
        shape,
        [] {

@@ -27,13 +27,13 @@ FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, im
 LOWER = torch.bfloat16
 
 # PyTorch's lists for CUDA (aten/src/ATen/autocast_mode.h), as far as Tern has the operators.
-TO_LOWER = {"scaled_dot_product_attention", "matmul", "mm", "bmm", "mv", "addmm", "baddbmm", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv3d", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "Tensor.matmul", "Tensor.mm"}
-TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "asin", "acos", "sinh", "cosh", "logsumexp",
+TO_LOWER = {"scaled_dot_product_attention", "matmul", "mm", "bmm", "mv", "addmm", "addmv", "addr", "baddbmm", "chain_matmul", "cov", "corrcoef", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv3d", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "Tensor.matmul", "Tensor.mm"}
+TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "asin", "acos", "arcsin", "arccos", "sinh", "cosh", "logsumexp",
               "layer_norm", "group_norm", "rms_norm", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
               "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss",
               "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "cosine_similarity", "normalize", "pairwise_distance", "cdist", "pdist", "renorm", "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "Tensor.exp", "Tensor.log", "Tensor.square", "Tensor.pow"}
-FLOAT32_RESULT = {"sum", "prod", "cumsum", "cumprod", "softmin", "softmax", "log_softmax", "norm", "Tensor.sum", "Tensor.softmax", "Tensor.log_softmax", "Tensor.norm"}
-TO_WIDEST = {"atan2", "addcmul", "addcdiv", "bilinear", "dot", "index_put", "scatter_add", "tensordot", "cross"}
+FLOAT32_RESULT = {"sum", "prod", "cumsum", "cumprod", "trapezoid", "trapz", "cumulative_trapezoid", "softmin", "softmax", "log_softmax", "norm", "Tensor.sum", "Tensor.softmax", "Tensor.log_softmax", "Tensor.norm"}
+TO_WIDEST = {"atan2", "arctan2", "addcmul", "addcdiv", "bilinear", "dot", "index_put", "scatter_add", "tensordot", "cross"}
 # a / x is x.reciprocal() * a, which the row avoids for its rounding.
 BY_RECIPROCAL = {"number_div"}
 # On a list of PyTorch's for the CPU.
@@ -42,7 +42,7 @@ ON_CPU = TO_LOWER | {"prod", "cross_entropy", "nll_loss", "mse_loss", "l1_loss",
                      "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "ctc_loss", "index_copy", "cat", "stack", "pad", "quantile", "nanquantile", "trace", "cdist", "tensordot"}
 ON_CUDA = TO_LOWER | TO_FLOAT32 | FLOAT32_RESULT | TO_WIDEST | BY_RECIPROCAL | {"binary_cross_entropy", "cat", "stack"}
 # On the CPU PyTorch 1.13 has another list, or does not take bfloat16.
-SINCE_2 = {"prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "tensordot", "isin", "embedding_bag", "embedding_bag_renormed"}
+SINCE_2 = {"addmv", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "tensordot", "inner", "isin", "embedding_bag", "embedding_bag_renormed"}
 # Of an operator that is on no list, so many cases, whose dtypes alone are compared.
 FEW = 8
 

@@ -68,6 +68,17 @@ std::vector<GradientRow> in_place_rows() {
       {"atan2_through_a_view", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) {
          y[1].atan2_(x[1]);
        })},
+      {"lt_", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y.lt_(x[1]); })},
+      {"cumprod_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.cumprod_(1); })},
+      {"tril_through_a_view", {kImage}, changed([](Tensor& y, const Tensors&) { y[1].tril_(); })},
+      {"addmm_", {{{3, 2}}, kMatrix, {{4, 2}}}, changed([](Tensor& y, const Tensors& x) {
+         y.addmm_(x[1], x[2], 2, 3);
+       })},
+      {"addr_", {kMatrix, {{3}}, kVector}, changed([](Tensor& y, const Tensors& x) { y.addr_(x[1], x[2]); })},
+      {"masked_scatter_", {kMatrix, kMatrix}, changed([](Tensor& y, const Tensors& x) {
+         y.masked_scatter_(mask({3, 4}), x[1]);
+       })},
+      {"t_", {kMatrix}, changed([](Tensor& y, const Tensors&) { y.t_().square_(); })},
       {"through_a_view", {kMatrix, kVector}, changed([](Tensor& y, const Tensors& x) { y[1].mul_(x[1]); })},
   };
 }

@@ -3,6 +3,7 @@
 #include "tern/ops/diagonal.h"
 #include "tern/ops/distance.h"
 #include "tern/ops/index.h"
+#include "tern/ops/matmul.h"
 #include "tern/ops/products.h"
 #include "tern/ops/quantile.h"
 #include "tern/ops/reduce.h"
@@ -48,6 +49,18 @@ std::vector<GradientRow> order_rows() {
        [](const Tensors& x) {
          return tensordot(x[0], x[1], {0, 1}, {1, 0});
        }},
+      {"trapezoid", {kMatrix, kVector}, [](const Tensors& x) { return square(trapezoid(x[0], x[1], 1)); }},
+      {"cov",
+       {kMatrix, {{4}, 0.5, 2}},
+       [](const Tensors& x) {
+         return cov(x[0], 1, long_tensor({1, 2, 0, 3}), x[1]);
+       }},
+      {"corrcoef", {{{2, 5}}}, [](const Tensors& x) { return square(corrcoef(x[0])); }},
+      {"inner", {kMatrix, {{2, 4}}}, [](const Tensors& x) { return inner(x[0], x[1]); }},
+      {"addmv", {{{3}}, kMatrix, kVector}, [](const Tensors& x) { return addmv(x[0], x[1], x[2], 2, 0.5); }},
+      {"select_scatter",
+       {kMatrix, {{3}}},
+       [](const Tensors& x) { return square(select_scatter(x[0], x[1], 1, 2)); }},
       {"kron", {{{2, 2}}, {{2, 3}}}, [](const Tensors& x) { return kron(x[0], x[1]); }},
       {"cross", {{{2, 3}}, {{1, 3}}}, [](const Tensors& x) { return cross(x[0], x[1], 1); }},
       {"renorm", {kPositive}, [](const Tensors& x) { return renorm(x[0], 2, 0, 1.5); }},

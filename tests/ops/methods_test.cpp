@@ -8,7 +8,9 @@
 #include "tern/ops/diagonal.h"
 #include "tern/ops/index.h"
 #include "tern/ops/matmul.h"
+#include "tern/ops/names.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/products.h"
 #include "tern/ops/quantile.h"
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
@@ -231,6 +233,70 @@ TEST(Methods, OfProductsAndReductions) {
       {"norm", x.norm(2, 1, true), norm(x, 2, 1, true)},
       {"norm", x.norm(2, {0, 2}), norm(x, 2, {0, 2})},
   });
+}
+
+TEST(Methods, OfMoreKinds) {
+  const Tensor x = randn({3, 4}), y = randn({4, 5}), row = randn({4}), column = randn({3}),
+               few = randn({3, 2});
+  const Tensor batch = randn({2, 3, 4}), places = x.argsort(1);
+  expect_equal({
+      {"swapaxes", batch.swapaxes(0, 2), swapaxes(batch, 0, 2)},
+      {"swapdims", batch.swapdims(0, 2), transpose(batch, 0, 2)},
+      {"moveaxis", batch.moveaxis(0, 2), movedim(batch, 0, 2)},
+      {"flipud", x.flipud(), flipud(x)},
+      {"fliplr", x.fliplr(), fliplr(x)},
+      {"rot90", x.rot90(3, {1, 0}), rot90(x, 3, {1, 0})},
+      {"diag_embed", x.diag_embed(1, 0, 2), diag_embed(x, 1, 0, 2)},
+      {"diagflat", x.diagflat(1), diagflat(x, 1)},
+      {"select_scatter", x.select_scatter(row, 0, 1), select_scatter(x, row, 0, 1)},
+      {"slice_scatter", x.slice_scatter(few, 1, 0, 4, 2), slice_scatter(x, few, 1, 0, 4, 2)},
+      {"diagonal_scatter", x.diagonal_scatter(column, 1), diagonal_scatter(x, column, 1)},
+      {"argwhere", (x > 0).argwhere(), argwhere(x > 0)},
+      {"take_along_dim", x.take_along_dim(places, 1), take_along_dim(x, places, 1)},
+      {"msort", x.msort(), msort(x)},
+      {"mode", x.mode(0, true).second, mode(x, 0, true).second},
+      {"aminmax", x.aminmax().first, aminmax(x).first},
+      {"aminmax", x.aminmax(1, true).second, aminmax(x, 1, true).second},
+      {"positive", x.positive(), x},
+      {"float_power", x.exp().float_power(few.sum()), float_power(exp(x), few.sum())},
+      {"float_power", x.float_power(2), float_power(x, 2)},
+      {"inner", x.inner(row), inner(x, row)},
+      {"vdot", row.vdot(row), dot(row, row)},
+      {"cross", x.cross(x + 1, 0), cross(x, x + 1, 0)},
+      {"addmm", row.slice(0, 0, 1).addmm(x, y, 3, 0.5), addmm(row.slice(0, 0, 1), x, y, 3, 0.5)},
+      {"baddbmm", few.baddbmm(batch, batch.mT().matmul(few), 2),
+       baddbmm(few, batch, batch.mT().matmul(few), 2)},
+      {"addmv", column.addmv(x, row, 2, 3), addmv(column, x, row, 2, 3)},
+      {"addr", x.addr(column, row, 2, 3), addr(x, column, row, 2, 3)},
+      {"cov", x.cov(0), cov(x, 0)},
+      {"corrcoef", x.corrcoef(), corrcoef(x)},
+      {"clip", x.clip(-1, 1), clamp(x, -1, 1)},
+      {"clip", x.clip(row, row + 1), clamp(x, row, row + 1)},
+      {"clip_", x.clone().clip_(0), clamp(x, 0, {})},
+      {"swapaxes_", x.clone().swapaxes_(0, 1), t(x)},
+      {"swapdims_", x.clone().swapdims_(0, 1), t(x)},
+      {"squeeze_", batch[0].clone().unsqueeze_(0).squeeze_({0, 1}), batch[0]},
+      {"bernoulli_", x.clone().bernoulli_(1), ones_like(x)},
+      {"random_", x.clone().random_(1), zeros_like(x)},
+      {"random_", x.clone().random_(1, 2), ones_like(x)},
+  });
+  EXPECT_TRUE((x.clone().exponential_() > 0).all().item<bool>());
+}
+
+TEST(Methods, OfSecondNames) {
+  const Tensor x = rand({3, 4}) + 0.5, y = rand({3, 4}) + 0.5;
+#define TERN_ROW(second, first) \
+  {#second, x.second(), x.first()}, {#second "_", x.clone().second##_(), x.first()},
+  expect_equal({TERN_SECOND_NAMES_OF_ONE(TERN_ROW)});
+#undef TERN_ROW
+#define TERN_ROW(second, first) \
+  {#second, x.second(y), x.first(y)}, {#second "_", x.clone().second##_(y), x.clone().first##_(y)},
+  expect_equal({TERN_SECOND_NAMES_OF_TWO(TERN_ROW)});
+#undef TERN_ROW
+  expect_equal({{"multiply", x.multiply(2), x * 2},
+                {"subtract", x.subtract(y, 2), x - y * 2},
+                {"divide", x.divide(y, "floor"), div(x, y, "floor")},
+                {"less", x.less(1), x < 1}});
 }
 
 }  // namespace

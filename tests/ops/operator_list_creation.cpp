@@ -2,6 +2,7 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/random.h"
+#include "tern/ops/window.h"
 #include "tests/ops/operator_tables.h"
 
 namespace tern::testing {
@@ -25,6 +26,13 @@ const Table kCreation = {
     {"linspace", [](A a) { return linspace(a.number(0), a.number(1), a.integer(2), a.options(3)); }},
     {"logspace",
      [](A a) { return logspace(a.number(0), a.number(1), a.integer(2), a.real(3, 10), a.options(4)); }},
+    {"hann_window", [](A a) { return hann_window(a.integer(0), a.flag(1, true), a.options(2)); }},
+    {"hamming_window",
+     [](A a) {
+       return hamming_window(a.integer(0), a.flag(1, true), a.real(2, 0.54), a.real(3, 0.46), a.options(4));
+     }},
+    {"blackman_window", [](A a) { return blackman_window(a.integer(0), a.flag(1, true), a.options(2)); }},
+    {"bartlett_window", [](A a) { return bartlett_window(a.integer(0), a.flag(1, true), a.options(2)); }},
     {"eye",
      [](A a) {
        return a.has(1) ? eye(a.integer(0), a.integer(1), a.options(2)) : eye(a.integer(0), a.options(2));

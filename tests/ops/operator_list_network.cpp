@@ -6,10 +6,12 @@
 #include "tern/ops/embedding.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/matmul.h"
+#include "tern/ops/names.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pad.h"
 #include "tern/ops/pixel.h"
 #include "tern/ops/pool.h"
+#include "tern/ops/products.h"
 #include "tern/ops/reduce.h"
 #include "tests/ops/operator_recurrent.h"
 #include "tests/ops/operator_tables.h"
@@ -23,6 +25,12 @@ const Table kNetwork = {
     {"mv", two(mv)},
     {"dot", two(dot)},
     {"outer", two(outer)},
+    {"addmv",
+     [](A a) { return addmv(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
+    {"addr", [](A a) { return addr(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
+    {"chain_matmul", [](A a) { return chain_matmul(a.tensors(0)); }},
+    {"inner", two(inner)},
+    {"vdot", two(vdot)},
     {"addmm",
      [](A a) { return addmm(a.tensor(0), a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); }},
     {"baddbmm",

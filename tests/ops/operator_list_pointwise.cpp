@@ -3,6 +3,7 @@
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/index.h"
+#include "tern/ops/names.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tests/ops/operator_tables.h"
@@ -124,6 +125,21 @@ const Table kPointwise = {
     {"tanhshrink", one(tanhshrink)},
     {"threshold", [](A a) { return threshold(a.tensor(0), a.real(1), a.real(2)); }},
     {"glu", [](A a) { return glu(a.tensor(0), a.integer(1, -1)); }},
+    {"float_power", two(float_power, float_power)},
+    {"number_float_power", [](A a) { return float_power(a.number(0), a.tensor(1)); }},
+    {"positive", one(positive)},
+    {"clip",
+     [](A a) {
+       return a.is_tensor(1) || a.is_tensor(2)
+                  ? clip(a.tensor(0), a.tensor(1), a.tensor(2))
+                  : clip(a.tensor(0), a.optional_number(1), a.optional_number(2));
+     }},
+#define TERN_SECOND_NAME(second, first) {#second, one(second)},
+    TERN_SECOND_NAMES_OF_ONE(TERN_SECOND_NAME)
+#undef TERN_SECOND_NAME
+#define TERN_SECOND_NAME(second, first) {#second, [](A a) { return second(a.tensor(0), a.tensor(1)); }},
+        TERN_SECOND_NAMES_OF_TWO(TERN_SECOND_NAME)
+#undef TERN_SECOND_NAME
 };
 
 const Table kCompare = {
@@ -185,6 +201,29 @@ const Table kInPlace = {
     {"bitwise_and_", in_place([](Tensor& x, A a) { x &= a.tensor(1); })},
     {"bitwise_or_", in_place([](Tensor& x, A a) { x |= a.tensor(1); })},
     {"bitwise_xor_", in_place([](Tensor& x, A a) { x ^= a.tensor(1); })},
+    {"logical_and_", in_place([](Tensor& x, A a) { x.logical_and_(a.tensor(1)); })},
+    {"logical_or_", in_place([](Tensor& x, A a) { x.logical_or_(a.tensor(1)); })},
+    {"logical_xor_", in_place([](Tensor& x, A a) { x.logical_xor_(a.tensor(1)); })},
+    {"logical_not_", in_place([](Tensor& x, A) { x.logical_not_(); })},
+    {"tril_", in_place([](Tensor& x, A a) { x.tril_(a.integer(1)); })},
+    {"triu_", in_place([](Tensor& x, A a) { x.triu_(a.integer(1)); })},
+    {"cumsum_", in_place([](Tensor& x, A a) { x.cumsum_(a.integer(1)); })},
+    {"cumprod_", in_place([](Tensor& x, A a) { x.cumprod_(a.integer(1)); })},
+    {"renorm_", in_place([](Tensor& x, A a) { x.renorm_(a.real(1), a.integer(2), a.real(3)); })},
+    {"fill_diagonal_", in_place([](Tensor& x, A a) { x.fill_diagonal_(a.number(1), a.flag(2)); })},
+    {"masked_scatter_", in_place([](Tensor& x, A a) { x.masked_scatter_(a.tensor(1), a.tensor(2)); })},
+    {"addmm_",
+     in_place([](Tensor& x, A a) { x.addmm_(a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); })},
+    {"baddbmm_",
+     in_place([](Tensor& x, A a) { x.baddbmm_(a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); })},
+    {"addmv_",
+     in_place([](Tensor& x, A a) { x.addmv_(a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); })},
+    {"addr_",
+     in_place([](Tensor& x, A a) { x.addr_(a.tensor(1), a.tensor(2), a.number(3, 1), a.number(4, 1)); })},
+    {"squeeze_", in_place([](Tensor& x, A a) { a.has(1) ? x.squeeze_(a.integer(1)) : x.squeeze_(); })},
+    {"unsqueeze_", in_place([](Tensor& x, A a) { x.unsqueeze_(a.integer(1)); })},
+    {"transpose_", in_place([](Tensor& x, A a) { x.transpose_(a.integer(1), a.integer(2)); })},
+    {"t_", in_place([](Tensor& x, A) { x.t_(); })},
     {"lerp_", in_place([](Tensor& x, A a) {
        a.is_tensor(2) ? x.lerp_(a.tensor(1), a.tensor(2)) : x.lerp_(a.tensor(1), a.number(2));
      })},
@@ -212,9 +251,15 @@ const Table kInPlace = {
     {"bernoulli_", in_place([](Tensor& x, A a) { bernoulli_(x, a.real(1, 0.5)); })},
     {"random_",
      in_place([](Tensor& x, A a) { a.has(1) ? random_(x, a.integer(1), a.integer(2)) : random_(x); })},
-// The functions of one number.
+// Comparisons, and the functions of one number.
+#define TERN_COMPARED_IN_PLACE(name) \
+  {#name "_",                        \
+   in_place([](Tensor& x, A a) { a.is_tensor(1) ? x.name##_(a.tensor(1)) : x.name##_(a.number(1)); })},
+    TERN_COMPARED_IN_PLACE(eq) TERN_COMPARED_IN_PLACE(ne) TERN_COMPARED_IN_PLACE(lt)
+        TERN_COMPARED_IN_PLACE(le) TERN_COMPARED_IN_PLACE(gt) TERN_COMPARED_IN_PLACE(ge)
+#undef TERN_COMPARED_IN_PLACE
 #define TERN_METHOD_IN_PLACE(name) {#name "_", changed(&Tensor::name##_)},
-    TERN_ELEMENT_FUNCTIONS(TERN_METHOD_IN_PLACE)
+            TERN_ELEMENT_FUNCTIONS(TERN_METHOD_IN_PLACE)
 #undef TERN_METHOD_IN_PLACE
 };
 

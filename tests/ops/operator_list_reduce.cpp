@@ -1,4 +1,5 @@
 // Reductions, scans and sorts, for operator_list.cpp: one line for each.
+#include "tern/ops/names.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/scan.h"
 #include "tern/ops/softmax.h"
@@ -6,6 +7,20 @@
 #include "tests/ops/operator_tables.h"
 
 namespace tern::testing {
+namespace {
+
+using OverPlaces = Tensor (*)(const Tensor&, const Tensor&, int64_t);
+using OverSteps = Tensor (*)(const Tensor&, double, int64_t);
+
+/// (y, x, dx, dim), where x or dx is missing.
+Operator integral(OverPlaces places, OverSteps steps) {
+  return [places, steps](A a) {
+    return a.has(1) ? places(a.tensor(0), a.tensor(1), a.integer(3, -1))
+                    : steps(a.tensor(0), a.real(2, 1), a.integer(3, -1));
+  };
+}
+
+}  // namespace
 
 const Table kReduce = {
     {"sum",
@@ -51,6 +66,12 @@ const Table kReduce = {
        return a.has(2) ? norm(a.tensor(0), a.real(1, 2), a.integers(2), a.flag(3), a.dtype(4))
                        : norm(a.tensor(0), a.real(1, 2));
      }},
+    {"cov", [](A a) { return cov(a.tensor(0), a.integer(1, 1), a.tensor(2), a.tensor(3)); }},
+    {"corrcoef", one(corrcoef)},
+    {"msort", one(msort)},
+    {"trapezoid", integral(trapezoid, trapezoid)},
+    {"trapz", integral(trapz, trapz)},
+    {"cumulative_trapezoid", integral(cumulative_trapezoid, cumulative_trapezoid)},
     {"cumsum", [](A a) { return cumsum(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"cumprod", [](A a) { return cumprod(a.tensor(0), a.integer(1), a.dtype(2)); }},
     {"softmin", [](A a) { return softmin(a.tensor(0), a.integer(1), a.dtype(2)); }},

@@ -3,10 +3,26 @@
 #include "tern/ops/creation.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/index.h"
+#include "tern/ops/names.h"
 #include "tern/ops/shape.h"
 #include "tests/ops/operator_tables.h"
 
 namespace tern::testing {
+namespace {
+
+using Joined = Tensor (*)(const std::vector<Tensor>&, int64_t);
+using Widened = Tensor (*)(const Tensor&);
+using WidenedAll = std::vector<Tensor> (*)(const std::vector<Tensor>&);
+
+Operator joined(Joined f) {
+  return [f](A a) { return f(a.tensors(0), a.integer(1)); };
+}
+/// Of a tensor or a list.
+Operator widened(Widened one, WidenedAll all) {
+  return [one, all](A a) { return a.is_tensor(0) ? Results(one(a.tensor(0))) : Results(all(a.tensors(0))); };
+}
+
+}  // namespace
 
 const Table kShape = {
     {"view", [](A a) { return view(a.tensor(0), a.integers(1)); }},
@@ -43,7 +59,38 @@ const Table kShape = {
     {"unfold", [](A a) { return unfold(a.tensor(0), a.integer(1), a.integer(2), a.integer(3)); }},
     {"as_strided",
      [](A a) { return as_strided(a.tensor(0), a.integers(1), a.integers(2), a.optional_integer(3)); }},
-    {"cat", [](A a) { return cat(a.tensors(0), a.integer(1)); }},
+    {"atleast_1d", widened(atleast_1d, atleast_1d)},
+    {"atleast_2d", widened(atleast_2d, atleast_2d)},
+    {"atleast_3d", widened(atleast_3d, atleast_3d)},
+    {"hsplit",
+     [](A a) {
+       return a.has(1) ? hsplit(a.tensor(0), IntArrayRef(a.integers(1))) : hsplit(a.tensor(0), a.integer(2));
+     }},
+    {"vsplit",
+     [](A a) {
+       return a.has(1) ? vsplit(a.tensor(0), IntArrayRef(a.integers(1))) : vsplit(a.tensor(0), a.integer(2));
+     }},
+    {"dsplit",
+     [](A a) {
+       return a.has(1) ? dsplit(a.tensor(0), IntArrayRef(a.integers(1))) : dsplit(a.tensor(0), a.integer(2));
+     }},
+    {"select_scatter",
+     [](A a) { return select_scatter(a.tensor(0), a.tensor(1), a.integer(2), a.integer(3)); }},
+    {"slice_scatter",
+     [](A a) {
+       return slice_scatter(a.tensor(0), a.tensor(1), a.integer(2), a.optional_integer(3),
+                            a.optional_integer(4), a.integer(5, 1));
+     }},
+    {"diagonal_scatter",
+     [](A a) {
+       return diagonal_scatter(a.tensor(0), a.tensor(1), a.integer(2), a.integer(3), a.integer(4, 1));
+     }},
+    {"swapdims", [](A a) { return swapdims(a.tensor(0), a.integer(1), a.integer(2)); }},
+    {"moveaxis", [](A a) { return moveaxis(a.tensor(0), a.integers(1), a.integers(2)); }},
+    {"concat", joined(concat)},
+    {"concatenate", joined(concatenate)},
+    {"row_stack", [](A a) { return row_stack(a.tensors(0)); }},
+    {"cat", joined(cat)},
     {"stack", [](A a) { return stack(a.tensors(0), a.integer(1)); }},
     {"hstack", [](A a) { return hstack(a.tensors(0)); }},
     {"vstack", [](A a) { return vstack(a.tensors(0)); }},

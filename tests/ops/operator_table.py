@@ -28,8 +28,10 @@ NOT_ROWS = {
     "tern/ops/autocast.h": {"is_autocast_enabled", "is_autocast_cache_enabled"},  # tests/ops/autocast_test.cpp
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/embedding.h": {"embedding_gradient"},         # a part of embedding
+    "tern/ops/jacobian.h": {"jacobian", "hessian", "vjp", "jvp", "hvp"},  # tests/ops/jacobian_test.cpp
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
+    "tern/ops/shape.h": {"equal_parts"},                    # a part of hsplit, vsplit and dsplit
     "tern/ops/loss_common.h": {"differentiable_once", "reduced"},  # parts of losses
     "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "ternary", "clamp_inside"},  # parts of operators
@@ -42,12 +44,14 @@ NOT_ROWS = {
 
 
 def methods():
-    """Rows of the methods that tensor.h declares for operators: under the plain name those that change the tensor. Those that
-    methods_test.cpp compares with the function of the same name need none of their own."""
-    text = (HERE.parent.parent / "tern" / "core" / "tensor.h").read_text()
-    text = text[text.index("---- conversions and copies (ops)"):text.index(" private:\n", text.index("---- in place (ops)"))]
+    """Rows of the methods that tensor.h and more_methods.h declare for operators: under the plain name those that change the tensor.
+    Those that methods_test.cpp compares with the function of the same name need none of their own."""
+    core = HERE.parent.parent / "tern" / "core"
+    text, more = (core / "tensor.h").read_text(), (core / "more_methods.h").read_text()
+    text = text[text.index("---- conversions and copies (ops)"):text.index("---- second names")]
+    text += more[more.index(" public:\n"):more.index(" protected:\n")]
     found = re.findall(r"^  (?:Tensor&?|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", text, re.MULTILINE)
-    assert {"clone", "sum", "add_"} <= set(found)
+    assert {"clone", "sum", "add_", "addmv", "t_"} <= set(found)
     found = [name for name in found if name != "name"] + [f"{name}_" for name in method.element_functions()]  # declared by a macro
     compared = set(re.findall(r'\{"(\w+)",', (HERE / "methods_test.cpp").read_text()))
     return {name if name.endswith("_") else f"Tensor.{name}" for name in set(found) - compared - {"cuda", "pin_memory"}}
@@ -61,7 +65,7 @@ def public_operators():
         if not (header.stem.endswith("_plan") or header.stem.endswith("_geometry")):
             found = {name for name in declaration.findall(header.read_text()) if not name.startswith("operator")}
             names |= found - NOT_ROWS.get(f"tern/ops/{header.name}", set())
-    return names
+    return names | {second for second, _ in method.second_names()}
 
 
 def main():

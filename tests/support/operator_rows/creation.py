@@ -60,6 +60,15 @@ def spaces(*more):
     return cases
 
 
+def windows(*more):
+    """(length, periodic) + more + (dtype,)."""
+    for length in (0, 1, 2, 5, 64, -1):
+        for periodic in (True, False):
+            yield length, periodic, *more
+            yield length, periodic, *more, torch.float64
+    yield 5, True, *more, torch.int64
+
+
 def triangles():
     for dtype in ALL:
         for x in (make((3, 4), dtype), make((2, 4, 3), dtype), make((4, 3), dtype).t(), make((0, 3), dtype), make((1, 1), dtype)):
@@ -138,6 +147,7 @@ def with_one_integer():
 
 
 RANDOM = {"values": False, "grad": False}
+CURVE = {"grad": False, "scale": "tensor", "zero_sign": False}
 ROWS = [
     Row("empty", lambda s, dtype=None: torch.empty(s, dtype=dtype), shapes(), **RANDOM),
     Row("zeros", lambda s, dtype=None: torch.zeros(s, dtype=dtype), shapes()),
@@ -152,6 +162,10 @@ ROWS = [
     Row("arange", lambda a, b, s=1, dtype=None: torch.arange(a, b, s, dtype=dtype), ranges),
     Row("linspace", lambda a, b, n, dtype=None: torch.linspace(a, b, n, dtype=dtype), spaces(), absolute=1),
     Row("logspace", lambda a, b, n, base=10.0, dtype=None: torch.logspace(a, b, n, 10.0 if base is None else base, dtype=dtype), spaces((), (2.0,)), absolute=1, tolerance=4),
+    Row("hann_window", lambda n, p, dtype=None: torch.hann_window(n, p, dtype=dtype), windows, **CURVE),
+    Row("hamming_window", lambda n, p, a=0.54, b=0.46, dtype=None: torch.hamming_window(n, p, a, b, dtype=dtype), lambda: windows(0.3, 0.6), **CURVE),
+    Row("blackman_window", lambda n, p, dtype=None: torch.blackman_window(n, p, dtype=dtype), windows, **CURVE),
+    Row("bartlett_window", lambda n, p, dtype=None: torch.bartlett_window(n, p, dtype=dtype), windows, **CURVE),
     Row("eye", lambda n, m=None, dtype=None: torch.eye(n, n if m is None else m, dtype=dtype),
         lambda: ((n, m, d) for n in (0, 1, 3, -1) for m in (None, 0, 2, 5) for d in (None, *ALL))),
     Row("tril", torch.tril, triangles),

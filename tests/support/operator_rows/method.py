@@ -9,32 +9,42 @@ import re
 
 import torch
 
-from . import index, network, pointwise, reduce, shape
-from .driver import Row
+from . import creation, index, network, order, pointwise, reduce, shape
+from .driver import VERSION, Row
 from .inputs import make
 
-FUNCTIONS = {row.name: row for family in (pointwise, reduce, shape, index, network) for row in family.ROWS}
-COUNT = 24
+FUNCTIONS = {row.name: row for family in (pointwise, reduce, shape, index, order, network, creation) for row in family.ROWS}
+COUNT, FEW = 24, 8
+CORE = pathlib.Path(__file__).resolve().parents[3] / "tern" / "core"
 
 
 def element_functions():
     """Those of tern/core/element_functions.h, which are methods in both forms."""
-    header = pathlib.Path(__file__).resolve().parents[3] / "tern" / "core" / "element_functions.h"
-    return re.findall(r"^  X\((\w+)\)", header.read_text(), re.MULTILINE)
+    return re.findall(r"^  X\((\w+)\)", (CORE / "element_functions.h").read_text(), re.MULTILINE)
 
 
-def part(cases, fits):
-    """COUNT of the cases that fit, spread over all of them; none that are large."""
+def second_names():
+    """Pairs of the second and the first name in tern/core/second_names.h."""
+    return re.findall(r"^  X\((\w+), (\w+)\)", (CORE / "second_names.h").read_text(), re.MULTILINE)
+
+
+def part(cases, fits, count):
+    """So many of the cases that fit, spread over all of them; none that are large."""
     def chosen():
         small = [args for args in cases() if fits(args) and all(not isinstance(a, torch.Tensor) or a.numel() < 1000 for a in args)]
-        yield from small[::max(1, len(small) // COUNT)]
+        yield from small[::max(1, len(small) // count)]
     return chosen
 
 
-def of(function, name=None, fits=lambda args: True, torch_function=None):
+def of(function, name=None, fits=lambda args: True, torch_function=None, count=COUNT):
     """The row of a function under the name of the method, with those arguments that the method takes."""
     row = FUNCTIONS[function]
-    return dataclasses.replace(row, name=name or f"Tensor.{function}", torch=torch_function or row.torch, cases=part(row.cases, fits))
+    return dataclasses.replace(row, name=name or f"Tensor.{function}", torch=torch_function or row.torch, cases=part(row.cases, fits, count))
+
+
+def second(function, name, fits=lambda args: True, torch_function=None):
+    """A few cases of a function under its second name."""
+    return of(function, name, fits, torch_function or getattr(torch, name), FEW)
 
 
 def infix(function, symbol, apply):
@@ -52,6 +62,24 @@ def in_place(function, method=None, fits=lambda args: True):
     """The row of a function as that of the method that changes the tensor."""
     method = method or f"{function}_"
     return of(function, method, fits, lambda x, *more: getattr(x.clone(), method)(*more))
+
+
+def of_tensors(args):
+    return all(isinstance(a, torch.Tensor) for a in args)
+
+
+def with_factors(method):
+    return lambda x, a, b, beta=1, alpha=1: getattr(x.clone(), method)(a, b, beta=beta, alpha=alpha)
+
+
+def diagonal_fills():
+    for dtype in (torch.float32, torch.float16, torch.int64, torch.bool):
+        for shape in ((3, 3), (8, 3), (3, 5), (0, 3), (3, 3, 3)):
+            yield make(shape, dtype), 1, True
+    yield make((5, 3)).t(), 2.5
+    yield make((7, 2), torch.int32), 2.5
+    yield make((3,)), 1
+    yield make((2, 3, 3)), 1
 
 
 def with_value(method):
@@ -117,5 +145,23 @@ ROWS = [
                                   "lerp", "logit", "nan_to_num")),
     *(in_place(name, fits=lambda args: isinstance(args[1], torch.Tensor)) for name in ("bitwise_and", "bitwise_or", "bitwise_xor")),
     *(of(name, f"{name}_", torch_function=with_value(f"{name}_")) for name in ("addcmul", "addcdiv")),
+    *(of(name, f"{name}_", torch_function=lambda x, *more, name=name: getattr(x.clone(), f"{name}_")(*more), count=FEW) for name in (
+        "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "logical_not")),
+    *(in_place(name) for name in ("tril", "triu", "renorm", "unsqueeze", "transpose", "t")),
+    *(in_place(name, fits=two) for name in ("cumsum", "cumprod")),
+    in_place("masked_scatter", fits=lambda args: VERSION >= (2, 0) or args[0].is_contiguous()),  # 1.13 writes elsewhere
+    in_place("squeeze_dim", "squeeze_"),
+    in_place("squeeze", "squeeze_", one),
+    *(of(name, f"{name}_", lambda args, rank=rank: args[0].dim() >= rank, with_factors(f"{name}_"))
+      for name, rank in (("addmm", 2), ("baddbmm", 3), ("addmv", 1), ("addr", 2))),
+    Row("fill_diagonal_", lambda x, value, wrap=False: x.clone().fill_diagonal_(value, wrap), diagonal_fills),
+    *(second(function, name, of_tensors) for name, function in second_names()),
+    second("clamp", "clip", torch_function=lambda x, low=None, high=None: torch.clip(x, low, high)),
+    second("cat", "concat"),
+    second("cat", "concatenate", torch_function=torch.cat),  # which PyTorch 1.13 does not have
+    second("vstack", "row_stack"),
+    second("transpose", "swapdims"),
+    second("movedim", "moveaxis"),
+    second("dot", "vdot", lambda args: args[0].dim() == args[1].dim() == 1),
     of("div_rounded", "div_rounded_", torch_function=lambda a, b, mode: a.clone().div_(b, rounding_mode=mode)),
 ]

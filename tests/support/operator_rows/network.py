@@ -58,6 +58,49 @@ def adds(batched):
     return cases
 
 
+def vector_adds(rows, columns, biases):
+    """(input, of shapes that broadcast; a, b) of addmv and addr."""
+    def cases():
+        for dtype in FLOATS + (torch.int64,):
+            a, b = make(rows, dtype, 1), make(columns, dtype, 2)
+            for bias in biases:
+                yield make(bias, dtype), a, b
+            yield make(biases[0], dtype), a, b, 2, 3
+            if dtype.is_floating_point:
+                yield torch.full(biases[0], NAN, dtype=dtype), a, b, 0, 0.5
+        yield make(biases[0][::-1]).permute(*range(len(biases[0]))[::-1]), make(rows[::-1]).permute(*range(len(rows))[::-1]), make((columns[0] * 2,))[::2], 0.5
+        yield make((5,)), make(rows), make(columns)
+        yield make((4, *biases[0])), make(rows), make(columns)
+        yield make(biases[0]), make((2, 2, 2)), make(columns)
+        yield make(biases[0]), make(rows), make((2, 2))
+    return cases
+
+
+def mixed_adds():
+    yield from vector_adds((2,), (3,), ((2, 3), (3,), (2, 1), ()))()
+    yield make((2, 3), torch.int16), make((2,), torch.int32), make((3,), torch.int64), 2
+    yield make((2, 3), torch.int64), make((2,), torch.int64), make((3,), torch.int64), 0.5
+    yield make((2, 3), torch.int64), make((2,), torch.int64), make((3,), torch.int64), 1, 0.5
+
+
+def chains():
+    for dtype in WIDE:
+        yield ([make((2, 3), dtype), make((3, 4), dtype, 1), make((5, 4), dtype, 2).t()],)
+    yield ([make((2, 3))],)
+    yield ([make((2, 3)), make((2, 3))],)
+    yield ([make((3,)), make((3, 2))],)
+    yield ([],)
+
+
+def inners():
+    for dtype in FLOATS + (torch.int64,):
+        for a, b in (((3,), (3,)), ((2, 3), (4, 3)), ((2, 2, 3), (3,)), ((), (2, 3)), ((2, 3), ())):
+            yield make(a, dtype), make(b, dtype, 1)
+    yield make((3, 2)).t(), make((3, 4), seed=1).t()
+    yield make((2, 1)), make((4, 3))
+    yield make((2, 3)), make((3,), torch.float64)
+
+
 def linears():
     for dtype in FLOATS:
         for x in ((3,), (4, 3), (2, 4, 3), (0, 3), (70, 3)):
@@ -475,6 +518,10 @@ ROWS = [
     Row("mv", torch.mv, products(), **SUM),
     Row("dot", torch.dot, products(lambda a, b: a <= 2 and b <= 2), **SUM),
     Row("outer", torch.outer, products(lambda a, b: a <= 2 and b <= 2), **SUM),
+    Row("addmv", lambda c, a, b, beta=1, alpha=1: torch.addmv(c, a, b, beta=beta, alpha=alpha), vector_adds((2, 3), (3,), ((2,), (1,), ())), **SUM),
+    Row("addr", lambda c, a, b, beta=1, alpha=1: torch.addr(c, a, b, beta=beta, alpha=alpha), mixed_adds, **SUM),
+    Row("chain_matmul", lambda matrices: torch.chain_matmul(*matrices), chains, **SUM),
+    Row("inner", torch.inner, inners, **SUM),
     Row("addmm", lambda c, a, b, beta=1, alpha=1: torch.addmm(c, a, b, beta=beta, alpha=alpha), adds(False), **SUM),
     Row("baddbmm", lambda c, a, b, beta=1, alpha=1: torch.baddbmm(c, a, b, beta=beta, alpha=alpha), adds(True), **SUM),
     Row("linear", F.linear, linears, **SUM),

@@ -71,6 +71,12 @@ def powers():
             yield make((3, 5), dtype), exponent
 
 
+def float_powers(first=False):
+    for a, b in ((torch.float32, torch.float64), (torch.float16, torch.int32), (torch.int64, torch.bool), (torch.float64, torch.float64)):
+        yield (2.5, make((3, 5), b, 1)) if first else (make((3, 5), a, 0, 0.1, 3.0), make((5,), b, 1))
+        yield (3, special(a)) if first else (special(a), 2)
+
+
 def angles():
     for args in binary(numbers=())():
         # PyTorch's gradient negates the integers in their own dtype: uint8 wraps, bool raises.
@@ -292,6 +298,8 @@ ROWS = [
     Row("fmod", torch.fmod, division((2, -2, 2.5, -0.75), with_special=False), widen=False),
     Row("pow", torch.pow, powers, tolerance=2),
     Row("number_pow", torch.pow, numbers_with(numbers=(True, 2, 0, 3, 2.5, 0.5, 0.0, INF, NAN), first=True), tolerance=2),
+    Row("float_power", torch.float_power, float_powers, tolerance=2),
+    Row("number_float_power", torch.float_power, lambda: float_powers(first=True), tolerance=2),
     Row("atan2", torch.atan2, angles),
     Row("maximum", torch.maximum, binary(numbers=(), with_special=True)),
     Row("minimum", torch.minimum, binary(numbers=(), with_special=True)),
@@ -310,6 +318,7 @@ ROWS = [
     Row("addcmul", lambda x, a, b, value=1: torch.addcmul(x, a, b, value=value), three(), absolute=3),
     Row("addcdiv", lambda x, a, b, value=1: torch.addcdiv(x, a, b, value=value), three(quotient=True), absolute=3),
     plain("neg"),
+    Row("positive", torch.positive, lambda: ((make((3, 5), dtype),) for dtype in ALL)),
     plain("abs"),
     plain("sign"),
     plain("square"),

@@ -3,7 +3,7 @@
 import torch
 
 from .driver import VERSION, Row
-from .inputs import ALL, FEW_SHAPES, FLOATS, INF, INTS, NAN, NUMBERS, SHAPES, WIDE, distinct, layouts, make, short_rows, special_values
+from .inputs import ALL, FEW_SHAPES, FLOATS, INF, INTS, NAN, NUMBERS, SHAPES, WIDE, distinct, integers, layouts, make, short_rows, special_values
 
 # Where a choice among equal elements is open, the inputs have no equal ones.
 DIMS = (None, 0, -1, 1, [0, 1], [-1, 0], [], [0, 2])
@@ -101,6 +101,57 @@ def extremes():
     for args in over_one()():
         if args[0].dim() or VERSION >= (2, 0):  # PyTorch 1.13 gives [1] for 0-d
             yield args
+
+
+def integrals():
+    """(y, x, dx, dim)."""
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.int64, torch.uint8):
+        y = make((2, 4, 3), dtype, 0, 0.0, 3.0)
+        yield (y,)
+        yield y, None, 0.5, 1
+        for x in ((4,), (4, 3), (2, 4, 3), (4, 1)):
+            yield y, make(x, dtype, 1, 0.0, 3.0), None, -2
+        yield make((4,), dtype), make((4,), torch.float64, 1)
+    yield make((4, 3)).t(), make((4,), torch.int64, 1)
+    yield make((1,)),
+    for dtype in (torch.float64, torch.int64):
+        yield make((2, 0, 3), dtype), None, None, 1
+        yield make((2, 0, 3), dtype), make((0,), dtype), None, 1
+    yield make((3,), torch.bool),
+    yield make((3,)), make((3,), torch.bool)
+    yield make(()),
+    yield make((2, 3)), make((2,))
+    yield make((2, 3)), make((1, 2, 3))
+    yield make((2, 3)), None, None, 2
+
+
+def integral(function):
+    return lambda y, x=None, dx=None, dim=-1: function(y, x, dim=dim) if x is not None else function(y, dx=1 if dx is None else dx, dim=dim)
+
+
+def covariances():
+    """(x, correction, fweights, aweights)."""
+    counts, weights = integers((6,), 0, 4), make((6,), torch.float32, 1, 0.1, 2.0)
+    for dtype in (torch.float32, torch.float64, torch.int64):
+        x = make((3, 6), dtype)
+        yield (x,)
+        yield x, 0
+        yield x, 1, counts
+        yield x, 2, None, weights
+        yield x, 1, counts, weights.double()
+        yield x, 0, counts, weights
+        yield make((6,), dtype), 1, counts
+    yield make((6, 3)).t(), 1
+    yield torch.tensor([[1, 2, 4], [1, 3, 9]]), 5
+    yield (make((1, 6)),)
+    for shape in ((), (2, 0), (2, 2, 2)):
+        yield (make(shape),)
+    yield (make((3,), torch.bool),)
+    x = make((3, 6))
+    for wrong in (counts.float(), counts > 1, counts - 9, counts[:5], counts[None], counts * 0):
+        yield x, 1, wrong
+    for wrong in (counts, -weights, weights[:5], weights * 0, torch.full((6,), NAN)):
+        yield x, 1, None, wrong
 
 
 def call(function):
@@ -262,6 +313,12 @@ ROWS = [
     Row("var_mean", moments(torch.var_mean), moment_cases, **MOMENTS),
     Row("std_mean", moments(torch.std_mean), moment_cases, **MOMENTS),
     Row("norm", norm, norms, **SUM),
+    Row("trapezoid", integral(torch.trapezoid), integrals, **SUM),
+    Row("trapz", integral(torch.trapz), lambda: ((make((4, 3)), None, 0.5, 0), (make((4, 3)), make((4,), seed=1), None, 0)), **SUM),
+    Row("cumulative_trapezoid", integral(torch.cumulative_trapezoid), integrals, **SUM),
+    Row("cov", lambda x, correction=1, f=None, a=None: torch.cov(x, correction=correction, fweights=f, aweights=a), covariances, **SUM),
+    Row("corrcoef", torch.corrcoef, lambda: ((x,) for x in (make((3, 6)), make((6, 3), torch.float64).t(), make((3, 6), torch.int64), make((6,)), make(()), make((2, 2, 2)))), **SUM),
+    Row("msort", torch.msort, lambda: ((distinct(s, d),) for s in ((), (7,), (4, 3)) for d in (torch.float32, torch.int64))),
     Row("cumsum", lambda x, dim, dtype=None: torch.cumsum(x, dim, dtype=dtype), with_dtypes(along(), 3), **SUM),
     # PyTorch's gradient divides by the elements: NaN at infinities, where each derivative is finite or infinite.
     Row("cumprod", lambda x, dim, dtype=None: torch.cumprod(x, dim, dtype=dtype), with_dtypes(along(low=-1.5, high=1.5), 3), special_grad=False, **SUM),

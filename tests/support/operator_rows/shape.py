@@ -100,6 +100,34 @@ def strided_cases():
     yield make((0,)), [0], [1]
 
 
+def small(*arguments, least=0):
+    """Few inputs of at least so many dimensions with each of the arguments."""
+    inputs = (make(()), make((4,)), make((4, 6)), make((6, 4), torch.float16).t(), make((2, 6, 4), torch.int64))
+    return lambda: ((x, *more) for x in inputs for more in arguments if x.dim() >= least)
+
+
+def at_least(function):
+    """The function, of a tensor or a list, and cases."""
+    def cases():
+        yield from small(())()
+        yield ([make(()), make((3,), torch.int64), make((2, 3)), make((2, 0, 3))],)
+    return lambda x: list(function(x)) if isinstance(x, list) else function(x), cases
+
+
+def splits(function, least):
+    """(x, indices) or (x, None, sections)."""
+    cases = small((None, 2), (None, 3), (None, 0), (None, -2), ([1, 3],), ([],), ([-1, 9],), least=least)
+    return lambda x, at, sections=1: list(function(x, sections if at is None else at)), cases
+
+
+def part_cases(shape, *arguments):
+    """(x, src) + arguments for a part of that shape of [3, 5]; then a src that does not fit."""
+    for x, src in ((torch.float32, torch.float32), (torch.float16, torch.float16), (torch.int64, torch.float32), (torch.float32, torch.int64), (torch.bool, torch.bool)):
+        yield make((3, 5), x), make(shape, src, 1), *arguments
+    yield make((5, 3)).t(), make(shape[::-1], torch.float32, 1).permute(*range(len(shape))[::-1]), *arguments
+    yield make((3, 5)), make((1,) * len(shape)), *arguments
+
+
 def repeat_interleave(x, repeats, dim=None):
     return torch.repeat_interleave(x, repeats, dim=dim)
 
@@ -136,6 +164,17 @@ ROWS = [
     Row("diagonal", torch.diagonal, each((0,), (1,), (-1, 0, 1), (0, -1, -2), (5,), (0, 0, 0), (0, 0, 2))),
     Row("unfold", lambda x, d, size, step: x.unfold(d, size, step), each((0, 2, 1), (-1, 2, 2), (0, 0, 1), (0, 9, 1), (0, 1, 0), (1, 3, 1))),
     Row("as_strided", torch.as_strided, strided_cases),
+    Row("atleast_1d", *at_least(torch.atleast_1d)),
+    Row("atleast_2d", *at_least(torch.atleast_2d)),
+    Row("atleast_3d", *at_least(torch.atleast_3d)),
+    Row("hsplit", *splits(torch.hsplit, 0)),
+    Row("vsplit", *splits(torch.vsplit, 1)),
+    Row("dsplit", *splits(torch.dsplit, 2)),
+    Row("select_scatter", torch.select_scatter, lambda: (*part_cases((3,), 1, -2), *part_cases((5,), 0, 2), (make((3, 5)), make((3,)), 1, 5), (make(()), make(()), 0, 0))),
+    Row("slice_scatter", lambda x, src, dim=0, start=None, end=None, step=1: torch.slice_scatter(x, src, dim, start, end, step),
+        lambda: (*part_cases((2, 5), 0, 1, 9), *part_cases((3, 3), -1, None, None, 2), *part_cases((0, 5), 0, 2, 1), (make((3, 5)), make((3, 5)), 0, 0, 3, 0)),
+        since=(2, 15), reason="the part was another one"),
+    Row("diagonal_scatter", torch.diagonal_scatter, lambda: (*part_cases((3,)), *part_cases((2,), -1), *part_cases((1,), 2, -1, 0), (make((3, 5)), make((3,)), 0, 1, 1))),
     Row("cat", torch.cat, lists((), (1,), (-1,), (3,)), widen=False),
     Row("stack", torch.stack, lists((), (1,), (-1,), (3,)), widen=False),
     Row("hstack", torch.hstack, lists(()), widen=False),
