@@ -15,7 +15,7 @@ namespace tern {
 ///   sums of two bfloat16 (16 bits), with an error of about 2^-16 of the product of magnitudes; products with
 ///   infinities, NaN or numbers above 3.39e38 are computed as by "highest".
 /// - "medium": GPUs do the same as for "high" (neither PyTorch nor Tern makes use of bfloat16 there). CPUs
-///   with AMX round inputs to bfloat16 (7 bits).
+///   with AMX or AVX512-BF16 round inputs to bfloat16 (7 bits).
 /// Other CPUs compute float32 whatever it says, as do those for products too small to gain. Where bfloat16 is
 /// multiplied, numbers and products below 1.2e-38 in magnitude count as 0.
 void set_float32_matmul_precision(std::string_view precision);

@@ -10,6 +10,7 @@ namespace tern::cpu {
   extern const KernelFn kernel_table[kernels::kCount]; \
   extern const KernelFn* const tiles_table;            \
   bool has_tiles();                                    \
+  bool has_pairs();                                    \
   }
 TERN_CPU_FOR_EACH_VARIANT(TERN_DECLARE_TABLE)
 #undef TERN_DECLARE_TABLE
@@ -33,8 +34,10 @@ namespace {
 
 std::vector<const KernelTable*> kernel_tables() {
 #define TERN_TABLE(variant) {#variant, variant::kernel_table, &variant##_supported},
-#define TERN_TILES(variant) \
-  {"amx", variant::tiles_table, [] { return variant##_supported() && variant::has_tiles(); }},
+#define TERN_TILES(variant)                                                                    \
+  {"amx", variant::tiles_table, [] { return variant##_supported() && variant::has_tiles(); }}, \
+      {"bf16", variant::tiles_table,                                                           \
+       [] { return variant##_supported() && !variant::has_tiles() && variant::has_pairs(); }},
   static const KernelTable tables[] = {TERN_CPU_FOR_EACH_VARIANT(TERN_TABLE)
                                            TERN_CPU_FOR_EACH_VARIANT(TERN_TILES)};
 #undef TERN_TILES

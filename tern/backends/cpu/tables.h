@@ -8,8 +8,8 @@
 namespace tern::cpu {
 
 struct KernelTable {
-  const char* variant;  ///< "v3": AVX2 and FMA; "v4": AVX-512; "amx": v4 and tiles of bfloat16; "generic":
-                        ///< the compiler's default
+  const char* variant;  ///< "v3": AVX2 and FMA; "v4": AVX-512; "amx": v4 and tiles of bfloat16; "bf16": v4
+                        ///< and pairs of bfloat16, without tiles; "generic": the compiler's default
   const KernelFn* kernels;
   bool (*supported)();
 };

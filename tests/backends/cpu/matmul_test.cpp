@@ -208,7 +208,9 @@ TEST(CpuMatmul, EveryPrecisionTakesEveryShape) {
         c.batch_dims = i % 8 == 0;
         check<float>(variant, random, c);
       }
-      if (std::string_view(variant.table->variant) != "amx") return;  // the others know one precision
+      if (std::string_view(variant.table->variant) != "amx" &&
+          std::string_view(variant.table->variant) != "bf16")
+        return;  // the others know one precision
       check<float>(variant, random, {2100, 70, 40, Layout::Rows, Layout::Columns, Addend::Bias});
       check<float>(variant, random, {64, 64, 4200, Layout::Columns, Layout::Rows, Addend::Matrix});
     });
@@ -246,10 +248,13 @@ TEST(CpuMatmul, PrecisionSaysWhatIsMultiplied) {
   for (const auto& [precision, product] : on_tiles) {
     const PrecisionGuard guard(precision);
     const std::vector<double> with_tiles = expected_of(product);
-    for (const cpu::KernelTable* table : cpu::kernel_tables())
-      if (table->supported())
-        expect_near(float_product(Variant{table}, m, n, k, a, b),
-                    std::string_view(table->variant) == "amx" ? with_tiles : expected, precision);
+    for (const cpu::KernelTable* table : cpu::kernel_tables()) {
+      if (!table->supported()) continue;
+      const std::string_view variant = table->variant;
+      const bool by_pairs = variant == "bf16" && std::string_view(precision) == "medium";
+      expect_near(float_product(Variant{table}, m, n, k, a, b),
+                  variant == "amx" || by_pairs ? with_tiles : expected, precision);
+    }
   }
 }
 
@@ -401,11 +406,19 @@ TEST(CpuMatmul, BFloat16OfSizesAroundThoseOfTiles) {
   }
 }
 
-/// But for tiles of AMX, which add in an order of their own: the same for any number of threads.
+/// But for tiles, and pairs in their place, which add in an order of their own: the same for any number of
+/// threads.
 TEST(CpuMatmul, BFloat16HasTheSameBitsOnEveryInstructionSet) {
   const int64_t n = 170;
-  for (auto [m, k] : std::initializer_list<std::pair<int64_t, int64_t>>{
-           {150, 1}, {150, 2}, {150, 301}, {150, 513}, {150, 1030}, {1, 1030}, {3, 513}, {8, 301}}) {
+  for (auto [m, k] : std::initializer_list<std::pair<int64_t, int64_t>>{{150, 1},
+                                                                        {150, 2},
+                                                                        {150, 7},
+                                                                        {150, 301},
+                                                                        {150, 513},
+                                                                        {150, 1030},
+                                                                        {1, 1030},
+                                                                        {3, 513},
+                                                                        {8, 301}}) {
     Random random(5);
     std::vector<float> a = random.elements<float>(m * k), b = random.elements<float>(k * n);
     for (float& x : a) x *= 0.3f;
@@ -415,7 +428,7 @@ TEST(CpuMatmul, BFloat16HasTheSameBitsOnEveryInstructionSet) {
       for_each_variant([&, rows = m, depth = k](const Variant& variant) {
         const std::string_view name = variant.table->variant;
         if (name == "generic") return;
-        (name == "amx" ? with_tiles : results)
+        (name == "amx" || name == "bf16" ? with_tiles : results)
             .push_back(bfloat16_product(variant, rows, n, depth, turned, a, b));
       });
       for (const auto* of : {&results, &with_tiles})

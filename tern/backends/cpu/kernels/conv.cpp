@@ -1,5 +1,5 @@
 // The convolution kernels: which way of computing is taken for a shape and dtype. The ways are listed in
-// conv_paths.h. `tiles` says whether AMX may be used.
+// conv_paths.h. `tiles` says whether AMX, or pairs in its place, may be used.
 #include "tern/kernels/conv.h"
 
 #include "tern/backends/cpu/kernels/conv_paths.h"

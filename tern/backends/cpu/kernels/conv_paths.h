@@ -4,7 +4,7 @@
 //   conv_indirect.cpp  the product's microkernel, pixels in the lanes, no patches: float, few output channels
 //   conv_lanes*.cpp    one image in each SIMD lane: float, few channels, batches
 //   conv_depthwise.cpp neighbouring pixels in the lanes: float, one channel in each group
-//   conv_tiles.cpp     the product on AMX tiles: bfloat16
+//   conv_tiles.cpp     the product on AMX tiles, or by pairs: bfloat16
 // Otherwise 16-bit types are widened to float as a whole.
 #pragma once
 
@@ -144,9 +144,10 @@ void conv_depthwise_backward_input(const Correlation& c, const float* grad_outpu
                                    float* grad_input);
 bool conv_suits_depthwise(const Correlation& c);
 
-/// On AMX tiles: good where conv_suits_tiles says so. They answer whether it was done: tiles take numbers
-/// below the normal ones for 0, so that operands from which such a product could come are for the other ways,
-/// and so are infinite pixels in gradients of weights, and gradients of images that would not fill tiles.
+/// On AMX tiles, or by pairs: good where conv_suits_tiles says so. They answer whether it was done: tiles
+/// take numbers below the normal ones for 0, so that operands from which such a product could come are for
+/// the other ways, and so are infinite pixels in gradients of weights, and gradients of images that would not
+/// fill tiles.
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x);
 bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
                                 BFloat16* grad_weight);

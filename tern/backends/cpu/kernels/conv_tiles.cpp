@@ -1,6 +1,6 @@
-// Convolution of bfloat16 as a product on AMX tiles. Outputs of an image are columns in rows of its phases
-// (conv_phases.h), so that every product of a tap reads neighbouring elements at the tap's offset; columns
-// that belong to the border of a phase are left out in the end.
+// Convolution of bfloat16 as a product on AMX tiles, or by pairs in their place. Outputs of an image are
+// columns in rows of its phases (conv_phases.h), so that every product of a tap reads neighbouring elements
+// at the tap's offset; columns that belong to the border of a phase are left out in the end.
 #include "tern/backends/cpu/kernels/conv_paths.h"
 
 #if defined(__AVX512F__)
@@ -264,14 +264,15 @@ int64_t weights_of(const Correlation& c) { return c.groups * c.out_c * c.depth()
 }  // namespace
 
 bool conv_suits_tiles(const Correlation& c, int64_t rows) {
-  constexpr int64_t kLeastRows = 6, kLeastUses = 128;
+  constexpr int64_t kLeastUses = 128;
+  const int64_t least_rows = may_use_tiles() ? 6 : 32;  // below, lanes of images are faster than pairs
   const Phases phases(c);
   // Strides beyond the image would make phases of padding.
   const bool wastes =
       phases.channel_size() > 2 * c.reach_h() * c.reach_w() || !fills_tiles(c, phases.columns());
   // With larger strides than 2 pixels are copied one by one.
   const bool copies = c.stride_w > 2 && c.out_c * c.taps() < kLeastUses * phases.count();
-  return rows >= kLeastRows && !wastes && !copies && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
+  return rows >= least_rows && !wastes && !copies && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
 }
 
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "tern/backends/cpu/kernels/gemm_micro.h"
+#include "tern/backends/cpu/kernels/gemm_tiles.h"
 #include "tern/base/parallel.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
@@ -43,9 +44,6 @@ struct Gemm {
   int64_t pass_depth = 0;                ///< products of one pass, or 0 for pass_depth()
   Elements elements = Elements::Values;  ///< Pairs come from packers, for processors that has_pairs() tells
 };
-
-/// Whether this processor multiplies pairs of bfloat16.
-bool has_pairs();
 
 /// Runs it. The order in which products are summed depends on sizes only, never on the number of threads.
 template <class T>

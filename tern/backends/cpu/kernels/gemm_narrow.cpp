@@ -1,7 +1,9 @@
-// Few rows of 16-bit floats against columns that lie side by side in memory (x W^T): the weights are read
-// once, where they are, and widened in registers.
+// Few rows of 16-bit floats against columns (x W^T) or rows (x W) that lie side by side in memory: the
+// weights are read once, where they are, and widened in registers.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <type_traits>
 
 #include "tern/backends/cpu/kernels/gemm.h"
 #include "tern/backends/cpu/kernels/gemm_narrow.h"
@@ -63,7 +65,34 @@ void dot_columns(const float* x, int64_t x_stride, const T* w, int64_t w_stride,
     for (int c = 0; c < kColumns && j + c < end; ++c) out[r * out_stride + j + c] = sum_partials(sums[r][c]);
 }
 
+/// Columns whose sums stay in the first-level cache.
+constexpr int64_t kColumnsOfRows = 2048;
+
 }  // namespace
+
+template <class T>
+void add_narrow_rows(const float* x, const T* w, int64_t w_stride, int64_t rows, int64_t columns,
+                     float* sums) {
+  const auto add = [&](auto all, int64_t j) __attribute__((always_inline)) {
+    Lanes sum;
+    std::memcpy(&sum, sums + j, sizeof sum);
+    const int64_t count = all ? kRowsAtOnce : rows;
+    TERN_UNROLL for (int64_t p = 0; p < count; ++p) {
+      Lanes wide;
+      widen_lanes(reinterpret_cast<float*>(&wide), w + p * w_stride + j);
+      sum += x[p] * wide;
+    }
+    std::memcpy(sums + j, &sum, sizeof sum);
+  };
+  int64_t j = 0;
+  if (rows == kRowsAtOnce)
+    for (; j + kWideLanes <= columns; j += kWideLanes) add(std::true_type(), j);
+  else
+    for (; j + kWideLanes <= columns; j += kWideLanes) add(std::false_type(), j);
+  for (; j < columns; ++j)
+    for (int64_t p = 0; p < rows; ++p)
+      sums[j] = std::fma(x[p], static_cast<float>(w[p * w_stride + j]), sums[j]);
+}
 
 template <class T>
 void gemm_narrow_dot(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b,
@@ -89,6 +118,33 @@ void gemm_narrow_dot(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_stri
   });
 }
 
+template <class T>
+void gemm_narrow_rows(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_stride, const T* b,
+                      int64_t b_stride, float* out) {
+  const Scratch<float> x(m * k);
+  for (int64_t i = 0; i < m; ++i) widen_row(x.get() + i * k, a + i * a_stride, k);
+  const int64_t threads =
+      threads_for(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k));
+  const int64_t columns = std::min(kColumnsOfRows, round_to_line<float>((n + threads - 1) / threads));
+  const int64_t parts = (n + columns - 1) / columns;
+  parallel_for(parts, threads > 1 ? 1 : parts, [&](int64_t begin, int64_t end) {
+    for (int64_t part = begin; part < end; ++part) {
+      const int64_t j = part * columns, count = std::min(columns, n - j);
+      for (int64_t i = 0; i < m; ++i) std::fill_n(out + i * n + j, count, 0.0f);
+      for (int64_t p = 0; p < k; p += kRowsAtOnce) {
+        const int64_t rows = std::min(kRowsAtOnce, k - p);
+        for (int64_t i = 0; i < m; ++i)
+          add_narrow_rows(x.get() + i * k + p, b + p * b_stride + j, b_stride, rows, count, out + i * n + j);
+      }
+    }
+  });
+}
+
+template void add_narrow_rows(const float*, const Half*, int64_t, int64_t, int64_t, float*);
+template void add_narrow_rows(const float*, const BFloat16*, int64_t, int64_t, int64_t, float*);
+template void gemm_narrow_rows(int64_t, int64_t, int64_t, const Half*, int64_t, const Half*, int64_t, float*);
+template void gemm_narrow_rows(int64_t, int64_t, int64_t, const BFloat16*, int64_t, const BFloat16*, int64_t,
+                               float*);
 template void gemm_narrow_dot(int64_t, int64_t, int64_t, const Half*, int64_t, const Half*, int64_t, float*);
 template void gemm_narrow_dot(int64_t, int64_t, int64_t, const BFloat16*, int64_t, const BFloat16*, int64_t,
                               float*);

@@ -1,7 +1,7 @@
-// The product on AMX tiles. Operands are packed in chunks that the last-level cache holds; each core then
-// takes blocks of the result whose sums and operands its second-level cache holds. The semantics of the
-// instructions are those of the "Intel Architecture Instruction Set Extensions Programming Reference",
-// TDPBF16PS.
+// The product on AMX tiles, or by pairs of bfloat16 in vectors where there are none. Operands are packed in
+// chunks that the last-level cache holds; each core then takes blocks of the result whose sums and operands
+// its second-level cache holds. The semantics of the instructions are those of the "Intel Architecture
+// Instruction Set Extensions Programming Reference", TDPBF16PS and VDPBF16PS.
 #include "tern/backends/cpu/kernels/gemm_tiles.h"
 
 #if defined(__AVX512F__)
@@ -31,15 +31,17 @@ static_assert(kBlockBytes == 1024);
 constexpr int64_t kChunk = 2048, kChunkDepth = 4096;
 /// Rows and columns of the result for which one core runs through k.
 constexpr int64_t kCoreBlock = 256;
-/// Blocks of k, of one part, for which two panels of A stay in the first-level cache.
-constexpr int64_t kPassBlocks = 32;
+/// Blocks of k, of one part, for which two panels of A stay in the first-level cache: tiles read each once,
+/// vectors both panels of B several times.
+constexpr int64_t kPassBlocks = 32, kPairPassBlocks = 8;
 /// Columns of the result up to which it does not pay to pack rows of A that lie in memory as tiles need them.
 constexpr int64_t kInPlaceColumns = 1024;
 
 /// The tile registers of this thread, all of 16 rows of 64 bytes, for the length of a scope.
 class TileScope {
  public:
-  TileScope() {
+  explicit TileScope(bool amx) : amx_(amx) {
+    if (!amx) return;
     struct alignas(64) {
       uint8_t palette = 1, start_row = 0, reserved[14] = {};
       uint16_t row_bytes[16] = {};
@@ -52,7 +54,12 @@ class TileScope {
   }
   TileScope(const TileScope&) = delete;
   TileScope& operator=(const TileScope&) = delete;
-  ~TileScope() { asm volatile("tilerelease"); }
+  ~TileScope() {
+    if (amx_) asm volatile("tilerelease");
+  }
+
+ private:
+  bool amx_;
 };
 
 // By their names, since the kernels are compiled for processors without them too. Tiles 0 to 3 hold sums, 4
@@ -135,12 +142,54 @@ template <int Rows, int Columns, int Parts>
       [&]<int tile, int row, int column>() { store_tile<tile>(at(row, column), stride); });
 }
 
+/// The same without tiles: a few rows of sums at a time in vectors.
+template <int Rows, int Columns>
+[[gnu::noinline]] void pair_kernel(const Panels& panels, const BFloat16* b_blocks, int64_t b_second,
+                                   int64_t blocks, float* c, int64_t stride, bool begin) {
+  constexpr int kRows = Columns == 2 ? 8 : 16, kFours = kRows / 4;
+  const int64_t row = panels.row, row3 = 3 * row;
+  for (int64_t first = 0; first < Rows * kTileWidth; first += kRows) {
+    const auto at = [&](int64_t i, int64_t j) {
+      return reinterpret_cast<float*>(reinterpret_cast<char*>(c) + (first + i) * stride) + j * kTileWidth;
+    };
+    Vec<float> sums[kRows][Columns];
+    TERN_UNROLL for (int i = 0; i < kRows; ++i) {
+      TERN_UNROLL for (int j = 0; j < Columns; ++j) sums[i][j] = begin ? Vec<float>{} : load(at(i, j));
+    }
+    const char* a[kFours];
+    for (int g = 0; g < kFours; ++g)
+      a[g] = panels.first + first / kTileWidth * panels.second + (first % kTileWidth + 4 * g) * row;
+    const char* b = reinterpret_cast<const char*>(b_blocks);
+    for (int64_t p = 0; p < blocks; ++p) {
+      for (int64_t pair = 0; pair < kTileDepth / 2; ++pair, b += 64) {
+        Vec<float> bv[Columns];
+        TERN_UNROLL for (int j = 0; j < Columns; ++j) {
+          bv[j] = load(reinterpret_cast<const float*>(b + j * b_second));
+        }
+        TERN_UNROLL for (int i = 0; i < kRows; ++i) {
+          const char* x = a[i / 4] + (i % 4 == 3 ? row3 : i % 4 * row) + 4 * pair;
+          const Vec<float> av = splat(*reinterpret_cast<const float*>(x));
+          TERN_UNROLL for (int j = 0; j < Columns; ++j) add_product<Elements::Pairs>(sums[i][j], av, bv[j]);
+        }
+      }
+      TERN_UNROLL for (int g = 0; g < kFours; ++g) a[g] += panels.next;
+    }
+    TERN_UNROLL for (int i = 0; i < kRows; ++i) {
+      TERN_UNROLL for (int j = 0; j < Columns; ++j) store(at(i, j), sums[i][j]);
+    }
+  }
+}
+
 using TileKernel = void (*)(const Panels& panels, const BFloat16* b_blocks, int64_t b_second, int64_t blocks,
                             float* c, int64_t stride, bool begin);
 template <int Parts>
 TileKernel kernel_for(bool two_rows, bool two_columns) {
   if (two_rows) return two_columns ? tile_kernel<2, 2, Parts> : tile_kernel<2, 1, Parts>;
   return two_columns ? tile_kernel<1, 2, Parts> : tile_kernel<1, 1, Parts>;
+}
+TileKernel pair_kernel_for(bool two_rows, bool two_columns) {
+  if (two_rows) return two_columns ? pair_kernel<2, 2> : pair_kernel<2, 1>;
+  return two_columns ? pair_kernel<1, 2> : pair_kernel<1, 1>;
 }
 
 /// [index][k] becomes [pair][index][neighbour] and the other way round.
@@ -186,12 +235,13 @@ class TileGemm {
         a_(a),
         b_(b),
         result_(result),
+        amx_(may_use_tiles()),
         parts_(a.parts()),
         depth_(count_of(count_of(k, count_of(k, kChunkDepth)), kTileDepth) * kTileDepth),
         rows_(std::min(kChunk, count_of(m, kTileWidth) * kTileWidth)),
         columns_(std::min(kChunk, count_of(n, kTileWidth) * kTileWidth)),
         threads_(threads_for(static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
-                             static_cast<double>(2 * parts_ - 1) / kTileSpeed)),
+                             static_cast<double>(2 * parts_ - 1) / (amx_ ? kTileSpeed : kPairSpeed))),
         keeps_sums_(k > depth_),
         // Not a multiple of the first-level cache's ways apart.
         stride_((keeps_sums_ ? columns_ : std::min(columns_, kCoreBlock)) + 16),
@@ -215,7 +265,7 @@ class TileGemm {
                         column_pairs = count_of(chunk.b_panels(), 2);
           const Grid grid = threads_ > 1 ? share_tiles(threads_, row_pairs, column_pairs) : Grid{};
           parallel_for(grid.rows * grid.columns, 1, [&](int64_t begin, int64_t end) {
-            const TileScope scope;
+            const TileScope scope(amx_);
             for (int64_t s = begin; s < end; ++s) {
               const int64_t r = s / grid.columns, c = s % grid.columns;
               multiply(chunk, s, row_pairs * r / grid.rows, row_pairs * (r + 1) / grid.rows,
@@ -229,7 +279,7 @@ class TileGemm {
 
  private:
   /// How many times as fast as the product of float that threads_for() expects.
-  static constexpr double kTileSpeed = 8;
+  static constexpr double kTileSpeed = 8, kPairSpeed = 2;
 
   /// Elements of one packed block, all parts of it.
   int64_t block() const { return parts_ * kBlock; }
@@ -276,7 +326,7 @@ class TileGemm {
     // All of the chunk's, or this block's alone.
     float* sums =
         sums_.get() + (keeps_sums_ ? i * stride_ + j : share * std::min(rows_, kCoreBlock) * stride_);
-    const int64_t pass_blocks = kPassBlocks / parts_;
+    const int64_t pass_blocks = (amx_ ? kPassBlocks : kPairPassBlocks) / parts_;
     for (int64_t p = 0; p < blocks; p += pass_blocks) {
       const int64_t pass = std::min(pass_blocks, blocks - p);
       const bool begin = chunk.k == 0 && p == 0;
@@ -286,8 +336,9 @@ class TileGemm {
         float* row_sums = sums + (row - i) * stride_;
         for (int64_t c = column_begin; c < column_end; ++c) {
           const bool two_columns = 2 * c + 1 < chunk.b_panels();
-          const TileKernel kernel =
-              parts_ == 2 ? kernel_for<2>(two_rows, two_columns) : kernel_for<1>(two_rows, two_columns);
+          const TileKernel kernel = !amx_         ? pair_kernel_for(two_rows, two_columns)
+                                    : parts_ == 2 ? kernel_for<2>(two_rows, two_columns)
+                                                  : kernel_for<1>(two_rows, two_columns);
           kernel(a_at(chunk, 2 * r, p), b_packed_.get() + 2 * c * panel + p * block(), panel_bytes, pass,
                  row_sums + 2 * c * kTileWidth - j, stride_ * static_cast<int64_t>(sizeof(float)), begin);
         }
@@ -314,6 +365,7 @@ class TileGemm {
   int64_t m_, n_, k_;
   const TilePacker &a_, &b_;
   const TileResult& result_;
+  bool amx_;
   int64_t parts_, depth_, rows_, columns_, threads_;
   bool keeps_sums_;  ///< of one part of k for the next
   int64_t stride_;

@@ -1,5 +1,5 @@
-// The blocked product of bfloat16 on the tile registers of processors with AMX: sums in float. Operands come
-// in through packers, results go out block by block.
+// The blocked product of bfloat16 on the tile registers of processors with AMX, or by pairs on those with
+// AVX512-BF16 alone: sums in float. Operands come in through packers, results go out block by block.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 
 #if defined(__AVX512F__)
-inline constexpr bool kHasTiles = true;  ///< where has_tiles()
+inline constexpr bool kHasTiles = true;  ///< where has_tiles() or has_pairs()
 #else
 inline constexpr bool kHasTiles = false;
 #endif
@@ -22,6 +22,9 @@ bool has_tiles();
 /// Asks the system for them at the first call, for all threads: with them signals need larger stacks, so that
 /// programs that never use them are spared.
 bool may_use_tiles();
+
+/// Whether this processor multiplies pairs of bfloat16.
+bool has_pairs();
 
 /// Rows of A, or columns of B, in one tile.
 inline constexpr int64_t kTileWidth = 16;
@@ -88,14 +91,14 @@ inline bool suits_tiles(int64_t m, int64_t n, int64_t k) {
   constexpr int64_t kLeastDepth = 8;
   const double results = static_cast<double>(m) * static_cast<double>(n);
   return results >= kLeastResults && k >= kLeastDepth && results * static_cast<double>(k) >= kLeastProducts &&
-         may_use_tiles();
+         (may_use_tiles() || has_pairs());
 }
 
 /// result = A[m, k] @ B[k, n]. The order in which products are summed is the same for any sizes and threads.
 /// Numbers below the normal ones are taken for 0, in operands, products and sums. Both operands have as many
-/// parts; products of two low ones, which are next to nothing, are left out: see G. Henry, P. T. P. Tang and
-/// A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations"
-/// (2019).
+/// parts, two where may_use_tiles() only; products of two low ones, which are next to nothing, are left out:
+/// see G. Henry, P. T. P. Tang and A. Heinecke, "Leveraging the bfloat16 artificial intelligence datatype for
+/// higher-precision computations" (2019).
 void gemm_tiles(int64_t m, int64_t n, int64_t k, const TilePacker& a, const TilePacker& b,
                 const TileResult& result);
 

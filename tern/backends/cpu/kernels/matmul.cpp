@@ -105,6 +105,7 @@ bool multiply_by_tiles(const MatmulArgs& args, const Matrices<float>& x) {
   const auto precision = kernels::matmul_precision();
   if (precision == kernels::MatmulPrecision::Highest) return false;
   const bool high = precision == kernels::MatmulPrecision::High;
+  if (high && !may_use_tiles()) return false;  // three products by pairs are slower than one of float32
   // Below these, operands would be read only to be converted.
   const int64_t least = high ? 64 : 32;
   const double least_products = high ? 0x1p21 : 0,
@@ -206,6 +207,25 @@ void sum_products(const MatmulArgs& args, const Operand<T>& a, const Operand<T>&
   run(WideningPacker<T>(a), WideningPacker<T>(b));
 }
 
+/// Many rows of sums of few rows of b: there is nothing to pack.
+template <class T>
+void multiply_few(const MatmulArgs& args, const Matrices<T>& x) {
+  constexpr int64_t kColumns = 1024;
+  parallel_for(args.m, std::max<int64_t>(1, 32768 / args.n), [&](int64_t begin, int64_t end) {
+    float sums[kColumns], factors[kRowsAtOnce];
+    for (int64_t i = begin; i < end; ++i) {
+      for (int64_t p = 0; p < args.k; ++p)
+        factors[p] = static_cast<float>(x.a[i * args.a_row_stride + p * args.a_col_stride]);
+      for (int64_t j = 0; j < args.n; j += kColumns) {
+        const int64_t count = std::min(kColumns, args.n - j);
+        std::fill_n(sums, count, 0.0f);
+        add_narrow_rows(factors, x.b + j, args.b_row_stride, args.k, count, sums);
+        finish_rows(args, x, i, 1, j, count, sums, count);
+      }
+    }
+  });
+}
+
 template <class T>
 requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(const MatmulArgs& args,
                                                                                const Matrices<T>& x,
@@ -213,6 +233,10 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
   const auto [a, b] = operands_of(args, x);
   const bool adjacent = (a.k_stride == 1 && b.k_stride == 1) || args.k == 1;
   const bool few_rows = adjacent && args.m <= kNarrowRows, one_column = adjacent && args.n == 1;
+  const bool of_rows = args.b_col_stride == 1 && args.n >= 64 && args.k >= 1 && !few_rows;
+  if (of_rows && args.k <= kRowsAtOnce && args.m > kNarrowRowsOfRows) return multiply_few(args, x);
+  const bool few_rows_of_rows =
+      of_rows && args.m <= kNarrowRowsOfRows && (args.a_col_stride == 1 || args.k == 1);
   bool may_pair = true;
   if constexpr (kHasTiles && std::is_same_v<T, BFloat16>) {
     // Tiles read operands twice, which costs more than they save where no cache holds the weights of few
@@ -220,7 +244,7 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
     constexpr int64_t kCached = int64_t{1} << 21;
     const int64_t least_rows = args.n * args.k < kCached ? 2 : 5;
     const bool by_rows = adjacent && args.m < least_rows;
-    if (tiles && !by_rows && !one_column && suits_tiles(args.m, args.n, args.k)) {
+    if (tiles && !by_rows && !one_column && !few_rows_of_rows && suits_tiles(args.m, args.n, args.k)) {
       if (stay_normal(args, a, b))
         return gemm_tiles(args.m, args.n, args.k, TileMatrix<T>(a.from, a.index_stride, a.k_stride),
                           TileMatrix<T>(b.from, b.index_stride, b.k_stride), FinishedResult<T>(args, x));
@@ -230,6 +254,8 @@ requires(std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) void multiply(c
   const Scratch<float> sums(args.m * args.n);
   if (few_rows)
     gemm_narrow_dot(args.m, args.n, args.k, a.from, a.index_stride, b.from, b.index_stride, sums.get());
+  else if (few_rows_of_rows)
+    gemm_narrow_rows(args.m, args.n, args.k, a.from, a.index_stride, b.from, b.k_stride, sums.get());
   else if (one_column)
     gemm_narrow_dot(1, args.m, args.k, b.from, b.index_stride, a.from, a.index_stride, sums.get());
   else
