@@ -1,15 +1,19 @@
 // Sums and means of the rows of a table that bags of numbers name.
 #include <algorithm>
+#include <cstring>
 
+#include "tern/backends/cpu/kernels/gemm_vec.h"
 #include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/widen.h"
 #include "tern/kernels/index.h"
 #include "tern/kernels/list.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-constexpr int64_t kBagColumns = 256;  // that are added at a time
-constexpr int64_t kRowsAhead = 8;     // that are asked for before they are needed
+constexpr int kBagVectors = 4;                             // of sums that registers hold
+constexpr int64_t kBagColumns = kBagVectors * kWideLanes;  // that are added at a time
+constexpr int64_t kColumnsAhead = 256, kRowsAhead = 16;    // that are asked for before they are needed
 
 template <class T>
 struct Bags {
@@ -27,10 +31,25 @@ struct Bags {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     const T* from = row(place);
     if (args.column_stride == 1)
-      for (int64_t j = 0; j < std::min(args.width, kBagColumns); j += kLine) __builtin_prefetch(from + j);
+      for (int64_t j = 0; j < std::min(args.width, kColumnsAhead); j += kLine) __builtin_prefetch(from + j);
+  }
+
+  /// Calls add(row, factor) for the rows of a bag from column `first` on, and returns their number.
+  template <class Add>
+  [[gnu::always_inline]] int64_t add_rows(int64_t begin, int64_t end, int64_t first, const Add& add) const {
+    int64_t count = 0;
+    for (int64_t place = begin; place < end; ++place) {
+      if (first == 0 && place + kRowsAhead < args.length) prefetch(place + kRowsAhead);
+      const T* from = row(place) + first * args.column_stride;
+      if (args.dims.index[0][place] == args.padding) continue;
+      ++count;
+      add(from, args.factors ? static_cast<C>(static_cast<const T*>(args.factors)[place]) : C(1));
+    }
+    return count;
   }
 
   void run(int64_t bag) const {
+    typedef C Wide __attribute__((vector_size(kWideLanes * sizeof(C))));
     if (!args.is_in_order(bag)) throw_bag_out_of_order(args.dims.op, bag, args.begins[bag], args.length);
     const int64_t begin = args.bag_begin(bag), end = args.bag_begin(bag + 1), stride = args.column_stride;
     T* out = static_cast<T*>(args.out) + bag * args.width;
@@ -38,19 +57,25 @@ struct Bags {
       const int64_t columns = std::min(kBagColumns, args.width - first);
       alignas(64) C sums[kBagColumns] = {};
       int64_t count = 0;
-      for (int64_t place = begin; place < end; ++place) {
-        if (first == 0 && place + kRowsAhead < args.length) prefetch(place + kRowsAhead);
-        const T* from = row(place) + first * stride;
-        if (args.dims.index[0][place] == args.padding) continue;
-        ++count;
-        const C factor = args.factors ? static_cast<C>(static_cast<const T*>(args.factors)[place]) : C(1);
-        if (stride == 1)
-          for (int64_t j = 0; j < columns; ++j) sums[j] += factor * static_cast<C>(from[j]);
-        else
+      if (stride == 1 && columns == kBagColumns) {
+        Wide total[kBagVectors] = {};
+        count = add_rows(
+            begin, end, first, [&](const T* from, C factor) __attribute__((always_inline)) {
+              TERN_UNROLL for (int v = 0; v < kBagVectors; ++v) {
+                Wide x;
+                widen_lanes(reinterpret_cast<C*>(&x), from + v * kWideLanes);
+                total[v] += factor * x;
+              }
+            });
+        std::memcpy(sums, total, sizeof sums);
+      } else {
+        count = add_rows(begin, end, first, [&](const T* from, C factor) {
           for (int64_t j = 0; j < columns; ++j) sums[j] += factor * static_cast<C>(from[j * stride]);
+        });
       }
-      const C divisor = args.means ? static_cast<C>(std::max<int64_t>(count, 1)) : C(1);
-      for (int64_t j = 0; j < columns; ++j) out[first + j] = static_cast<T>(sums[j] / divisor);
+      if (args.means && count > 1)
+        for (int64_t j = 0; j < columns; ++j) sums[j] /= static_cast<C>(count);
+      for (int64_t j = 0; j < columns; ++j) out[first + j] = static_cast<T>(sums[j]);
     }
   }
 };
