@@ -64,15 +64,15 @@ inline Correlation correlation(const Conv2dShape& s) {
 
 /// The correlation that gives the gradient of the input where strides are 1: of the output's gradient with
 /// the weights turned by `turn_weights`.
-inline Correlation backward_correlation(const Conv2dShape& s) {
-  Correlation c = correlation(s);
+inline Correlation turned(Correlation c) {
   std::swap(c.in_c, c.out_c);
   std::swap(c.in_h, c.out_h);
   std::swap(c.in_w, c.out_w);
-  c.pad_h = s.dilation_h * (s.kernel_h - 1) - s.padding_h;
-  c.pad_w = s.dilation_w * (s.kernel_w - 1) - s.padding_w;
+  c.pad_h = c.dilation_h * (c.kernel_h - 1) - c.pad_h;
+  c.pad_w = c.dilation_w * (c.kernel_w - 1) - c.pad_w;
   return c;
 }
+inline Correlation backward_correlation(const Conv2dShape& s) { return turned(correlation(s)); }
 
 /// weight [groups, out_c, in_c, KH, KW] of the forward pass to [groups, in_c, out_c, KH, KW], kernels rotated
 /// by half a turn. `c` is the backward correlation.
@@ -144,10 +144,9 @@ void conv_depthwise_backward_input(const Correlation& c, const float* grad_outpu
                                    float* grad_input);
 bool conv_suits_depthwise(const Correlation& c);
 
-/// On AMX tiles, or by pairs: good where conv_suits_tiles says so. They answer whether it was done: tiles
-/// take numbers below the normal ones for 0, so that operands from which such a product could come are for
-/// the other ways, and so are infinite pixels in gradients of weights, and gradients of images that would not
-/// fill tiles.
+/// On AMX tiles, or by pairs: good where conv_suits_tiles says so. They answer whether it was done: both take
+/// numbers below the normal ones for 0, so that operands from which such a product could come are for the
+/// other ways, and so are gradients of images of which most would be left out.
 bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x);
 bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
                                 BFloat16* grad_weight);

@@ -1,6 +1,6 @@
-// Convolution of bfloat16 as a product on AMX tiles, or by pairs in their place. Outputs of an image are
-// columns in rows of its phases (conv_phases.h), so that every product of a tap reads neighbouring elements
-// at the tap's offset; columns that belong to the border of a phase are left out in the end.
+// Convolution of bfloat16 as a product on AMX tiles, or by pairs in their place. Outputs of all images are
+// its columns, one after the other; what every product of a tap reads lies at the tap's offset from the
+// output's place in rows of the images' phases (conv_phases.h).
 #include "tern/backends/cpu/kernels/conv_paths.h"
 
 #if defined(__AVX512F__)
@@ -15,38 +15,67 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-/// Elements behind planes that the last tiles may read.
-constexpr int64_t kSlack = 2 * kTileDepth;
+/// Pixels of the results of images, counted one after the other, and their places in planes whose rows are
+/// longer.
+struct Pixels {
+  int64_t w, of_image;  ///< of a result
+  int64_t row, image;   ///< elements of a row and of all planes of an image
 
-int64_t round_up(int64_t count, int64_t to) { return (count + to - 1) / to * to; }
-
-/// Planes of images whose columns a product reads at offsets. An image has `columns` of them, a multiple of
-/// both kTileWidth and kTileDepth, so that no tile has two images' columns.
-struct Planes {
-  int64_t image_size, columns;
-  Scratch<BFloat16> data;
-
-  Planes(int64_t images, int64_t size, int64_t used_columns)
-      : image_size(size), columns(round_up(used_columns, kTileDepth)), data(images * size + kSlack) {
-    std::fill_n(data.get() + images * size, kSlack, BFloat16(0.0f));
-  }
-  const BFloat16* at(int64_t column) const {
-    return data.get() + column / columns * image_size + column % columns;
+  int64_t place(int64_t pixel) const {
+    const int64_t rest = pixel % of_image;
+    return pixel / of_image * image + rest / w * row + rest % w;
   }
 };
 
-/// element(index, k) = planes.at(index)[offsets[k]].
+/// Up to kMost neighbouring pixels, as runs of those whose places are side by side.
+template <int64_t kMost, class Mask>
+struct Runs {
+  int64_t count = 0;
+  Mask lanes[kMost];
+  const BFloat16* from[kMost];  ///< the place that lane 0 would have
+
+  Runs(const Pixels& pixels, const BFloat16* planes, int64_t first, int64_t width) {
+    for (int64_t lane = 0; lane < width;) {
+      const int64_t pixel = first + lane;
+      const int64_t length = std::min(width - lane, pixels.w - pixel % pixels.of_image % pixels.w);
+      lanes[count] = static_cast<Mask>(((uint64_t{1} << length) - 1) << lane);
+      from[count++] = planes + pixels.place(pixel) - lane;
+      lane += length;
+    }
+  }
+};
+
+/// element(index, k) = planes[place of pixel index + offsets[k]].
 class OffsetColumns final : public TilePacker {
  public:
-  OffsetColumns(const Planes& planes, const std::vector<int64_t>& offsets)
-      : TilePacker(TileOrder::ByIndex), planes_(planes), offsets_(offsets) {}
+  OffsetColumns(const Pixels& pixels, const BFloat16* planes, const std::vector<int64_t>& offsets)
+      : TilePacker(TileOrder::ByIndex), pixels_(pixels), planes_(planes), offsets_(offsets) {}
 
-  void pack(int64_t first, int64_t, int64_t k_first, int64_t k_count, BFloat16* to) const override {
-    const BFloat16* from = planes_.at(first);
-    const int64_t* offset = offsets_.data() + k_first;
-    const auto row = [&](int64_t k) {
-      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + offset[k]));
+  void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const override {
+    const Runs<kTileWidth, __mmask16> runs(pixels_, planes_, first, width);
+    const int64_t* offsets = offsets_.data() + k_first;
+    const auto one = [&](int64_t k) {
+      return _mm256_maskz_loadu_epi16(runs.lanes[0], runs.from[0] + offsets[k]);
     };
+    const auto two = [&](int64_t k) {
+      return _mm256_mask_loadu_epi16(one(k), runs.lanes[1], runs.from[1] + offsets[k]);
+    };
+    if (runs.count == 1) return interleave_rows(k_count, one, to);
+    if (runs.count == 2) return interleave_rows(k_count, two, to);
+    interleave_rows(
+        k_count,
+        [&](int64_t k) {
+          __m256i row = two(k);
+          for (int64_t r = 2; r < runs.count; ++r)
+            row = _mm256_mask_loadu_epi16(row, runs.lanes[r], runs.from[r] + offsets[k]);
+          return row;
+        },
+        to);
+  }
+
+ private:
+  template <class Row>
+  [[gnu::always_inline]] static void interleave_rows(int64_t k_count, const Row& row, BFloat16* to) {
     int64_t k = 0;
     for (; k + 2 <= k_count; k += 2, to += 2 * kTileWidth)
       _mm512_storeu_si512(to, interleave(row(k), row(k + 1)));
@@ -55,31 +84,38 @@ class OffsetColumns final : public TilePacker {
       k += 2;
       to += 2 * kTileWidth;
     }
-    std::fill_n(to, (round_up(k_count, kTileDepth) - k) * kTileWidth, BFloat16(0.0f));
+    std::fill_n(to, ((k_count + kTileDepth - 1) / kTileDepth * kTileDepth - k) * kTileWidth, BFloat16(0.0f));
   }
 
- private:
-  const Planes& planes_;
+  const Pixels& pixels_;
+  const BFloat16* planes_;
   const std::vector<int64_t>& offsets_;
 };
 
-/// element(index, k) = planes.at(k)[offsets[index]].
+/// element(index, k) = planes[place of pixel k + offsets[index]].
 class OffsetRows final : public TilePacker {
  public:
-  OffsetRows(const Planes& planes, const std::vector<int64_t>& offsets)
-      : TilePacker(TileOrder::ByK), planes_(planes), offsets_(offsets) {}
+  OffsetRows(const Pixels& pixels, const BFloat16* planes, const std::vector<int64_t>& offsets)
+      : TilePacker(TileOrder::ByK), pixels_(pixels), planes_(planes), offsets_(offsets) {}
 
   void pack(int64_t first, int64_t width, int64_t k_first, int64_t k_count, BFloat16* to) const override {
     for (int64_t k = 0; k < k_count; k += kTileDepth) {
-      const BFloat16* from = planes_.at(k_first + k);
-      for (int64_t i = 0; i < width; ++i, to += kTileDepth)
-        _mm512_storeu_si512(to, _mm512_loadu_si512(from + offsets_[static_cast<size_t>(first + i)]));
+      const Runs<kTileDepth, __mmask32> runs(pixels_, planes_, k_first + k,
+                                             std::min(kTileDepth, k_count - k));
+      for (int64_t i = 0; i < width; ++i, to += kTileDepth) {
+        const int64_t offset = offsets_[static_cast<size_t>(first + i)];
+        __m512i row = _mm512_maskz_loadu_epi16(runs.lanes[0], runs.from[0] + offset);
+        for (int64_t r = 1; r < runs.count; ++r)
+          row = _mm512_mask_loadu_epi16(row, runs.lanes[r], runs.from[r] + offset);
+        _mm512_storeu_si512(to, row);
+      }
       to += (kTileWidth - width) * kTileDepth;
     }
   }
 
  private:
-  const Planes& planes_;
+  const Pixels& pixels_;
+  const BFloat16* planes_;
   const std::vector<int64_t>& offsets_;
 };
 
@@ -128,16 +164,15 @@ std::vector<RowPart> row_parts(int64_t first, int64_t count, int64_t columns, in
 /// Rows are output channels, columns outputs.
 class Outputs final : public TileResult {
  public:
-  Outputs(const Correlation& c, int64_t w, int64_t columns, const ForwardOperands<BFloat16>& x, int64_t group)
-      : c_(c), w_(w), columns_(columns), x_(x), group_(group) {}
+  Outputs(const Correlation& c, const ForwardOperands<BFloat16>& x, int64_t group)
+      : c_(c), x_(x), group_(group) {}
 
   void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
               int64_t stride) const override {
     const int64_t image_size = c_.groups * c_.out_c * c_.out_size();
-    const auto parts = row_parts(j, columns, columns_, w_,
-                                 [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t from) {
-                                   const int64_t inside = y < c_.out_h ? std::min(count, c_.out_w - x) : 0;
-                                   return RowPart{from, inside, image * image_size + y * c_.out_w + x};
+    const auto parts = row_parts(j, columns, c_.out_size(), c_.out_size(),
+                                 [&](int64_t image, int64_t, int64_t pixel, int64_t count, int64_t from) {
+                                   return RowPart{from, count, image * image_size + pixel};
                                  });
     for (int64_t r = i; r < i + rows; ++r, sums += stride) {
       const int64_t channel = group_ * c_.out_c + r;
@@ -149,7 +184,6 @@ class Outputs final : public TileResult {
 
  private:
   const Correlation& c_;
-  int64_t w_, columns_;
   const ForwardOperands<BFloat16>& x_;
   int64_t group_;
 };
@@ -157,8 +191,8 @@ class Outputs final : public TileResult {
 /// Rows are input channels, columns the elements of one phase of the gradient of the input.
 class PhaseGradients final : public TileResult {
  public:
-  PhaseGradients(const Phases& phases, int64_t phase, int64_t columns, int64_t group, BFloat16* grad_input)
-      : phases_(phases), phase_(phase), columns_(columns), group_(group), grad_input_(grad_input) {}
+  PhaseGradients(const Phases& phases, int64_t phase, int64_t group, BFloat16* grad_input)
+      : phases_(phases), phase_(phase), group_(group), grad_input_(grad_input) {}
 
   void finish(int64_t i, int64_t j, int64_t rows, int64_t columns, float* sums,
               int64_t stride) const override {
@@ -166,11 +200,11 @@ class PhaseGradients final : public TileResult {
     const auto in = phases_.inside(phase_ % c.stride_w);
     const int64_t image_size = c.groups * c.in_c * c.in_size();
     const auto parts =
-        row_parts(j, columns, columns_, phases_.w,
+        row_parts(j, columns, phases_.size(), phases_.w,
                   [&](int64_t image, int64_t y, int64_t x, int64_t count, int64_t from) {
                     const int64_t in_y = y * c.stride_h + phase_ / c.stride_w - c.pad_h;
                     const int64_t begin = std::max(x, in.begin), end = std::min(x + count, in.end);
-                    const bool inside = y < phases_.h && in_y >= 0 && in_y < c.in_h;
+                    const bool inside = in_y >= 0 && in_y < c.in_h;
                     return RowPart{from + begin - x, inside ? end - begin : 0,
                                    image * image_size + in_y * c.in_w + begin * c.stride_w + in.first};
                   });
@@ -189,7 +223,7 @@ class PhaseGradients final : public TileResult {
 
  private:
   const Phases& phases_;
-  int64_t phase_, columns_, group_;
+  int64_t phase_, group_;
   BFloat16* grad_input_;
 };
 
@@ -208,17 +242,22 @@ class DenseResult final : public TileResult {
 };
 
 /// The channels of one group of all images, as phases.
-Planes image_planes(const Phases& phases, const BFloat16* input, int64_t group) {
+Scratch<BFloat16> image_planes(const Phases& phases, const BFloat16* input, int64_t group) {
   const Correlation& c = phases.c;
   const int64_t channel = phases.channel_size();
-  Planes planes(c.batch, c.in_c * channel, phases.columns());
+  Scratch<BFloat16> planes(c.batch * c.in_c * channel);
   parallel_for(c.batch * c.in_c, std::max<int64_t>(1, 32768 / channel), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
       phases.copy_channel(
           input + (i / c.in_c * c.groups * c.in_c + group * c.in_c + i % c.in_c) * c.in_size(),
-          planes.data.get() + i * channel);
+          planes.get() + i * channel);
   });
   return planes;
+}
+/// Of outputs in them.
+Pixels pixels_of(const Phases& phases) {
+  const Correlation& c = phases.c;
+  return {.w = c.out_w, .of_image = c.out_size(), .row = phases.w, .image = c.in_c * phases.channel_size()};
 }
 
 /// Where the products of a weight [in_c, KH, KW] find their elements.
@@ -232,29 +271,23 @@ std::vector<int64_t> tap_offsets(const Phases& phases) {
   return offsets;
 }
 
-/// The gradients of one group's outputs in rows of w: plane (image, channel) at `at(image, channel)` has
-/// zeros between its rows and up to `size`.
+/// The gradients of one group's outputs in rows of w and up to `size` elements: plane (image, channel) at
+/// `at(image, channel)`, with zeros between its rows.
 template <class At>
-void spread_gradients(const Phases& phases, const BFloat16* grad_output, int64_t group, int64_t size,
-                      const At& at) {
-  const Correlation& c = phases.c;
+void spread_gradients(const Correlation& c, const BFloat16* grad_output, int64_t group, int64_t w,
+                      int64_t size, const At& at) {
   parallel_for(c.batch * c.out_c, std::max<int64_t>(1, 32768 / size), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / c.out_c, channel = i % c.out_c;
       const BFloat16* from = grad_output + ((image * c.groups + group) * c.out_c + channel) * c.out_size();
       BFloat16* to = at(image, channel);
       for (int64_t y = 0; y < c.out_h; ++y) {
-        std::copy_n(from + y * c.out_w, c.out_w, to + y * phases.w);
-        const int64_t next = y + 1 < c.out_h ? (y + 1) * phases.w : size;
-        std::fill(to + y * phases.w + c.out_w, to + next, BFloat16(0.0f));
+        std::copy_n(from + y * c.out_w, c.out_w, to + y * w);
+        const int64_t next = y + 1 < c.out_h ? (y + 1) * w : size;
+        std::fill(to + y * w + c.out_w, to + next, BFloat16(0.0f));
       }
     }
   });
-}
-
-/// Whether tiles have enough to do that is not left out in the end: `columns` of an image are computed.
-bool fills_tiles(const Correlation& c, int64_t columns) {
-  return 3 * c.out_size() >= round_up(columns, kTileDepth);
 }
 
 int64_t inputs_of(const Correlation& c) { return c.batch * c.groups * c.in_c * c.in_size(); }
@@ -268,8 +301,7 @@ bool conv_suits_tiles(const Correlation& c, int64_t rows) {
   const int64_t least_rows = may_use_tiles() ? 6 : 32;  // below, lanes of images are faster than pairs
   const Phases phases(c);
   // Strides beyond the image would make phases of padding.
-  const bool wastes =
-      phases.channel_size() > 2 * c.reach_h() * c.reach_w() || !fills_tiles(c, phases.columns());
+  const bool wastes = phases.channel_size() > 2 * c.reach_h() * c.reach_w();
   // With larger strides than 2 pixels are copied one by one.
   const bool copies = c.stride_w > 2 && c.out_c * c.taps() < kLeastUses * phases.count();
   return rows >= least_rows && !wastes && !copies && suits_tiles(c.out_c, c.batch * c.out_size(), c.depth());
@@ -280,32 +312,31 @@ bool conv_tiles(const Correlation& c, const ForwardOperands<BFloat16>& x) {
     return false;
   const Phases phases(c);
   const std::vector<int64_t> offsets = tap_offsets(phases);
+  const Pixels pixels = pixels_of(phases);
   for (int64_t group = 0; group < c.groups; ++group) {
-    const Planes planes = image_planes(phases, x.input, group);
+    const Scratch<BFloat16> planes = image_planes(phases, x.input, group);
     const TileMatrix<BFloat16> weights(x.weight + group * c.out_c * c.depth(), c.depth(), 1);
-    gemm_tiles(c.out_c, c.batch * planes.columns, c.depth(), weights, OffsetColumns(planes, offsets),
-               Outputs(c, phases.w, planes.columns, x, group));
+    gemm_tiles(c.out_c, c.batch * c.out_size(), c.depth(), weights,
+               OffsetColumns(pixels, planes.get(), offsets), Outputs(c, x, group));
   }
   return true;
 }
 
 bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, const BFloat16* grad_output,
                                 BFloat16* grad_weight) {
-  // Columns that are left out are products with gradients of 0, which an infinite pixel would make NaN.
-  const Exponents of_input = exponents_of(input, inputs_of(c));
-  if (!of_input.finite || !products_stay_normal(of_input, exponents_of(grad_output, outputs_of(c))))
+  if (!products_stay_normal(exponents_of(input, inputs_of(c)), exponents_of(grad_output, outputs_of(c))))
     return false;
   const Phases phases(c);
   const std::vector<int64_t> offsets = tap_offsets(phases);
+  const Pixels pixels = pixels_of(phases);
+  const int64_t depth = c.batch * c.out_size();
   for (int64_t group = 0; group < c.groups; ++group) {
-    const Planes planes = image_planes(phases, input, group);
-    const int64_t depth = c.batch * planes.columns;
-    const Scratch<BFloat16> gradients(c.out_c * depth);
-    spread_gradients(phases, grad_output, group, planes.columns, [&](int64_t image, int64_t channel) {
-      return gradients.get() + channel * depth + image * planes.columns;
+    const Scratch<BFloat16> planes = image_planes(phases, input, group), gradients(c.out_c * depth);
+    spread_gradients(c, grad_output, group, c.out_w, c.out_size(), [&](int64_t image, int64_t channel) {
+      return gradients.get() + channel * depth + image * c.out_size();
     });
     gemm_tiles(c.out_c, c.depth(), depth, TileMatrix<BFloat16>(gradients.get(), depth, 1),
-               OffsetRows(planes, offsets),
+               OffsetRows(pixels, planes.get(), offsets),
                DenseResult(grad_weight + group * c.out_c * c.depth(), c.depth()));
   }
   return true;
@@ -313,8 +344,14 @@ bool conv_tiles_backward_weight(const Correlation& c, const BFloat16* input, con
 
 bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output, const BFloat16* weight,
                                BFloat16* grad_input) {
+  if (c.stride_h == 1 && c.stride_w == 1) {
+    const Correlation back = turned(c);
+    const Scratch<BFloat16> weights(c.groups * back.out_c * back.depth());
+    turn_weights(back, weight, weights.get());
+    return conv_tiles(back, {grad_output, weights.get(), nullptr, grad_input, /*relu=*/false});
+  }
   const Phases phases(c);
-  if (!fills_tiles(c, phases.size()) ||
+  if (3 * c.out_size() < phases.size() ||  // too much of phases would be left out in the end
       !products_stay_normal(exponents_of(grad_output, outputs_of(c)), exponents_of(weight, weights_of(c))))
     return false;
   // Phases read the gradients backwards, from as far before their beginning as the last tap reaches.
@@ -323,9 +360,10 @@ bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output
     std::fill(grad_input + begin, grad_input + end, BFloat16(0.0f));
   });
   for (int64_t group = 0; group < c.groups; ++group) {
-    const Planes planes(c.batch, c.out_c * plane, phases.size());
-    spread_gradients(phases, grad_output, group, phases.size(), [&](int64_t image, int64_t channel) {
-      BFloat16* to = planes.data.get() + (image * c.out_c + channel) * plane;
+    const Scratch<BFloat16> planes(c.batch * c.out_c * plane);
+    const Pixels pixels{.w = phases.w, .of_image = phases.size(), .row = phases.w, .image = c.out_c * plane};
+    spread_gradients(c, grad_output, group, phases.w, phases.size(), [&](int64_t image, int64_t channel) {
+      BFloat16* to = planes.get() + (image * c.out_c + channel) * plane;
       std::fill_n(to, front, BFloat16(0.0f));
       return to + front;
     });
@@ -351,9 +389,9 @@ bool conv_tiles_backward_input(const Correlation& c, const BFloat16* grad_output
                          for (int64_t i = 0; i < c.in_c; ++i) *to++ = from[i * c.taps() + t];
                      }
                    });
-      gemm_tiles(c.in_c, c.batch * planes.columns, depth, TileMatrix<BFloat16>(weights.get(), 1, c.in_c),
-                 OffsetColumns(planes, offsets),
-                 PhaseGradients(phases, phase, planes.columns, group, grad_input));
+      gemm_tiles(c.in_c, c.batch * phases.size(), depth, TileMatrix<BFloat16>(weights.get(), 1, c.in_c),
+                 OffsetColumns(pixels, planes.get(), offsets),
+                 PhaseGradients(phases, phase, group, grad_input));
     }
   }
   return true;

@@ -16,55 +16,40 @@ void for_each_part(int64_t rows, int64_t columns, const F& f) {
   parallel_for(rows, std::max<int64_t>(1, 65536 / std::max<int64_t>(columns, 1)), f);
 }
 
-struct Magnitudes {
-  uint16_t least = 0xffff, most = 0;  ///< the least is that above 0, less 1
-
-  void add(const BFloat16* from, int64_t count) {
-    constexpr uint16_t kMagnitude = 0x7fff;
-    uint16_t lowest = least, highest = most;
-    for (int64_t j = 0; j < count; ++j) {
-      const uint16_t magnitude = from[j].bits & kMagnitude;
-      const uint16_t above_zero = static_cast<uint16_t>(magnitude - 1);  // 0 becomes the largest
-      lowest = above_zero < lowest ? above_zero : lowest;
-      highest = magnitude > highest ? magnitude : highest;
-    }
-    least = lowest;
-    most = highest;
+/// The least magnitude above 0, less 1.
+uint16_t least_above_zero(const BFloat16* from, int64_t count, uint16_t least) {
+  constexpr uint16_t kMagnitude = 0x7fff;
+  for (int64_t j = 0; j < count; ++j) {
+    const uint16_t above = static_cast<uint16_t>((from[j].bits & kMagnitude) - 1);  // 0 becomes the largest
+    least = above < least ? above : least;
   }
-  void join(std::atomic<uint32_t>& all_least, std::atomic<uint32_t>& all_most) const {
-    for (uint32_t before = all_least; least < before && !all_least.compare_exchange_weak(before, least);) {
-    }
-    for (uint32_t before = all_most; most > before && !all_most.compare_exchange_weak(before, most);) {
-    }
-  }
-};
+  return least;
+}
 
-Exponents exponents(uint32_t least, uint32_t most) {
-  constexpr uint32_t kInfinity = 0x7f80;
-  return {(int64_t{least} + 1) >> 7, most < kInfinity};
+void join(std::atomic<uint16_t>& total, uint16_t least) {
+  for (uint16_t before = total; least < before && !total.compare_exchange_weak(before, least);) {
+  }
 }
 
 }  // namespace
 
 Exponents exponents_of(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride) {
   if (row_stride == columns) return exponents_of(from, rows * columns);
-  std::atomic<uint32_t> least = 0xffff, most = 0;
+  std::atomic<uint16_t> total = 0xffff;
   for_each_part(rows, columns, [&](int64_t begin, int64_t end) {
-    Magnitudes found;
-    for (int64_t i = begin; i < end; ++i) found.add(from + i * row_stride, columns);
-    found.join(least, most);
+    uint16_t least = 0xffff;
+    for (int64_t i = begin; i < end; ++i) least = least_above_zero(from + i * row_stride, columns, least);
+    join(total, least);
   });
-  return exponents(least, most);
+  return {(int64_t{total} + 1) >> 7};
 }
 
 Exponents exponents_of(const BFloat16* from, int64_t count) {
-  std::atomic<uint32_t> least = 0xffff, most = 0;
+  std::atomic<uint16_t> total = 0xffff;
   for_each_part(count, 1, [&](int64_t begin, int64_t end) {
-    Magnitudes found;
-    found.add(from + begin, end - begin);
-    found.join(least, most);
+    join(total, least_above_zero(from + begin, end - begin, 0xffff));
   });
-  return exponents(least, most);
+  return {(int64_t{total} + 1) >> 7};
 }
 
 bool have_parts(const float* from, int64_t rows, int64_t columns, int64_t row_stride) {

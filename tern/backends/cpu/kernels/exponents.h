@@ -10,7 +10,6 @@ namespace tern::cpu::TERN_CPU_VARIANT {
 /// Of rows of bfloat16.
 struct Exponents {
   int64_t least;  ///< biased, of the smallest magnitude that is not 0; 0 for numbers below the normal ones
-  bool finite;    ///< neither infinities nor NaN
 };
 Exponents exponents_of(const BFloat16* from, int64_t rows, int64_t columns, int64_t row_stride);
 /// Of `count` elements side by side.

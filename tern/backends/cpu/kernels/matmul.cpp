@@ -175,7 +175,7 @@ void multiply(const MatmulArgs& args, const Matrices<T>& x, bool tiles) {
 Exponents exponents_of(const Operand<BFloat16>& x, int64_t size, int64_t k) {
   using TERN_CPU_VARIANT::exponents_of;
   if (x.index_stride == 1) return exponents_of(x.from, k, size, x.k_stride);
-  return x.k_stride == 1 ? exponents_of(x.from, size, k, x.index_stride) : Exponents{0, false};
+  return x.k_stride == 1 ? exponents_of(x.from, size, k, x.index_stride) : Exponents{0};
 }
 
 bool stay_normal(const MatmulArgs& args, const Operand<BFloat16>& a, const Operand<BFloat16>& b) {
