@@ -360,10 +360,24 @@ TEST(CpuConv2d, ManyChannels) {
 }
 
 TEST(CpuConv2d, ManyChannelsOfBFloat16) {
-  for_each_variant([](const Variant& variant) {
+  std::vector<Conv2dShape> shapes(std::begin(kDirectShapes), std::end(kDirectShapes));
+  // Few pixels in a row of the result: many rows, and images, in one register.
+  for (const int64_t size : {4, 5, 6, 9})
+    for (const int64_t stride : {1, 2})
+      shapes.push_back({.batch = 35,
+                        .in_channels = 33,
+                        .in_h = size + 1,
+                        .in_w = size,
+                        .out_channels = 40,
+                        .kernel_h = 3,
+                        .kernel_w = 4,
+                        .stride_h = stride,
+                        .stride_w = stride,
+                        .padding_h = size % 2});
+  for_each_variant([&](const Variant& variant) {
     if (num_threads() != 2) return;
     Random random(5);
-    for (Conv2dShape s : kDirectShapes) {
+    for (Conv2dShape s : shapes) {
       ASSERT_TRUE(infer_output(s));
       check<BFloat16>(variant, random, {s, /*relu=*/s.groups == 1});
     }
