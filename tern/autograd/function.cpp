@@ -68,7 +68,10 @@ class CallNode final : public Node {
       results_like_.push_back(like(y));
       if (!y.defined()) continue;
       if (stream.device != y.device()) stream = current_stream(y.device());
-      if (holds(inputs, y) || y.requires_grad()) y = y.detach();  // it has a history of its own
+      if (holds(inputs, y) || y.requires_grad()) {  // it has a history of its own, and stays as it is
+        y = y.detach();
+        meta_of(y).untracked_view = true;
+      }
       if (!is_floating_point(y.dtype()) || holds(constants, returned[i])) continue;
       tern::detail::attach(y, results.size() == 1 ? self() : result_node(i));
     }
@@ -143,6 +146,13 @@ class CallNode final : public Node {
   std::vector<std::optional<Like>> inputs_like_, results_like_;
   std::vector<std::pair<Saved, std::optional<size_t>>> saved_;  // with its number among the results
 };
+
+const Tensor& only_gradient(const char* name, const std::vector<Tensor>& grads) {
+  TERN_CHECK(grads.size() == 1, AutogradError,
+             "{}: backward() takes one gradient, and forward() has {} results: take a std::vector<Tensor>",
+             name, grads.size());
+  return grads[0];
+}
 
 const char* name_of_function(const std::type_info& type) {
   static std::mutex mutex;

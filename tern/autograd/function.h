@@ -1,6 +1,7 @@
 // Functions with gradients of one's own, as torch.autograd.Function.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <memory>
 #include <tuple>
@@ -60,31 +61,71 @@ class FunctionContext {
 
 namespace detail {
 
-/// Calls `visit` with every tensor of an argument or a result: one, those of a list, of a tuple. Of what
-/// holds none with an undefined one.
-template <class T, class Visit>
-void each_tensor(T& value, Visit&& visit) {
-  using Value = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<Value, Tensor>) {
-    visit(value);
-  } else if constexpr (requires {
-                         requires std::is_same_v<std::remove_cvref_t<decltype(*value.begin())>, Tensor>;
-                       }) {
-    for (auto& x : value) visit(x);
-  } else if constexpr (requires { std::tuple_size<Value>::value; }) {
-    std::apply([&](auto&... x) { (each_tensor(x, visit), ...); }, value);
+template <class T>
+concept IsTensor = std::derived_from<std::remove_cvref_t<T>, Tensor>;
+template <class T>
+concept IsTuple = requires {
+  std::tuple_size<T>::value;
+};
+template <class T>
+concept IsOptional = requires(T& x) {
+  x.has_value();
+  *x;
+};
+
+/// Whether a type is a tensor, or a list, tuple or optional of what holds some.
+template <class T>
+constexpr bool holds_tensors() {
+  using Value = std::remove_cvref_t<T>;
+  if constexpr (IsTensor<Value>) {
+    return true;
+  } else if constexpr (requires(Value & x) { *x.begin(); }) {
+    using Element = std::remove_cvref_t<decltype(*std::declval<Value&>().begin())>;
+    if constexpr (std::is_same_v<Element, Value>)  // a path is a list of paths
+      return false;
+    else
+      return holds_tensors<Element>();
+  } else if constexpr (IsTuple<Value>) {
+    return []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
+      return (holds_tensors<Ts>() || ...);
+    }(std::type_identity<decltype(std::tuple_cat(std::declval<Value>()))>());
+  } else if constexpr (IsOptional<Value>) {
+    return holds_tensors<decltype(*std::declval<Value&>())>();
   } else {
-    Tensor none;
-    visit(none);
+    return false;
   }
 }
 
+/// Calls `visit` with every tensor of an argument or a result, and `other()` for what holds none.
+template <class T, class Visit, class Other>
+void each_tensor(T& value, const Visit& visit, const Other& other) {
+  if constexpr (!holds_tensors<T>()) {
+    other();
+  } else if constexpr (IsTensor<T>) {
+    visit(value);
+  } else if constexpr (requires { *value.begin(); }) {
+    for (auto& x : value) each_tensor(x, visit, other);
+  } else if constexpr (IsTuple<std::remove_const_t<T>>) {
+    std::apply([&](auto&... x) { (each_tensor(x, visit, other), ...); }, value);
+  } else {
+    if (value.has_value())
+      each_tensor(*value, visit, other);
+    else
+      other();
+  }
+}
+
+/// Undefined in the places of what is none.
 template <class T>
 std::vector<Tensor> tensors_of(const T& value) {
   std::vector<Tensor> tensors;
-  each_tensor(value, [&](const Tensor& x) { tensors.push_back(x); });
+  each_tensor(
+      value, [&](const Tensor& x) { tensors.push_back(x); }, [&] { tensors.emplace_back(); });
   return tensors;
 }
+
+/// The gradient of the one result, for a backward() that takes one.
+const Tensor& only_gradient(const char* name, const std::vector<Tensor>& grads);
 
 /// The name of errors and profiles; kept for good.
 const char* name_of_function(const std::type_info& type);
@@ -109,16 +150,18 @@ std::vector<InputOfFunction> inputs_of_function(const std::vector<Tensor>& input
 ///     Tensor y = Clip::apply(x, 0.5);
 ///
 /// apply() makes an object, calls forward() without recording, and returns what it returns: a tensor, or a
-/// vector, array, pair or tuple of them. Fields of the object are there again in backward(); both functions
-/// may be static as well. backward() is given the gradient of the result, as a Tensor or in a
-/// std::vector<Tensor>; of several results as a vector. It returns a gradient for each argument of forward(),
-/// undefined for those that are no tensors or need none; at the end these may be left out. A vector among the
-/// arguments counts as its tensors do.
-/// What it does is recorded for second derivatives, and it may be called again with retain_graph.
+/// vector, array, pair, tuple or optional of what holds some. Fields of the object are there again in
+/// backward(); both functions may be static as well. A field must not hold a result, which would keep itself
+/// for ever: save_for_backward() does. backward() is given the gradient of the one result as a Tensor, or
+/// those of all in a std::vector<Tensor>. It returns a gradient for each argument of forward(), undefined for
+/// those that are no tensors or need none; at the end these may be left out. A vector or tuple among the
+/// arguments counts as what it holds. What backward() does is recorded for second derivatives, and it may be
+/// called again with retain_graph.
 ///
+/// An argument that is returned as it is becomes a view that must not be changed in place (AutogradError).
 /// Errors: AutogradError for a number of gradients other than that of arguments, ShapeError and DeviceError
 /// for one that does not fit its input; one of another dtype is converted. AutogradError where forward() has
-/// changed an input in place.
+/// changed an input in place, and where backward() takes one gradient of several results.
 template <class Derived>
 class Function {
  public:
@@ -132,15 +175,20 @@ class Function {
       NoGradGuard no_grad;
       return self->forward(context, args...);
     }();
+    static_assert(detail::holds_tensors<decltype(result)>(),
+                  "forward() returns a tensor, or a vector, array, pair, tuple or optional that holds some");
     std::vector<Tensor*> results;
-    detail::each_tensor(result, [&](Tensor& x) { results.push_back(&x); });
-    detail::record_function(detail::name_of_function(typeid(Derived)), inputs, results, std::move(context),
-                            [self](FunctionContext& c, const std::vector<Tensor>& grads) {
-                              if constexpr (requires { self->backward(c, grads); })
-                                return detail::tensors_of(self->backward(c, grads));
-                              else
-                                return detail::tensors_of(self->backward(c, grads.at(0)));
-                            });
+    detail::each_tensor(
+        result, [&](Tensor& x) { results.push_back(&x); }, [] {});
+    detail::record_function(
+        detail::name_of_function(typeid(Derived)), inputs, results, std::move(context),
+        [self](FunctionContext& c, const std::vector<Tensor>& grads) {
+          if constexpr (requires { self->backward(c, grads); })
+            return detail::tensors_of(self->backward(c, grads));
+          else
+            return detail::tensors_of(
+                self->backward(c, detail::only_gradient(detail::name_of_function(typeid(Derived)), grads)));
+        });
     return result;
   }
 };

@@ -6,7 +6,7 @@
 
 namespace tern {
 
-bool tracks_grad(const std::vector<Tensor>& tensors) noexcept {
+bool tracks_grad(const std::vector<Tensor>& tensors) {
   if (!is_grad_enabled()) return false;
   for (const Tensor& tensor : tensors)
     if (tensor.requires_grad()) return true;
@@ -29,10 +29,12 @@ void check_in_place(const char* name, const Tensor& tensor) {
              "inside a NoGradGuard, or "
              "change a clone()",
              name);
-  TERN_CHECK(!meta->untracked_view, AutogradError,
-             "{}: a view that was taken in a NoGradGuard of a tensor that requires grad is changed in place "
-             "outside of it: take the view and change it both inside, or both outside",
-             name);
+  TERN_CHECK(
+      !meta->untracked_view, AutogradError,
+      "{}: a view that was taken in a NoGradGuard of a tensor that requires grad, or an argument that a "
+      "Function returned, is changed in place outside of it: take the view and change it both inside, or "
+      "both outside, or change a clone()",
+      name);
   TERN_CHECK(!meta->base.defined() || !meta->base.requires_grad() || !meta->base.is_leaf(), AutogradError,
              "{}: a view of a leaf Variable that requires grad is being used in an in-place operation: "
              "change it inside a "

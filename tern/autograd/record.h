@@ -14,10 +14,10 @@ namespace tern {
 
 /// True when the mode records and at least one of the tensors requires a gradient (undefined ones do not).
 template <class... Tensors>
-inline bool tracks_grad(const Tensors&... tensors) noexcept {
+inline bool tracks_grad(const Tensors&... tensors) {
   return is_grad_enabled() && (tensors.requires_grad() || ...);
 }
-bool tracks_grad(const std::vector<Tensor>& tensors) noexcept;
+bool tracks_grad(const std::vector<Tensor>& tensors);
 
 /// Keeps an input for backward.
 inline Saved save(const Tensor& input) { return Saved(input, /*is_output=*/false); }

@@ -57,19 +57,20 @@ struct Saved::Packed {
 };
 
 Saved::Saved(const Tensor& tensor, bool is_output) : is_output_(is_output) {
-  ++detail::pending_saves;
-  if (!tensor.defined()) return;
-  if (innermost_pack != nullptr && (is_output || !tensor.requires_grad() || !tensor.is_leaf())) [[unlikely]] {
+  const bool packs = innermost_pack != nullptr && tensor.defined() &&
+                     (is_output || !tensor.requires_grad() || !tensor.is_leaf());
+  if (packs) [[unlikely]] {
     IntrusivePtr<Node> history;
     if (!is_output && tensor.requires_grad()) history = grad_fn_of(tensor);
     const HookScope scope;
     auto unpack = (*scope.pack)(tensor.detach());
     packed_ = std::make_shared<Packed>(
         Packed{std::move(unpack), tensor.shape(), tensor.dtype(), tensor.device(), std::move(history)});
-    return;
+  } else if (tensor.defined()) {
+    tensor_ = is_output ? tensor.detach() : tensor;
+    version_ = tensor.version();
   }
-  tensor_ = is_output ? tensor.detach() : tensor;
-  version_ = tensor.version();
+  ++detail::pending_saves;
 }
 
 Tensor Saved::unpack(const Node& node) const { return unpack(node.name(), &node); }

@@ -20,7 +20,8 @@ namespace tern::autograd {
 ///
 /// The function is called at each use, on the thread and stream of backward, and goes when the graph does.
 /// Both are called without recording. Leaves that require gradients (parameters) are kept as they are. Guards
-/// nest; the innermost counts. Backward throws AutogradError where something else comes back.
+/// nest; the innermost counts. Backward throws AutogradError where something else comes back; that what was
+/// packed has been changed in place since goes unnoticed, as in PyTorch.
 class SavedTensorsHooks {
  public:
   using Unpack = std::function<Tensor()>;

@@ -4,7 +4,7 @@
 #include <deque>
 #include <mutex>
 
-#include "tern/autograd/node.h"
+#include "tern/autograd/record.h"
 #include "tern/base/check.h"
 #include "tern/core/generator.h"
 #include "tern/device/copy.h"
@@ -40,7 +40,8 @@ struct Recomputation::State {
   tern::detail::AutocastSettings autocast = tern::detail::autocast_settings();
   std::vector<Stream> streams;  ///< of the inputs' devices
 
-  std::mutex mutex;  // of what follows
+  /// Of what follows. The function may let go of a graph of the first call when it is called again.
+  std::recursive_mutex mutex;
   std::vector<char> is_wanted;
   std::vector<Tensor> kept;
 
@@ -105,6 +106,7 @@ struct Recomputation::Place {
 };
 
 Recomputation::Recomputation(Call call, const std::vector<Tensor>& inputs) : state_(new State) {
+  const int pending_saves = tern::detail::pending_saves;  // the inputs belong to no node
   state_->call = std::move(call);
   for (const Tensor& x : inputs) {
     state_->inputs.emplace_back(x, /*is_output=*/false);
@@ -113,6 +115,7 @@ Recomputation::Recomputation(Call call, const std::vector<Tensor>& inputs) : sta
     if (std::find(state_->streams.begin(), state_->streams.end(), stream) == state_->streams.end())
       state_->streams.push_back(stream);
   }
+  tern::detail::pending_saves = pending_saves;
 }
 
 Recomputation::~Recomputation() = default;

@@ -40,12 +40,14 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
 ///     for (Block& block : blocks) x = nn::utils::checkpoint(block, x);
 ///
 /// A module or function is copied, which shares its tensors; what a lambda holds by reference must be there
-/// until backward. It must do the same each time: random numbers of the default generator and autocast are as
-/// they were, training or not is the copy's; batch norm counts a batch twice, as in PyTorch. Other random
-/// numbers are not repeated. Calls nest, work with second derivatives and in recorded steps. Backward throws
-/// AutogradError where the function keeps something else than the first time, or an input was changed in
-/// place.
-template <class Function, std::same_as<Tensor>... Tensors>
+/// until backward (not so the replicas of a DataParallel). It must do the same each time: random numbers of
+/// the default generator, unless other threads draw from it too, and autocast are as they were, training or
+/// not is the copy's; batch norm counts a batch twice, as in PyTorch. Other random numbers are not repeated,
+/// nor may layers meet those of other devices or processes in it (SyncBatchNorm). Calls nest, work with
+/// second derivatives and in recorded steps. Backward throws AutogradError where the function keeps something
+/// else than the first time, or an input was changed in place; changes in place of other tensors that
+/// operators kept go unnoticed, as in PyTorch.
+template <class Function, std::derived_from<Tensor>... Tensors>
 auto checkpoint(Function&& function, const Tensors&... inputs) {
   if (!is_grad_enabled()) return function(inputs...);
   auto held = std::make_shared<std::decay_t<Function>>(std::forward<Function>(function));

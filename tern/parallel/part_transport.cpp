@@ -9,8 +9,12 @@ namespace {
 
 class PartTransport final : public Transport {
  public:
-  PartTransport(std::shared_ptr<Transport> whole, std::vector<int> ranks, int number)
-      : whole_(std::move(whole)), ranks_(std::move(ranks)), first_channel_(number * kChannels) {
+  PartTransport(std::shared_ptr<Transport> whole, std::vector<int> ranks, int number,
+                std::function<void()> sent)
+      : whole_(std::move(whole)),
+        ranks_(std::move(ranks)),
+        first_channel_(number * kChannels),
+        sent_(std::move(sent)) {
     rank_ = static_cast<int>(std::find(ranks_.begin(), ranks_.end(), whole_->rank()) - ranks_.begin());
   }
 
@@ -40,6 +44,7 @@ class PartTransport final : public Transport {
 
   void send(const void* data, size_t nbytes, int destination, int channel) override {
     whole_->send(data, nbytes, ranks_[static_cast<size_t>(destination)], first_channel_ + channel);
+    sent_();
   }
   void receive(void* data, size_t nbytes, int source, int channel) override {
     whole_->receive(data, nbytes, ranks_[static_cast<size_t>(source)], first_channel_ + channel);
@@ -48,9 +53,11 @@ class PartTransport final : public Transport {
   void close(int channel) override { whole_->close(first_channel_ + channel); }
 
   void leave(const void* last, size_t nbytes) override {
-    if (last == nullptr) return;
-    for (int r = 0; r < size(); ++r)
-      if (r != rank_) send(last, nbytes, r, kOperations);
+    for (int r = 0; r < size(); ++r) {
+      if (r == rank_) continue;
+      if (last != nullptr) send(last, nbytes, r, kOperations);
+      send(nullptr, 0, r, kMessages);
+    }
   }
 
  private:
@@ -71,13 +78,14 @@ class PartTransport final : public Transport {
   std::shared_ptr<Transport> whole_;
   std::vector<int> ranks_;
   int rank_ = 0, first_channel_;
+  std::function<void()> sent_;
 };
 
 }  // namespace
 
 std::unique_ptr<Transport> open_part_transport(std::shared_ptr<Transport> whole, std::vector<int> ranks,
-                                               int number) {
-  return std::make_unique<PartTransport>(std::move(whole), std::move(ranks), number);
+                                               int number, std::function<void()> sent) {
+  return std::make_unique<PartTransport>(std::move(whole), std::move(ranks), number, std::move(sent));
 }
 
 }  // namespace tern::dist

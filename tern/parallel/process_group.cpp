@@ -206,7 +206,8 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks) cons
   return ProcessGroup(std::make_shared<Impl>(
       [&]() -> std::unique_ptr<Transport> {
         if (ranks.size() == 1) return nullptr;
-        return open_part_transport(std::shared_ptr<Transport>(impl_, impl_->transport()), ranks, number);
+        return open_part_transport(std::shared_ptr<Transport>(impl_, impl_->transport()), ranks, number,
+                                   [whole = impl_.get()] { whole->look_after_sends(); });
       },
       impl_->timeout(), /*is_part=*/true));
 }

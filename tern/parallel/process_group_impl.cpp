@@ -107,7 +107,8 @@ ProcessGroup::Impl::~Impl() {
   for (auto& [source, received] : last_received_) received.wait();
   post(std::packaged_task<void()>([&] {
     try {
-      if (transport_ && (is_over_ || (!failure_ && !is_unwinding))) leave();
+      // Those of a part learn of its end by what is sent here alone; others ask the whole.
+      if (transport_ && (is_over_ || is_part_ || (!failure_ && !is_unwinding))) leave();
     } catch (const std::exception&) {  // the others have ended
     }
     route_.reset();
@@ -275,11 +276,19 @@ std::shared_future<void> ProcessGroup::Impl::receive_in_turn(int source, std::fu
   const std::lock_guard lock(receiving_);
   std::shared_future<void>& last = last_received_[source];
   last = std::async(std::launch::async, [before = std::move(last), receive = std::move(receive)]() mutable {
-           if (before.valid()) before.get();  // what failed leaves the two out of step
+           if (before.valid()) before.wait();
            before = {};
            receive();
          }).share();
   return last;
+}
+
+bool ProcessGroup::Impl::is_sending() const {
+  try {
+    return transport_ && transport_->is_sending();
+  } catch (const std::exception&) {  // the next operation says what is wrong
+    return false;
+  }
 }
 
 void ProcessGroup::Impl::look_after_sends() {
@@ -301,7 +310,7 @@ void ProcessGroup::Impl::work() {
       std::unique_lock lock(mutex_);
       const auto has_come = [&] { return stopped_ || !tasks_.empty(); };
       if (!has_come()) {
-        if (transport_ && transport_->is_sending())
+        if (is_sending())
           changed_.wait_for(lock, kMoment);
         else
           changed_.wait(lock);  // or until something is sent

@@ -118,6 +118,7 @@ class ProcessGroup::Impl {
   void post(std::packaged_task<void()> task);
   void work();
   void stop();
+  bool is_sending() const;
   void exchange(const Tensor& sent, const Tensor& received);
 
   std::chrono::milliseconds timeout_;

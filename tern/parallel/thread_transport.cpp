@@ -71,6 +71,7 @@ class Meeting {
                : came                            ? fmt::format("rank {} has left the group", from)
                       : fmt::format("rank {} has waited {} ms for a message of rank {}", to, timeout_.count(),
                                     from));
+    TERN_CHECK(nbytes == 0 || !letters.front().empty(), DistributedError, "rank {} has left the group", from);
     const std::vector<char> letter = std::move(letters.front());
     letters.pop_front();
     TERN_CHECK(letter.size() == nbytes, DistributedError, "rank {} has sent {} bytes, not {}", from,

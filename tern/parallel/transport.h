@@ -42,7 +42,8 @@ class Transport {
 
   /// Copies the bytes and returns; they travel by themselves.
   virtual void send(const void* data, size_t nbytes, int destination, int channel) = 0;
-  /// The next message of that process, of as many bytes.
+  /// The next message of that process; DistributedError for one of another length. One without bytes says
+  /// that the process has left, and stays the next.
   virtual void receive(void* data, size_t nbytes, int source, int channel) = 0;
   /// True while something is on its way that only gets on when this is called.
   virtual bool is_sending() = 0;

@@ -1,11 +1,14 @@
 // Functions with gradients of one's own: arguments and results of all kinds, second derivatives, what is
 // kept, and what is refused.
+#include <optional>
+#include <string>
 #include <thread>
 #include <tuple>
 
 #include "autograd_testing.h"
 #include "tern/autograd/function.h"
 #include "tern/autograd/gradcheck.h"
+#include "tern/nn/parameter.h"
 
 namespace tern {
 namespace {
@@ -162,6 +165,54 @@ TEST(Function, MayReturnItsArgument) {
   EXPECT_TRUE(x.is_leaf());
   (y * y).sum().backward();
   EXPECT_EQ(grad_of(x), (Floats{25}));
+}
+
+/// Of whatever holds tensors, with what holds none between.
+struct Scaled : autograd::Function<Scaled> {
+  double by = 1;
+  std::tuple<Tensor, int64_t, std::optional<Tensor>> forward(autograd::FunctionContext&, const std::string&,
+                                                             const std::optional<Tensor>& x,
+                                                             const std::vector<int64_t>& factor,
+                                                             const std::pair<Tensor, double>& y) {
+    by = static_cast<double>(factor[0]);
+    return {(x ? *x : y.first) * by, factor[0], y.first * by};
+  }
+  std::vector<Tensor> backward(autograd::FunctionContext&, const std::vector<Tensor>& grads) {
+    EXPECT_EQ(grads.size(), 2u);
+    return {{}, grads[0] * by, {}, grads[1] * by, {}};
+  }
+};
+
+TEST(Function, OfWhateverHoldsTensors) {
+  const Tensor y = leaf({1});
+  nn::Parameter x(tensor({2.f}));
+  const auto [first, number, second] = Scaled::apply(std::string("name"), std::optional<Tensor>(x),
+                                                     std::vector<int64_t>{3}, std::pair{y, 1.5});
+  EXPECT_EQ(number, 3);
+  backward({first, *second});
+  EXPECT_EQ(grad_of(x), (Floats{3}));
+  EXPECT_EQ(grad_of(y), (Floats{3}));
+  Cube::apply(x, 1.0).sum().backward();  // a parameter is a tensor
+  EXPECT_EQ(grad_of(x), (Floats{15}));
+}
+
+TEST(Function, RefusesChangesOfAnArgumentThatItReturned) {
+  const Tensor x = leaf({1.25});
+  Tensor y = PassOn::apply(x * 1).first;
+  EXPECT_THAT(autograd_error([&] { y.mul_(2); }), testing::HasSubstr("an argument that a Function returned"));
+}
+
+struct TakesOne : autograd::Function<TakesOne> {
+  static std::pair<Tensor, Tensor> forward(autograd::FunctionContext&, const Tensor& x) {
+    return {x * 2, x * 3};
+  }
+  static Tensor backward(autograd::FunctionContext&, const Tensor& grad) { return grad; }
+};
+
+TEST(Function, BackwardTakesTheGradientsOfAllResults) {
+  EXPECT_EQ(
+      autograd_error([] { TakesOne::apply(leaf({1})).first.sum().backward(); }),
+      "TakesOne: backward() takes one gradient, and forward() has 2 results: take a std::vector<Tensor>");
 }
 
 TEST(Function, RecordsNothingWhereNothingIsRecorded) {

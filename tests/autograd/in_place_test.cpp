@@ -262,5 +262,22 @@ TEST(Views, TakenWithoutRecording) {
   EXPECT_NO_THROW(of_plain.mul_(2)) << "nothing goes unnoticed";
 }
 
+TEST(InPlace, ViewsOfTensorsThatLieTurnedInMemory) {
+  for (const bool through_the_view : {false, true}) {
+    const Tensor x = tensor({{1.f, 2.f, 3.f}, {4.f, 5.f, 6.f}}, {.requires_grad = true});
+    Tensor y = x * 1;
+    y.t_();  // its base has strides of 1 and 3
+    Tensor row = y[1];
+    if (through_the_view)
+      row.mul_(2);
+    else
+      y.mul_(2);
+    (row * row).sum().backward();
+    EXPECT_EQ(grad_of(x), (Floats{0, 16, 0, 0, 40, 0}));
+    EXPECT_EQ(values(grad({y.sum()}, {x})[0]),
+              through_the_view ? (Floats{1, 2, 1, 1, 2, 1}) : (Floats{2, 2, 2, 2, 2, 2}));
+  }
+}
+
 }  // namespace
 }  // namespace tern

@@ -141,10 +141,10 @@ std::vector<WrongUse> in_place_rows() {
       {"view_of_strided_base",
        autograd,
        [] {
-         Tensor base = no_grad([] { return ones({2, 3}).t(); });
-         base[0].mul_(ones({2}, {.requires_grad = true}));
+         Tensor base = no_grad([] { return ones({2, 4}).narrow(1, 0, 3); });
+         base[0].mul_(ones({3}, {.requires_grad = true}));
        },
-       {"mul_: ", "not contiguous", "[3, 2]", "contiguous() before taking the view"}},
+       {"mul_: ", "gaps between its elements", "[2, 3]", "contiguous() before taking the view"}},
       {"detach_in_place_of_view",
        autograd,
        [] {

@@ -119,6 +119,22 @@ TEST(Checkpoint, GradientsInsideTheFunction) {
   EXPECT_TRUE(equal(grad({checkpoint(penalty, y).sum()}, {x})[0], grad({penalty(y).sum()}, {x})[0]));
 }
 
+TEST(Checkpoint, WithAResultOfTheFunctionThatStays) {
+  const Tensor x = rand({3}).requires_grad_(), y = x * 1;
+  Tensor beside;
+  const auto run = [&](const Tensor& a) {
+    beside = sigmoid(a * 3).sum();
+    return exp(a * 2);
+  };
+  const Tensor expected = grad({run(y).sum()}, {x})[0];
+  EXPECT_TRUE(equal(grad({checkpoint(run, y).sum()}, {x})[0], expected));
+  // What keeps nothing itself is no saved tensor of what comes next.
+  const Tensor sum = checkpoint([](const Tensor& a) { return a + 1; }, x).sum();
+  sum.backward();
+  sum.backward();
+  EXPECT_TRUE(equal(x.grad(), full({3}, 2.0)));
+}
+
 TEST(Checkpoint, OfATransformersLayers) {
   manual_seed(3);
   TransformerEncoderLayer layer(8, 2, {.dim_feedforward = 16, .dropout = 0.1});

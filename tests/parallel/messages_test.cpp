@@ -163,6 +163,9 @@ TEST(Messages, ThatDoNotFitAreTold) {
     } else {
       EXPECT_EQ(error_of([&] { group.recv(zeros({4}), 0); }),
                 "recv: rank 0 has sent 3 float32, the tensor has 4 float32");
+      const Tensor next = zeros({2, 3});
+      group.recv(next, 0);
+      EXPECT_TRUE(equal(next, ones({2, 3})));
       EXPECT_NE(error_of([&] { group.gather(ones({3}), 1); }), "none");
     }
     group.barrier();

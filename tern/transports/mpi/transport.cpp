@@ -72,25 +72,39 @@ class MpiTransport final : public Transport {
     const char* const bytes = static_cast<const char*>(data);
     const std::lock_guard lock(mutex_);
     sending_.push_back({MPI_REQUEST_NULL, std::vector<char>(bytes, bytes + nbytes)});
-    Sending& message = sending_.back();
+    Message& message = sending_.back();
     check(MPI_Isend(message.bytes.data(), count(nbytes), MPI_BYTE, destination, channel, comm_,
                     &message.request),
           "MPI_Isend");
   }
   void receive(void* data, size_t nbytes, int source, int channel) override {
-    MPI_Request request = begin("MPI_Irecv", [&](MPI_Request* begun) {
-      return MPI_Irecv(data, count(nbytes), MPI_BYTE, source, channel, comm_, begun);
+    size_t length = 0;
+    until([&] {
+      int has_come = 0, bytes = 0;
+      MPI_Status status;
+      check(MPI_Iprobe(source, channel, comm_, &has_come, &status), "MPI_Iprobe");
+      if (has_come) check(MPI_Get_count(&status, MPI_BYTE, &bytes), "MPI_Get_count");
+      length = static_cast<size_t>(bytes);
+      TERN_CHECK(has_come || !closed_.contains(channel), DistributedError, "rank {} has ended", rank_);
+      return has_come != 0;
+    });
+    TERN_CHECK(nbytes == 0 || length != 0, DistributedError, "rank {} has left the group", source);
+    std::list<Message> mine;
+    mine.push_back({MPI_REQUEST_NULL, std::vector<char>(length)});
+    Message& message = mine.back();
+    message.request = begin("MPI_Irecv", [&](MPI_Request* request) {
+      return MPI_Irecv(message.bytes.data(), count(length), MPI_BYTE, source, channel, comm_, request);
     });
     try {
-      wait(request, channel);
-    } catch (...) {  // `data` must not be written to any more
+      wait(message.request);
+    } catch (...) {  // it may be written to still
       const std::lock_guard lock(mutex_);
-      if (request != MPI_REQUEST_NULL) {
-        MPI_Cancel(&request);
-        MPI_Wait(&request, MPI_STATUS_IGNORE);
-      }
+      abandoned_.splice(abandoned_.end(), mine);
       throw;
     }
+    TERN_CHECK(length == nbytes, DistributedError, "rank {} has sent {} bytes, not {}", source, length,
+               nbytes);
+    std::copy_n(message.bytes.data(), nbytes, static_cast<char*>(data));
   }
   bool is_sending() override {
     const std::lock_guard lock(mutex_);
@@ -106,19 +120,22 @@ class MpiTransport final : public Transport {
     closed_.insert(channel);
   }
   void leave(const void* last, size_t nbytes) override {
+    for (int r = 0; r < size_; ++r)
+      if (r != rank_) send(nullptr, 0, r, kMessages);
     if (last) {
       std::vector<char> others(nbytes * static_cast<size_t>(size_));
       all_gather(last, others.data(), nbytes);
     }
     wait(begin("MPI_Ibarrier", [&](MPI_Request* request) { return MPI_Ibarrier(comm_, request); }));
     is_sending();
-    for (Sending& message : sending_) MPI_Request_free(&message.request);  // nobody receives them any more
+    sending_.splice(sending_.end(), abandoned_);
+    for (Message& message : sending_) MPI_Request_free(&message.request);  // nobody receives them any more
     check(MPI_Comm_free(&comm_), "MPI_Comm_free");
     check(MPI_Finalize(), "MPI_Finalize");
   }
 
  private:
-  struct Sending {
+  struct Message {
     MPI_Request request;
     std::vector<char> bytes;
   };
@@ -148,25 +165,31 @@ class MpiTransport final : public Transport {
     return request;
   }
 
-  void wait(MPI_Request&& request) { wait(request, kOperations); }
-  /// Looks often at first, then less and less, so that processes which share a core do not hold each other
-  /// up. Until the channel is closed.
-  void wait(MPI_Request& request, int channel) {
+  void wait(MPI_Request&& request) { wait(request); }
+  void wait(MPI_Request& request) {
+    until([&] {
+      int done = 0;
+      check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+      return done != 0;
+    });
+  }
+  /// Asks is_done() often at first, then less and less, so that processes which share a core do not hold each
+  /// other up.
+  template <class IsDone>
+  void until(const IsDone& is_done) {
     const auto start = std::chrono::steady_clock::now();
     auto pause = std::chrono::microseconds(0);
     for (int tries = 0;; ++tries) {
       {
         const std::lock_guard lock(mutex_);
-        int done = 0;
-        check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
-        if (done) return;
-        TERN_CHECK(!closed_.contains(channel), DistributedError, "rank {} has ended", rank_);
+        if (is_done()) return;
       }
       if (tries < 200) {
         std::this_thread::yield();
         continue;
       }
-      TERN_CHECK(std::chrono::steady_clock::now() - start < timeout_, DistributedError,
+      const auto waited = std::chrono::duration_cast<Timeout>(std::chrono::steady_clock::now() - start);
+      TERN_CHECK(waited < timeout_, DistributedError,
                  "rank {} of {} has waited {} ms for the others: they ended, or do something else", rank_,
                  size_, timeout_.count());
       pause = std::min(pause + std::chrono::microseconds(5), std::chrono::microseconds(200));
@@ -179,7 +202,7 @@ class MpiTransport final : public Transport {
   int rank_ = 0, size_ = 1, local_rank_ = 0;
   double cores_ = 0;
   std::mutex mutex_;  ///< held in MPI
-  std::list<Sending> sending_;
+  std::list<Message> sending_, abandoned_;
   std::set<int> closed_;
 };
 
