@@ -1,9 +1,10 @@
 // Functions with gradients of one's own, as torch.autograd.Function.
 #pragma once
 
-#include <concepts>
+#include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <typeinfo>
@@ -61,57 +62,44 @@ class FunctionContext {
 
 namespace detail {
 
+/// Whether a type is a tensor, or a vector, array, pair, tuple or optional of what holds some.
 template <class T>
-concept IsTensor = std::derived_from<std::remove_cvref_t<T>, Tensor>;
+struct HoldsTensors : std::is_base_of<Tensor, T> {};
 template <class T>
-concept IsTuple = requires {
-  std::tuple_size<T>::value;
-};
+inline constexpr bool holds_tensors = HoldsTensors<std::remove_cvref_t<T>>::value;
 template <class T>
-concept IsOptional = requires(T& x) {
-  x.has_value();
-  *x;
-};
+struct HoldsTensors<std::vector<T>> : std::bool_constant<holds_tensors<T>> {};
+template <class T, size_t N>
+struct HoldsTensors<std::array<T, N>> : std::bool_constant<holds_tensors<T>> {};
+template <class T>
+struct HoldsTensors<std::optional<T>> : std::bool_constant<holds_tensors<T>> {};
+template <class A, class B>
+struct HoldsTensors<std::pair<A, B>> : std::bool_constant<holds_tensors<A> || holds_tensors<B>> {};
+template <class... Ts>
+struct HoldsTensors<std::tuple<Ts...>> : std::bool_constant<(holds_tensors<Ts> || ...)> {};
 
-/// Whether a type is a tensor, or a list, tuple or optional of what holds some.
 template <class T>
-constexpr bool holds_tensors() {
-  using Value = std::remove_cvref_t<T>;
-  if constexpr (IsTensor<Value>) {
-    return true;
-  } else if constexpr (requires(Value & x) { *x.begin(); }) {
-    using Element = std::remove_cvref_t<decltype(*std::declval<Value&>().begin())>;
-    if constexpr (std::is_same_v<Element, Value>)  // a path is a list of paths
-      return false;
-    else
-      return holds_tensors<Element>();
-  } else if constexpr (IsTuple<Value>) {
-    return []<class... Ts>(std::type_identity<std::tuple<Ts...>>) {
-      return (holds_tensors<Ts>() || ...);
-    }(std::type_identity<decltype(std::tuple_cat(std::declval<Value>()))>());
-  } else if constexpr (IsOptional<Value>) {
-    return holds_tensors<decltype(*std::declval<Value&>())>();
-  } else {
-    return false;
-  }
-}
+struct IsOptional : std::false_type {};
+template <class T>
+struct IsOptional<std::optional<T>> : std::true_type {};
 
 /// Calls `visit` with every tensor of an argument or a result, and `other()` for what holds none.
 template <class T, class Visit, class Other>
 void each_tensor(T& value, const Visit& visit, const Other& other) {
-  if constexpr (!holds_tensors<T>()) {
+  using Value = std::remove_const_t<T>;
+  if constexpr (!holds_tensors<Value>) {
     other();
-  } else if constexpr (IsTensor<T>) {
+  } else if constexpr (std::is_base_of_v<Tensor, Value>) {
     visit(value);
-  } else if constexpr (requires { *value.begin(); }) {
-    for (auto& x : value) each_tensor(x, visit, other);
-  } else if constexpr (IsTuple<std::remove_const_t<T>>) {
-    std::apply([&](auto&... x) { (each_tensor(x, visit, other), ...); }, value);
-  } else {
-    if (value.has_value())
+  } else if constexpr (IsOptional<Value>::value) {
+    if (value)
       each_tensor(*value, visit, other);
     else
       other();
+  } else if constexpr (requires { value.begin(); }) {
+    for (auto& x : value) each_tensor(x, visit, other);
+  } else {
+    std::apply([&](auto&... x) { (each_tensor(x, visit, other), ...); }, value);
   }
 }
 
@@ -175,7 +163,7 @@ class Function {
       NoGradGuard no_grad;
       return self->forward(context, args...);
     }();
-    static_assert(detail::holds_tensors<decltype(result)>(),
+    static_assert(detail::holds_tensors<decltype(result)>,
                   "forward() returns a tensor, or a vector, array, pair, tuple or optional that holds some");
     std::vector<Tensor*> results;
     detail::each_tensor(

@@ -106,7 +106,8 @@ class ProcessGroup {
 
   /// A group of some of the processes, in the order of their ranks here; nothing on those that are not among
   /// them. All processes of this group call it, which must not be one that was made so. Different groups may
-  /// work at the same time. Blocks. Throws ValueError for ranks that are not there, occur twice, or are none.
+  /// work at the same time. Blocks; leaving such a group waits for nobody. Throws ValueError for ranks that
+  /// are not there, occur twice, or are none.
   std::optional<ProcessGroup> new_group(std::vector<int> ranks) const;
 
  private:
