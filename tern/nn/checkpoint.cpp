@@ -7,8 +7,6 @@
 #include "tern/autograd/record.h"
 #include "tern/base/check.h"
 #include "tern/core/generator.h"
-#include "tern/device/copy.h"
-#include "tern/device/registry.h"
 #include "tern/device/stream.h"
 #include "tern/ops/autocast.h"
 #include "tern/ops/copy.h"
@@ -147,26 +145,11 @@ Tensor checkpoint_sequential(const Sequential& net, int64_t segments, const Tens
   return y;
 }
 
-namespace {
-
-/// In pinned memory; the copy may still be under way.
-Tensor pinned_copy(const Tensor& x) {
-  const Tensor source = contiguous(x);
-  const Storage pinned = backend_of(x.device().type).allocate_pinned(x.nbytes());
-  copy_bytes(*pinned, 0, *source.storage(),
-             static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes(),
-             /*non_blocking=*/true);
-  return Tensor::from_storage(pinned, x.dtype(), x.shape());
-}
-
-}  // namespace
-
 SaveOnCpuGuard::SaveOnCpuGuard(bool pin_memory)
     : SavedTensorsHooks([pin_memory](const Tensor& x) -> Unpack {
         if (x.device().is_cpu()) return [x] { return x; };
-        const bool pins = pin_memory && x.numel() != 0;
-        return [host = pins ? pinned_copy(x) : x.cpu(), device = x.device(), pins] {
-          return host.to(device, {.non_blocking = pins});
+        return [host = pin_memory ? tern::detail::pinned_copy(x) : x.cpu(), device = x.device(), pin_memory] {
+          return host.to(device, {.non_blocking = pin_memory});
         };
       }) {}
 

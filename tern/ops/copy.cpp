@@ -49,17 +49,22 @@ Tensor to(const Tensor& x, Device device, ToOptions options) {
   return y;
 }
 
+Tensor detail::pinned_copy(const Tensor& x) {
+  const Tensor source = compact(x.detach());
+  const Storage pinned = backend_of(DeviceType::CUDA).allocate_pinned(x.nbytes());
+  if (x.numel() != 0)
+    copy_bytes(*pinned, 0, *source.storage(),
+               static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes(),
+               /*non_blocking=*/true);
+  return Tensor::from_storage(pinned, x.dtype(), x.shape());
+}
+
 Tensor pin_memory(const Tensor& x) {
   TERN_CHECK(x.device().is_cpu(), DeviceError,
              "pin_memory: cannot pin a tensor on {}: only tensors on the cpu can be pinned",
              x.device().str());
   if (x.is_pinned() || find_memory(DeviceType::CUDA) == nullptr) return x;
-  Tensor source = compact(x.detach());
-  const Storage pinned = backend_of(DeviceType::CUDA).allocate_pinned(x.nbytes());
-  if (x.numel() != 0)
-    copy_bytes(*pinned, 0, *source.storage(),
-               static_cast<size_t>(source.storage_offset()) * itemsize(x.dtype()), x.nbytes());
-  Tensor y = Tensor::from_storage(pinned, x.dtype(), x.shape());
+  Tensor y = detail::pinned_copy(x);
   if (tracks_grad(x)) record("pin_memory", y, {x}, [](GradContext&, const Tensor& g) { return g; });
   return y;
 }

@@ -11,6 +11,11 @@ Tensor to(const Tensor& x, DType dtype, ToOptions options = {});
 Tensor to(const Tensor& x, Device device, ToOptions options = {});
 /// See Tensor::pin_memory.
 Tensor pin_memory(const Tensor& x);
+namespace detail {
+/// The numbers of x, on the CPU or a GPU, in memory that GPUs copy from and to without staging; no history. A
+/// copy from a GPU may still be under way.
+Tensor pinned_copy(const Tensor& x);
+}  // namespace detail
 /// Row-major x; x itself when it is.
 Tensor contiguous(const Tensor& x);
 /// A copy with storage of its own, row-major. Differentiable.

@@ -21,13 +21,6 @@ namespace {
 /// `tensor`'s numbers, dense: its own where they are so.
 Tensor dense_of(const Tensor& tensor) { return tensor.detach().contiguous(); }
 
-/// Puts into `tensor` what `dense`, of dense_of(), has become.
-void put_back(const Tensor& tensor, const Tensor& dense) {
-  if (tensor.storage() == dense.storage()) return tensor.storage()->bump_version();
-  const NoGradGuard no_grad;
-  Tensor(tensor.detach()).copy_(dense);
-}
-
 void check_op(const char* operation, const Tensor& tensor, ReduceOp op) {
   TERN_CHECK(op != ReduceOp::Avg || is_floating_point(tensor.dtype()), DTypeError,
              "{}: the mean of {} is no {}: take the sum", operation, name(tensor.dtype()),
@@ -52,6 +45,12 @@ Tensor rows_of(const char* operation, const std::vector<Tensor>& tensors, int si
 }
 
 }  // namespace
+
+void put_back(const Tensor& tensor, const Tensor& dense) {
+  if (tensor.storage() == dense.storage()) return tensor.storage()->bump_version();
+  const NoGradGuard no_grad;
+  Tensor(tensor.detach()).copy_(dense);
+}
 
 ProcessGroup ProcessGroup::start(const ProcessGroupOptions& options) {
   ProcessGroup group(
@@ -195,8 +194,9 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks) cons
   std::sort(ranks.begin(), ranks.end());
   TERN_CHECK(std::adjacent_find(ranks.begin(), ranks.end()) == ranks.end(), ValueError,
              "new_group: a rank occurs twice");
-  Intent mine{.kind = Kind::NewGroup};
-  for (const int rank : ranks) mine.shape = mine.shape * 0x100000001b3 + static_cast<uint64_t>(rank) + 1;
+  Shape members;
+  for (const int rank : ranks) members.push_back(rank);
+  const Intent mine{.shape = Intent::hash_of(members), .kind = Kind::NewGroup};
   int number = 0;
   impl_->run([&] {
     impl_->agree(mine);

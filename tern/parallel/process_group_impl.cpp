@@ -68,11 +68,19 @@ void check_rank(const char* operation, int rank, int size) {
   TERN_CHECK(rank >= 0 && rank < size, ValueError, "{}: there is no rank {} among {}", operation, rank, size);
 }
 
-Intent Intent::of(Kind kind, const Tensor& tensor, int root, ReduceOp op) {
+uint64_t Intent::hash_of(IntArrayRef numbers) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (const int64_t size : tensor.shape()) hash = (hash ^ static_cast<uint64_t>(size)) * 0x100000001b3;
-  return {
-      .shape = hash, .numel = tensor.numel(), .root = root, .kind = kind, .op = op, .dtype = tensor.dtype()};
+  for (const int64_t number : numbers) hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3;
+  return hash;
+}
+
+Intent Intent::of(Kind kind, const Tensor& tensor, int root, ReduceOp op) {
+  return {.shape = hash_of(tensor.shape()),
+          .numel = tensor.numel(),
+          .root = root,
+          .kind = kind,
+          .op = op,
+          .dtype = tensor.dtype()};
 }
 
 std::string Intent::str() const {

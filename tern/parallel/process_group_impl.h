@@ -45,6 +45,7 @@ struct Intent {
   DType dtype = DType::UInt8;
   bool on_gpu = false;  ///< of one that a link may take
 
+  static uint64_t hash_of(IntArrayRef numbers);
   static Intent of(Kind kind, const Tensor& tensor, int root = 0, ReduceOp op = ReduceOp::Sum);
   /// Where the tensors lie is each process' own affair.
   bool agrees(Intent other) const {
@@ -57,6 +58,8 @@ struct Intent {
 
 void check_rank(const char* operation, int rank, int size);
 void check_not_recorded();
+/// Puts into `tensor` what `dense` is, which may share its memory.
+void put_back(const Tensor& tensor, const Tensor& dense);
 
 class ProcessGroup::Impl {
  public:

@@ -42,13 +42,8 @@ Tensor host_like(const Tensor& tensor) {
   return empty(tensor.shape(), {.dtype = tensor.dtype(), .device = kCPU});
 }
 
-void put_into(const Tensor& tensor, const Tensor& host) {
-  const NoGradGuard no_grad;
-  Tensor(tensor.detach()).copy_(host);
-}
-
 void check_peer(const char* operation, int peer, int rank, int size) {
-  TERN_CHECK(peer >= 0 && peer < size, ValueError, "{}: there is no rank {} among {}", operation, peer, size);
+  check_rank(operation, peer, size);
   TERN_CHECK(peer != rank, ValueError, "{}: rank {} is this process itself", operation, peer);
 }
 
@@ -83,10 +78,10 @@ std::shared_future<void> ProcessGroup::irecv(const Tensor& tensor, int source) c
     TERN_CHECK(fits, DistributedError, "recv: rank {} has sent {} {}, the tensor has {} {}{}", source,
                theirs.numel, name(theirs.dtype), mine.numel, name(mine.dtype),
                theirs.numel == mine.numel && theirs.dtype == mine.dtype ? ", in another shape" : "");
-    if (tensor.is_cpu()) return put_into(tensor, host);
+    if (tensor.is_cpu()) return put_back(tensor, host);
     const Stream stream = current_stream(tensor.device());
     ready.wait(stream);
-    put_into(tensor, host);
+    put_back(tensor, host);
     stream.synchronize();
   });
 }
@@ -130,7 +125,7 @@ void ProcessGroup::scatter(const Tensor& tensor, const std::vector<Tensor>& part
       if (r != source)
         send_bytes(*impl_->transport(), sent[static_cast<size_t>(r)], r, Transport::kOperations);
   });
-  put_into(tensor, mine);
+  put_back(tensor, mine);
 }
 
 }  // namespace tern::dist

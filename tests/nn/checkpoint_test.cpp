@@ -27,6 +27,7 @@
 #include "tern/ops/random.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tests/support/expect_error.h"
 
 namespace tern::nn {
 namespace {
@@ -201,29 +202,21 @@ TEST(SaveOnCpu, GivesTheSameGradientsToTheBit) {
 }
 
 TEST(Checkpoint, Errors) {
-  const auto error_of = [](auto&& body) -> std::string {
-    try {
-      body();
-    } catch (const AutogradError& error) {
-      return error.message();
-    }
-    return "none";
-  };
   const Tensor x = rand({3}).requires_grad_();
   int calls = 0;
   EXPECT_THAT(
-      error_of([&] {
+      message_of<AutogradError>([&] {
         checkpoint([&](const Tensor& a) { return calls++ == 0 ? exp(exp(a)) : exp(a); }, x).sum().backward();
       }),
       HasSubstr("checkpoint: the function kept 1 tensors for backward when it was called again, and 2 the "
                 "first time: it must do the same each time"));
   calls = 0;
   EXPECT_THAT(
-      error_of([&] {
+      message_of<AutogradError>([&] {
         checkpoint([&](const Tensor& a) { return calls++ == 0 ? exp(a) : exp(a.sum()); }, x).sum().backward();
       }),
       HasSubstr("gave back another one: expected float32 of shape [3]"));
-  EXPECT_THAT(error_of([&] {
+  EXPECT_THAT(message_of<AutogradError>([&] {
                 Tensor changed = x * 2;
                 const Tensor y = checkpoint([](const Tensor& a) { return exp(a); }, changed);
                 changed.mul_(2);

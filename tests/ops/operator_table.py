@@ -33,7 +33,7 @@ NOT_ROWS = {
     "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
     "tern/ops/shape.h": {"equal_parts"},                    # a part of hsplit, vsplit and dsplit
     "tern/ops/loss_common.h": {"differentiable_once", "reduced"},  # parts of losses
-    "tern/ops/copy.h": {"pin_memory"},                        # tests/backends/sim/memory_test.cpp
+    "tern/ops/copy.h": {"pin_memory", "pinned_copy"},         # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "ternary", "clamp_inside"},  # parts of operators
     "tern/ops/pointwise.h": {"clamp_between"},              # clamp
     "tern/ops/random.h": {"get_rng_state", "gumbel_softmax"},  # tests/ops/random_torch_test.cpp, random_in_torch.py; tests/nn/small_layers_test.cpp

@@ -193,6 +193,9 @@ TEST(CpuMatmul, SeveralBlocksInEveryDirection) {
   });
 }
 
+/// On tiles, or by pairs in their place.
+bool multiplies_blocks(std::string_view variant) { return variant == "amx" || variant == "bf16"; }
+
 /// Eighths are exact as bfloat16.
 TEST(CpuMatmul, EveryPrecisionTakesEveryShape) {
   for (const char* precision : {"high", "medium"}) {
@@ -208,9 +211,7 @@ TEST(CpuMatmul, EveryPrecisionTakesEveryShape) {
         c.batch_dims = i % 8 == 0;
         check<float>(variant, random, c);
       }
-      if (std::string_view(variant.table->variant) != "amx" &&
-          std::string_view(variant.table->variant) != "bf16")
-        return;  // the others know one precision
+      if (!multiplies_blocks(variant.table->variant)) return;  // the others know one precision
       check<float>(variant, random, {2100, 70, 40, Layout::Rows, Layout::Columns, Addend::Bias});
       check<float>(variant, random, {64, 64, 4200, Layout::Columns, Layout::Rows, Addend::Matrix});
     });
@@ -428,7 +429,7 @@ TEST(CpuMatmul, BFloat16HasTheSameBitsOnEveryInstructionSet) {
       for_each_variant([&, rows = m, depth = k](const Variant& variant) {
         const std::string_view name = variant.table->variant;
         if (name == "generic") return;
-        (name == "amx" || name == "bf16" ? with_tiles : results)
+        (multiplies_blocks(name) ? with_tiles : results)
             .push_back(bfloat16_product(variant, rows, n, depth, turned, a, b));
       });
       for (const auto* of : {&results, &with_tiles})
