@@ -16,6 +16,12 @@ if(TARGET tern_cli)
   install(TARGETS tern_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+if(TARGET tern_python)
+  set(python_dir "${CMAKE_INSTALL_LIBDIR}/python${Python_VERSION_MAJOR}.${Python_VERSION_MINOR}/site-packages")
+  install(TARGETS tern_python LIBRARY DESTINATION ${python_dir}/tern)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/python/tern" DESTINATION ${python_dir} FILES_MATCHING PATTERN "*.py")
+endif()
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tern)
 install(EXPORT ternTargets NAMESPACE tern:: DESTINATION ${package_dir})
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/ternConfig.cmake.in" "${PROJECT_BINARY_DIR}/ternConfig.cmake"

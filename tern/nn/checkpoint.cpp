@@ -17,9 +17,6 @@ namespace {
 
 constexpr const char* kCheckpoint = "checkpoint";
 
-/// Thrown through the function when the last of what is wanted is there.
-struct Enough {};
-
 /// Puts the thread's autocast back.
 struct AutocastAs {
   explicit AutocastAs(const tern::detail::AutocastSettings& settings) {

@@ -17,6 +17,9 @@ namespace tern::nn::utils {
 
 namespace detail {
 
+/// What ends a function that is computed again, once its operators have kept all that they kept before.
+struct Enough {};
+
 /// A function that has been called, and can be called again for what its operators kept.
 class Recomputation : public std::enable_shared_from_this<Recomputation> {
  public:

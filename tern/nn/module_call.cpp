@@ -137,6 +137,10 @@ void add_module_context(Error& error, const Module& module) {
   error = Error(trail.context + message);
 }
 
+void hand_on_context(const Error& from, const Error& to) {
+  if (trail.error == &from) trail.error = &to;
+}
+
 /// One call of a module on a thread's stack of calls.
 struct ModuleScope::Frame {
   const Module& module;

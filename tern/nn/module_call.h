@@ -103,6 +103,8 @@ using tern::detail::observing;
 
 /// Puts the path from `module` to where the error arose before its message: "LeNet.fc1 (Linear): ...".
 void add_module_context(Error& error, const Module& module);
+/// An error that goes on as another object: what is known of its path goes with it.
+void hand_on_context(const Error& from, const Error& to);
 
 template <class T>
 inline constexpr bool is_tensor = std::is_base_of_v<Tensor, std::remove_cvref_t<T>>;

@@ -1,5 +1,6 @@
 # Installs the build into a fresh prefix, then configures, builds and runs the outside project of this folder against it, and
-# runs the installed program. Called by ctest with: BUILD_DIR, SOURCE_DIR (this folder), WORK_DIR, CXX.
+# runs the installed program. Called by ctest with: BUILD_DIR, SOURCE_DIR (this folder), WORK_DIR, CXX, and PYTHON
+# where the Python module is built.
 
 function(run)
   execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
@@ -19,4 +20,11 @@ if(NOT output STREQUAL "sum 6, gradient 12\n")
   message(FATAL_ERROR "the outside program printed: ${output}")
 endif()
 run("${WORK_DIR}/prefix/bin/tern" --help)
+if(PYTHON)
+  file(GLOB package "${WORK_DIR}/prefix/lib*/python*/site-packages" "${WORK_DIR}/prefix/lib/*/python*/site-packages")
+  run("${CMAKE_COMMAND}" -E env "PYTHONPATH=${package}" "${PYTHON}" -c "print(__import__('tern').ones(2).sum().item())")
+  if(NOT output STREQUAL "2.0\n")
+    message(FATAL_ERROR "the installed Python module printed: ${output}")
+  endif()
+endif()
 message(STATUS "an outside project found, built and ran with the installed package")

@@ -1,0 +1,36 @@
+# Whether the Python module (python/) is built: where Python's headers and pybind11 are found.
+
+set(TERN_PYTHON_MODULE AUTO CACHE STRING "The Python module: AUTO (where Python's headers and pybind11 are found), ON or OFF")
+set_property(CACHE TERN_PYTHON_MODULE PROPERTY STRINGS AUTO ON OFF)
+
+set(TERN_PYTHON_OFF_REASON "")
+if(TERN_PYTHON_MODULE STREQUAL "OFF")
+  set(TERN_PYTHON_OFF_REASON "TERN_PYTHON_MODULE is OFF")
+elseif(NOT BUILD_SHARED_LIBS)
+  set(TERN_PYTHON_OFF_REASON "it needs the shared library (BUILD_SHARED_LIBS)")
+elseif(TERN_SANITIZE)
+  set(TERN_PYTHON_OFF_REASON "an interpreter without sanitizers can not load it (TERN_SANITIZE)")
+else()
+  # Debian's own where no other is asked for: that is where python3-torch lies.
+  if(NOT DEFINED ENV{VIRTUAL_ENV} AND NOT Python_EXECUTABLE AND EXISTS /usr/bin/python3)
+    set(Python_EXECUTABLE /usr/bin/python3)
+  endif()
+  find_package(Python 3.9 QUIET COMPONENTS Interpreter Development.Module)
+  if(NOT Python_FOUND)
+    set(TERN_PYTHON_OFF_REASON "Python's headers were not found (Debian package python3-dev)")
+  else()
+    set(PYBIND11_FINDPYTHON ON)  # this one
+    find_package(pybind11 2.10 CONFIG QUIET)
+    if(NOT pybind11_FOUND)
+      set(TERN_PYTHON_OFF_REASON "pybind11 was not found (Debian package pybind11-dev)")
+    endif()
+  endif()
+endif()
+
+if(NOT TERN_PYTHON_OFF_REASON)
+  message(STATUS "Python: ${Python_VERSION}, pybind11 ${pybind11_VERSION}")
+elseif(TERN_PYTHON_MODULE STREQUAL "ON")
+  message(FATAL_ERROR "TERN_PYTHON_MODULE is ON, but ${TERN_PYTHON_OFF_REASON}")
+else()
+  message(STATUS "Python: not used: ${TERN_PYTHON_OFF_REASON}")
+endif()

@@ -1,0 +1,140 @@
+// Tensors of Python's numbers and lists, and the generators of random numbers. Those of sizes alone are
+// generated.
+#include "bindings.h"
+#include "numpy.h"
+
+namespace tern::python {
+
+namespace {
+
+/// What nested lists hold, in row-major order.
+struct Numbers {
+  Shape shape;
+  std::vector<Scalar> numbers;
+  bool any_float = false, all_bool = true;
+
+  void add(py::handle data, size_t depth) {
+    if (py::isinstance<TensorImpl>(data)) {
+      const py::object numbers_of_it = py::cast(data.cast<Tensor>().detach()).attr("tolist")();
+      return add(numbers_of_it, depth);
+    }
+    if (py::isinstance<py::list>(data) || py::isinstance<py::tuple>(data)) {
+      const auto length = static_cast<int64_t>(py::len(data));
+      if (depth == shape.size()) {
+        if (!numbers.empty()) throw_uneven(depth);
+        if (depth == kMaxRank)
+          throw ValueError("tensor: lists are nested deeper than " + std::to_string(kMaxRank));
+        shape.push_back(length);
+      } else if (shape[depth] != length) {
+        throw ShapeError("tensor: expected a list of length " + std::to_string(shape[depth]) +
+                         " at dimension " + std::to_string(depth) + ", got one of length " +
+                         std::to_string(length));
+      }
+      for (py::handle item : data) add(item, depth + 1);
+      return;
+    }
+    if (depth != shape.size()) throw_uneven(depth);
+    std::optional<Scalar> number;
+    if (!load_scalar(data, /*convert=*/true, number))
+      throw TypeError("tensor: expected numbers, or lists of numbers, got " +
+                      std::string(Py_TYPE(data.ptr())->tp_name));
+    any_float |= number->is_floating_point();
+    all_bool &= number->kind() == DType::Bool;
+    numbers.push_back(*number);
+  }
+
+ private:
+  [[noreturn]] static void throw_uneven(size_t depth) {
+    throw ShapeError("tensor: lists and numbers stand side by side at dimension " + std::to_string(depth));
+  }
+};
+
+Tensor tensor_of_lists(py::handle data, std::optional<DType> dtype) {
+  Numbers read;
+  read.add(data, 0);
+  const bool none = read.numbers.empty();
+  const DType inferred = none || read.any_float ? get_default_dtype()
+                         : read.all_bool        ? DType::Bool
+                                                : DType::Int64;
+  const TensorOptions options{.dtype = dtype.value_or(inferred)};
+  Tensor flat;
+  if (read.any_float) {
+    std::vector<double> values;
+    for (const Scalar& number : read.numbers) values.push_back(number.to_double());
+    flat = tensor(values, options);
+  } else {
+    std::vector<int64_t> values;
+    for (const Scalar& number : read.numbers) values.push_back(number.to_int());
+    flat = tensor(values, options);
+  }
+  return flat.view(read.shape);
+}
+
+Tensor tensor_of(py::handle data, std::optional<DType> dtype, std::optional<Device> device, bool copies) {
+  Tensor result;
+  if (py::isinstance<TensorImpl>(data)) {
+    result = data.cast<Tensor>();
+    if (copies) result = result.detach().clone();
+  } else if (std::optional<Tensor> array = tensor_from_array(data)) {
+    result = *array;
+  } else {
+    result = tensor_of_lists(data, dtype);
+  }
+  if (dtype) result = result.to(*dtype);
+  return result.to(device.value_or(result.is_cuda() ? result.device() : get_default_device()));
+}
+
+RandomEngine engine_of(const std::string& word) {
+  if (word == "philox") return RandomEngine::Philox;
+  if (word == "torch") return RandomEngine::MersenneTwister;
+  throw ValueError(
+      "manual_seed: engine is 'philox' (the same numbers on every device) or 'torch' (PyTorch's on the "
+      "CPU), not '" +
+      word + "'");
+}
+
+}  // namespace
+
+void bind_creation(py::module_& m) {
+  m.def(
+      "tensor",
+      [](py::object data, std::optional<DType> dtype, std::optional<Device> device, bool requires_grad) {
+        const Tensor result = tensor_of(data, dtype, device, /*copies=*/true);
+        return requires_grad ? result.requires_grad_() : result;
+      },
+      py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(), py::arg("device") = py::none(),
+      py::arg("requires_grad") = false,
+      "A tensor with a copy of numbers, lists of numbers, an array or a tensor.");
+  m.def(
+      "as_tensor",
+      [](py::object data, std::optional<DType> dtype, std::optional<Device> device) {
+        return tensor_of(data, dtype, device, /*copies=*/false);
+      },
+      py::arg("data"), py::arg("dtype") = py::none(), py::arg("device") = py::none());
+  m.def(
+      "scalar_tensor",
+      [](const Scalar& s, std::optional<DType> dtype, std::optional<Device> device) {
+        return full({}, s, {.dtype = dtype.value_or(get_default_dtype()), .device = device});
+      },
+      py::arg("s"), py::kw_only(), py::arg("dtype") = py::none(), py::arg("device") = py::none());
+
+  m.def(
+      "manual_seed",
+      [](uint64_t seed, std::optional<std::string> engine) {
+        if (engine)
+          manual_seed(seed, engine_of(*engine));
+        else
+          manual_seed(seed);
+        return default_generator();
+      },
+      py::arg("seed"), py::kw_only(), py::arg("engine") = py::none(),
+      "Seeds the default generator. With engine='torch' the CPU draws PyTorch's numbers from now on.");
+  m.def("seed", &seed);
+  m.def("get_rng_state", [] { return get_rng_state(); });
+  m.def(
+      "set_rng_state", [](const Tensor& state) { set_rng_state(state); }, py::arg("new_state").none(false));
+  m.def("get_default_device", &get_default_device);
+  m.def("set_default_device", &set_default_device, py::arg("device"));
+}
+
+}  // namespace tern::python

@@ -1,0 +1,100 @@
+// What the files of layers share. Each bind_..._layers() is defined in the file of its name, layers_conv.cpp
+// and so on.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "bindings.h"
+#include "option_casters.h"
+#include "rows.h"
+
+namespace tern::python {
+
+void bind_linear_layers(py::module_& m);  ///< Linear, Bilinear, Embedding, distances
+void bind_conv_layers(py::module_& m);
+void bind_pool_layers(py::module_& m);
+void bind_norm_layers(py::module_& m);
+void bind_activation_layers(py::module_& m);  ///< and dropout
+void bind_shape_layers(py::module_& m);       ///< padding, other sizes and shapes
+void bind_recurrent_layers(py::module_& m);   ///< and packed sequences
+void bind_attention_layers(py::module_& m);   ///< and transformers
+
+/// "Conv" and 2 give "Conv2d".
+template <int N>
+std::string in_dims(const char* name) {
+  return name + std::to_string(N) + "d";
+}
+
+/// A base of layers that is not made itself.
+template <class Layer, class Base = nn::Module>
+LayerClass<Layer, Base> abstract_layer(py::module_& m, const char* name) {
+  return LayerClass<Layer, Base>(m, name, py::dynamic_attr());
+}
+
+// ---- options as attributes
+
+/// The fields that rows of options name, in the struct that `get` of the layer gives (a member or a
+/// function).
+template <class Class, class Get, class... Rows>
+void attributes(Class& c, Get get, const std::tuple<Rows...>& options) {
+  using Layer = typename Class::type;
+  const auto add = [&](const auto& row) {
+    if constexpr (requires { row.field; })
+      c.def_property_readonly(row.name, [get, field = row.field](const Layer& self) {
+        return attribute_value(std::invoke(get, self).*field);
+      });
+  };
+  std::apply([&](const auto&... row) { (add(row), ...); }, options);
+}
+
+// ---- layers whose arguments are their fields
+
+/// A field of the layer that its constructor takes, with a default or without.
+template <class Row, class Field>
+struct Setting {
+  Row row;
+  Field field;
+};
+template <class Layer, class T>
+auto setting(const char* name, T Layer::*field) {
+  return Setting<Argument<T>, T Layer::*>{argument<T>(name), field};
+}
+template <class Layer, class T>
+auto setting(const char* name, T Layer::*field, std::type_identity_t<T> by_default) {
+  return Setting<ArgumentWithDefault<T>, T Layer::*>{argument<T>(name, std::move(by_default)), field};
+}
+
+/// A layer made of its settings, in this order, which are attributes.
+template <class Layer, class... Settings>
+LayerClass<Layer> layer_of_settings(py::module_& m, const char* name, const Settings&... settings) {
+  LayerClass<Layer> c = layer<Layer>(m, name, rows(settings.row...));
+  (c.def_readwrite(settings.row.name, settings.field), ...);
+  return c;
+}
+/// One that is called with one tensor.
+template <class Layer, class... Settings>
+LayerClass<Layer> simple_layer(py::module_& m, const char* name, const Settings&... settings) {
+  LayerClass<Layer> c = layer_of_settings<Layer>(m, name, settings...);
+  calls(c);
+  return c;
+}
+
+// ---- modules inside of layers
+
+/// A module that is a field of the layer: as an attribute it keeps the layer alive; one that is assigned
+/// shares its tensors with what was given.
+template <class Class, class Owner, class Module>
+void module_field(Class& c, const char* name, Module Owner::*field) {
+  using Layer = typename Class::type;
+  c.def_property(
+      name,
+      [field](const std::shared_ptr<Layer>& self) {
+        return std::shared_ptr<Module>(self, &((*self).*field));
+      },
+      [field](Layer& self, const Module& module) { self.*field = module; });
+}
+
+}  // namespace tern::python

@@ -1,0 +1,408 @@
+// Optimizers with their parameter groups, clipping and scaling of gradients, averages of weights. What is a
+// dict or a list in PyTorch is made one in python/tern/optim.
+#include "bindings.h"
+#include "rows.h"
+#include "tern/base/check.h"
+#include "values.h"
+
+namespace tern::python {
+
+namespace {
+
+using optim::Optimizer;
+using optim::OptimizerState;
+using optim::StateMap;
+
+// ---- parameter groups
+
+/// The options of groups by name, whatever the optimizer: what optimizers show to their own kind alone.
+struct GroupOptions : Optimizer {
+  static StateMap read(const Optimizer& optimizer, size_t group) {
+    return (optimizer.*(&GroupOptions::save_options))(group);
+  }
+  /// Throws TypeError for an option of another kind; then nothing has been changed.
+  static void change(Optimizer& optimizer, size_t group, const StateMap& changes) {
+    OptimizerState state;
+    for (size_t g = 0; g < optimizer.num_groups(); ++g)
+      state.param_groups.push_back({read(optimizer, g), {}});
+    for (const optim::StateEntry& entry : changes)
+      state.param_groups[group].options.set(entry.name, entry.value);
+    (optimizer.*(&GroupOptions::read_options))(state)();
+  }
+};
+
+/// A group as it was given: a dict, or tensors alone.
+struct GivenGroup {
+  std::vector<Tensor> params;
+  StateMap options;
+};
+
+[[noreturn]] void throw_no_tensor(py::handle object) {
+  TERN_THROW(TypeError, "optimizer can only optimize Tensors, but one of the params is {}",
+             Py_TYPE(object.ptr())->tp_name);
+}
+
+/// One tensor, or an iterable of tensors or of their names and them.
+void add_params(GivenGroup& group, const py::object& params) {
+  if (py::isinstance<TensorImpl>(params)) {
+    group.params.push_back(params.cast<Tensor>());
+    return;
+  }
+  TERN_CHECK(
+      !PyAnySet_Check(params.ptr()), TypeError,
+      "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+      "will change between runs. Please use a list instead.");
+  std::vector<std::string> names;
+  for (py::handle param : py::iter(params)) {
+    if (py::isinstance<py::tuple>(param)) {
+      const auto pair = py::reinterpret_borrow<py::tuple>(param);
+      if (pair.size() != 2 || !py::isinstance<py::str>(pair[0])) throw_no_tensor(param);
+      names.push_back(pair[0].cast<std::string>());
+      param = PyTuple_GET_ITEM(pair.ptr(), 1);
+    }
+    if (!py::isinstance<TensorImpl>(param)) throw_no_tensor(param);
+    group.params.push_back(param.cast<Tensor>());
+  }
+  TERN_CHECK(names.empty() || names.size() == group.params.size(), ValueError,
+             "all optimizer params should be with/without names. Some param names are missing");
+  if (!names.empty()) group.options.set("param_names", names);
+}
+
+GivenGroup group_from(py::handle given) {
+  TERN_CHECK(py::isinstance<py::dict>(given), TypeError, "param_group must be a dict, but got {}",
+             Py_TYPE(given.ptr())->tp_name);
+  const py::dict options = given.attr("copy")();
+  TERN_CHECK(options.contains("params"), ValueError, "param_group must have an entry 'params'");
+  const py::object params = options.attr("pop")("params");
+  GivenGroup group;
+  group.options = state_from_python<StateMap>(options);
+  add_params(group, params);
+  return group;
+}
+
+std::vector<GivenGroup> groups_from(const py::object& params) {
+  TERN_CHECK(!py::isinstance<TensorImpl>(params), TypeError,
+             "params argument given to the optimizer should be an iterable of Tensors or dicts, but got a "
+             "tensor: put it "
+             "into a list");
+  const py::list list(params);
+  std::vector<GivenGroup> groups;
+  if (!list.empty() && py::isinstance<py::dict>(list[0]))
+    for (py::handle group : list) groups.push_back(group_from(group));
+  else
+    add_params(groups.emplace_back(), list);
+  return groups;
+}
+
+/// The defaults, changed as the group says.
+template <class Options>
+Options options_of(Options options, const GivenGroup& group) {
+  optim::detail::OptionReader reader{group.options};
+  options.visit(reader);
+  return options;
+}
+
+template <class O>
+void add_group(O& optimizer, GivenGroup group) {
+  if constexpr (requires { optimizer.add_param_group(group.params, optimizer.defaults()); }) {
+    optimizer.add_param_group(std::move(group.params), options_of(optimizer.defaults(), group));
+    GroupOptions::change(optimizer, optimizer.num_groups() - 1, group.options);  // what has no field
+  } else {
+    TERN_THROW(ValueError, "{} doesn't support per-parameter options (parameter groups)", optimizer.name());
+  }
+}
+
+template <class O, class Options>
+std::unique_ptr<O> make(const py::object& params, const Options& options) {
+  std::vector<GivenGroup> groups = groups_from(params);
+  auto optimizer = std::make_unique<O>(std::move(groups[0].params), options);
+  const auto first = options_of(optimizer->defaults(), groups[0]);
+  first.check(optimizer->name());
+  optimizer->options() = first;
+  if (groups[0].options.size() > 0) GroupOptions::change(*optimizer, 0, groups[0].options);
+  for (size_t g = 1; g < groups.size(); ++g) add_group(*optimizer, std::move(groups[g]));
+  return optimizer;
+}
+
+/// An optimizer of the parameters and the rows' options.
+template <class O, class Rows>
+void optimizer(py::module_& m, const char* name, const Rows& options) {
+  py::class_<O, Optimizer> c(m, name);
+  const auto params = rows(argument<py::object>("params"));
+  const auto construct = [](const py::object& given, const auto& values) { return make<O>(given, values); };
+  detail::declare(params, options, [&](auto... declared) {
+    c.def(py::init(detail::with_options(construct, params, options)), declared...);
+  });
+  c.def(
+      "add_param_group", [](O& self, py::handle group) { add_group(self, group_from(group)); },
+      py::arg("param_group"));
+  c.def_property_readonly("defaults", [](const O& self) {
+    StateMap map;
+    auto defaults = self.defaults();
+    defaults.visit(optim::detail::OptionWriter{map, {}});
+    return state_to_python(map);
+  });
+}
+
+// ---- steps
+
+/// The loss that a closure gave, as what C++ can compute with: LBFGS compares losses.
+Tensor loss_from(const py::object& loss) {
+  if (loss.is_none() || py::isinstance<TensorImpl>(loss)) return loss.cast<Tensor>();
+  return full({}, loss.cast<double>(), {.dtype = DType::Float64, .device = kCPU});
+}
+
+py::object step(Optimizer& self, const py::object& closure) {
+  py::object loss = py::none();
+  if (closure.is_none()) {
+    const py::gil_scoped_release no_gil;
+    self.step();
+    return loss;
+  }
+  bool is_first = true;
+  const py::gil_scoped_release no_gil;
+  self.step([&] {
+    const py::gil_scoped_acquire gil;
+    py::object given = closure();
+    const Tensor value = loss_from(given);
+    if (std::exchange(is_first, false)) loss = std::move(given);
+    return value;
+  });
+  return loss;
+}
+
+void bind_base(py::module_& m) {
+  py::class_<Optimizer>(m, "Optimizer", py::dynamic_attr(), "Base of optimizers.")
+      .def("step", &step, py::arg("closure") = py::none(),
+           "Changes the parameters that have a gradient. A closure computes the loss anew and returns it.")
+      .def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none") = true, ReleaseGil())
+      .def("state_dict", [](const Optimizer& self) { return state_to_python(self.state_dict()); })
+      .def(
+          "load_state_dict",
+          [](Optimizer& self, py::handle dict) {
+            self.load_state_dict(state_from_python<OptimizerState>(dict));
+          },
+          py::arg("state_dict"))
+      .def_property_readonly("_num_groups", &Optimizer::num_groups)
+      .def("_params",
+           [](const Optimizer& self, size_t group) {
+             py::list params;
+             for (const Tensor& param : self.params(group)) params.append(parameter_object(param));
+             return params;
+           })
+      .def("_options", [](const Optimizer& self,
+                          size_t group) { return state_to_python(GroupOptions::read(self, group)); })
+      .def("_change_options", [](Optimizer& self, size_t group, py::handle changes) {
+        GroupOptions::change(self, group, state_from_python<StateMap>(changes));
+      });
+}
+
+void bind_algorithms(py::module_& m) {
+  using namespace optim;
+  const std::optional<bool> unsaid;
+  const auto foreach = ignores("foreach", unsaid), fused = ignores("fused", unsaid);
+  const auto capturable = ignores("capturable", false), differentiable = ignores("differentiable", false);
+  optimizer<SGD>(
+      m, "SGD",
+      rows(option("lr", &SGDOptions::lr), option("momentum", &SGDOptions::momentum),
+           option("dampening", &SGDOptions::dampening), option("weight_decay", &SGDOptions::weight_decay),
+           option("nesterov", &SGDOptions::nesterov), option("maximize", &SGDOptions::maximize), foreach,
+           differentiable, fused));
+  optimizer<Adam>(m, "Adam",
+                  rows(option("lr", &AdamOptions::lr), option("betas", &AdamOptions::betas),
+                       option("eps", &AdamOptions::eps), option("weight_decay", &AdamOptions::weight_decay),
+                       option("amsgrad", &AdamOptions::amsgrad), foreach,
+                       option("maximize", &AdamOptions::maximize), capturable, differentiable, fused,
+                       option("decoupled_weight_decay", &AdamOptions::decoupled_weight_decay)));
+  optimizer<AdamW>(
+      m, "AdamW",
+      rows(option("lr", &AdamWOptions::lr), option("betas", &AdamWOptions::betas),
+           option("eps", &AdamWOptions::eps), option("weight_decay", &AdamWOptions::weight_decay),
+           option("amsgrad", &AdamWOptions::amsgrad), option("maximize", &AdamWOptions::maximize), foreach,
+           capturable, differentiable, fused));
+  optimizer<RMSprop>(
+      m, "RMSprop",
+      rows(option("lr", &RMSpropOptions::lr), option("alpha", &RMSpropOptions::alpha),
+           option("eps", &RMSpropOptions::eps), option("weight_decay", &RMSpropOptions::weight_decay),
+           option("momentum", &RMSpropOptions::momentum), option("centered", &RMSpropOptions::centered),
+           capturable, foreach, option("maximize", &RMSpropOptions::maximize), differentiable));
+  optimizer<Adagrad>(m, "Adagrad",
+                     rows(option("lr", &AdagradOptions::lr), option("lr_decay", &AdagradOptions::lr_decay),
+                          option("weight_decay", &AdagradOptions::weight_decay),
+                          option("initial_accumulator_value", &AdagradOptions::initial_accumulator_value),
+                          option("eps", &AdagradOptions::eps), foreach,
+                          option("maximize", &AdagradOptions::maximize), differentiable, fused));
+  optimizer<Adadelta>(
+      m, "Adadelta",
+      rows(option("lr", &AdadeltaOptions::lr), option("rho", &AdadeltaOptions::rho),
+           option("eps", &AdadeltaOptions::eps), option("weight_decay", &AdadeltaOptions::weight_decay),
+           foreach, capturable, option("maximize", &AdadeltaOptions::maximize), differentiable));
+  optimizer<Adamax>(
+      m, "Adamax",
+      rows(option("lr", &AdamaxOptions::lr), option("betas", &AdamaxOptions::betas),
+           option("eps", &AdamaxOptions::eps), option("weight_decay", &AdamaxOptions::weight_decay), foreach,
+           option("maximize", &AdamaxOptions::maximize), differentiable, capturable));
+  optimizer<ASGD>(m, "ASGD",
+                  rows(option("lr", &ASGDOptions::lr), option("lambd", &ASGDOptions::lambd),
+                       option("alpha", &ASGDOptions::alpha), option("t0", &ASGDOptions::t0),
+                       option("weight_decay", &ASGDOptions::weight_decay), foreach,
+                       option("maximize", &ASGDOptions::maximize), differentiable, capturable));
+  optimizer<NAdam>(
+      m, "NAdam",
+      rows(option("lr", &NAdamOptions::lr), option("betas", &NAdamOptions::betas),
+           option("eps", &NAdamOptions::eps), option("weight_decay", &NAdamOptions::weight_decay),
+           option("momentum_decay", &NAdamOptions::momentum_decay),
+           option("decoupled_weight_decay", &NAdamOptions::decoupled_weight_decay), foreach,
+           option("maximize", &NAdamOptions::maximize), capturable, differentiable));
+  optimizer<RAdam>(
+      m, "RAdam",
+      rows(option("lr", &RAdamOptions::lr), option("betas", &RAdamOptions::betas),
+           option("eps", &RAdamOptions::eps), option("weight_decay", &RAdamOptions::weight_decay),
+           option("decoupled_weight_decay", &RAdamOptions::decoupled_weight_decay), foreach,
+           option("maximize", &RAdamOptions::maximize), capturable, differentiable));
+  optimizer<Rprop>(m, "Rprop",
+                   rows(option("lr", &RpropOptions::lr), option("etas", &RpropOptions::etas),
+                        option("step_sizes", &RpropOptions::step_sizes), capturable, foreach,
+                        option("maximize", &RpropOptions::maximize), differentiable));
+  optimizer<LBFGS>(m, "LBFGS",
+                   rows(option("lr", &LBFGSOptions::lr), option("max_iter", &LBFGSOptions::max_iter),
+                        option("max_eval", &LBFGSOptions::max_eval),
+                        option("tolerance_grad", &LBFGSOptions::tolerance_grad),
+                        option("tolerance_change", &LBFGSOptions::tolerance_change),
+                        option("history_size", &LBFGSOptions::history_size),
+                        option("line_search_fn", &LBFGSOptions::line_search_fn),
+                        option("maximize", &LBFGSOptions::maximize)));
+}
+
+// ---- gradients
+
+/// One tensor, or an iterable of them.
+std::vector<Tensor> tensors_from(const py::object& tensors) {
+  if (py::isinstance<TensorImpl>(tensors)) return {tensors.cast<Tensor>()};
+  return tensors.cast<TensorIterable>().tensors;
+}
+
+void bind_clipping(py::module_& m) {
+  const auto parameters = [] { return py::arg("parameters").none(false); };
+  const auto foreach = [] { return py::arg("foreach") = py::none(); };
+  m.def(
+      "clip_grad_norm_",
+      [](const py::object& of, double max_norm, double norm_type, bool error_if_nonfinite,
+         std::optional<bool>) {
+        const std::vector<Tensor> tensors = tensors_from(of);
+        const py::gil_scoped_release no_gil;
+        return optim::clip_grad_norm_(tensors, max_norm,
+                                      {.norm_type = norm_type, .error_if_nonfinite = error_if_nonfinite});
+      },
+      parameters(), py::arg("max_norm"), py::arg("norm_type") = 2.0, py::arg("error_if_nonfinite") = false,
+      foreach ());
+  m.def(
+      "clip_grad_value_",
+      [](const py::object& of, double clip_value, std::optional<bool>) {
+        const std::vector<Tensor> tensors = tensors_from(of);
+        const py::gil_scoped_release no_gil;
+        optim::clip_grad_value_(tensors, clip_value);
+      },
+      parameters(), py::arg("clip_value"), foreach ());
+  m.def(
+      "get_total_norm",
+      [](const py::object& of, double norm_type, bool error_if_nonfinite, std::optional<bool>) {
+        const std::vector<Tensor> tensors = tensors_from(of);
+        const py::gil_scoped_release no_gil;
+        return optim::get_total_norm(tensors,
+                                     {.norm_type = norm_type, .error_if_nonfinite = error_if_nonfinite});
+      },
+      py::arg("tensors").none(false), py::arg("norm_type") = 2.0, py::arg("error_if_nonfinite") = false,
+      foreach ());
+  m.def(
+      "clip_grads_with_norm_",
+      [](const py::object& of, double max_norm, const Tensor& total_norm, std::optional<bool>) {
+        const std::vector<Tensor> tensors = tensors_from(of);
+        const py::gil_scoped_release no_gil;
+        optim::clip_grads_with_norm_(tensors, max_norm, total_norm);
+      },
+      parameters(), py::arg("max_norm"), py::arg("total_norm").none(false), foreach ());
+}
+
+void bind_scaler(py::module_& m) {
+  using optim::GradScaler;
+  using optim::GradScalerOptions;
+  py::class_<GradScaler> c(m, "GradScaler",
+                           "Scales losses, so that small gradients are not lost in float16.");
+  const auto options = rows(option("init_scale", &GradScalerOptions::init_scale),
+                            option("growth_factor", &GradScalerOptions::growth_factor),
+                            option("backoff_factor", &GradScalerOptions::backoff_factor),
+                            option("growth_interval", &GradScalerOptions::growth_interval),
+                            option("enabled", &GradScalerOptions::enabled));
+  // tern.amp.GradScaler(device, ...), whose scale is on all devices, and tern.cuda.amp.GradScaler(...).
+  const auto device = rows(argument<std::string>("device", "cuda"));
+  detail::declare(device, options, [&](auto... declared) {
+    c.def(py::init(detail::with_options(
+              [](const std::string&, const GradScalerOptions& given) {
+                return std::make_unique<GradScaler>(given);
+              },
+              device, options)),
+          declared...);
+  });
+  detail::declare(rows(), options, [&](auto... declared) {
+    c.def(py::init(detail::with_options(
+              [](const GradScalerOptions& given) { return std::make_unique<GradScaler>(given); }, rows(),
+              options)),
+          declared...);
+  });
+  c.def(
+      "scale", [](GradScaler& self, const Tensor& outputs) { return self.scale(outputs); },
+      py::arg("outputs").none(false), ReleaseGil());
+  c.def(
+      "scale", [](GradScaler& self, const TensorIterable& outputs) { return self.scale(outputs.tensors); },
+      py::arg("outputs"), ReleaseGil());
+  // The scaler knows optimizers by their address.
+  c.def("unscale_", &GradScaler::unscale_, py::arg("optimizer"), py::keep_alive<1, 2>(), ReleaseGil());
+  c.def(
+      "step", [](GradScaler& self, Optimizer& optimizer) { self.step(optimizer); }, py::arg("optimizer"),
+      py::keep_alive<1, 2>(), ReleaseGil());
+  c.def("update", &GradScaler::update, py::arg("new_scale") = py::none(), ReleaseGil());
+  c.def("is_enabled", &GradScaler::is_enabled);
+  c.def("get_scale", &GradScaler::get_scale);
+  c.def("get_growth_factor", &GradScaler::get_growth_factor);
+  c.def("set_growth_factor", &GradScaler::set_growth_factor, py::arg("new_factor"));
+  c.def("get_backoff_factor", &GradScaler::get_backoff_factor);
+  c.def("set_backoff_factor", &GradScaler::set_backoff_factor, py::arg("new_factor"));
+  c.def("get_growth_interval", &GradScaler::get_growth_interval);
+  c.def("set_growth_interval", &GradScaler::set_growth_interval, py::arg("new_interval"));
+  c.def("state_dict", [](const GradScaler& self) { return state_to_python(self.state_dict()); });
+  c.def(
+      "load_state_dict",
+      [](GradScaler& self, py::handle dict) { self.load_state_dict(state_from_python<StateMap>(dict)); },
+      py::arg("state_dict"));
+}
+
+// ---- averages of weights: the parts of python/tern/optim/swa_utils.py that compute
+
+void bind_averages(py::module_& m) {
+  m.def("get_ema_multi_avg_fn", &optim::get_ema_multi_avg_fn, py::arg("decay") = 0.999);
+  m.def("get_swa_multi_avg_fn", &optim::get_swa_multi_avg_fn);
+  m.def("_update_average", [](nn::Module& averaged, const nn::Module& model, const Tensor& n_averaged,
+                              const optim::MultiAvgFn& multi_avg_fn, bool use_buffers) {
+    nn::Buffer count(n_averaged);
+    const py::gil_scoped_release no_gil;
+    optim::detail::update_average(averaged, model, count,
+                                  {.multi_avg_fn = multi_avg_fn, .use_buffers = use_buffers});
+  });
+  using optim::detail::CollectedStatistics;
+  py::class_<CollectedStatistics>(m, "_CollectedStatistics")
+      .def(py::init<nn::Module&>(), py::keep_alive<1, 2>())
+      .def("empty", &CollectedStatistics::empty);
+}
+
+}  // namespace
+
+void bind_optimizers(py::module_& m) {
+  bind_base(m);
+  bind_algorithms(m);
+  bind_clipping(m);
+  bind_scaler(m);
+  bind_averages(m);
+}
+
+}  // namespace tern::python

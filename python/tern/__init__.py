@@ -1,0 +1,56 @@
+"""Tern: tensors, gradients, layers, data and checkpoints with PyTorch's names; `import tern as torch` runs PyTorch's tutorials.
+
+The work is done in C++ by the extension `tern._C`; these files give its functions the places that PyTorch has for them.
+"""
+
+import math as _math
+
+from tern import _C, _types
+from tern._C import (
+    CaptureError, CheckpointError, DTypeError, DataError, DeviceError, DistributedError, Error, OutOfMemoryError, ShapeError,
+    Tensor, __version__, device, dtype, Generator)
+from tern._types import Size
+from tern.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from tern.serialization import load, save
+from tern import accelerator, amp, autograd, backends, cuda, nn, optim, serialization, utils
+from tern.amp import autocast
+
+# Every operator and dtype; classes have their places.
+globals().update({name: value for name, value in vars(_C).items()
+                  if not name.startswith(("_", "cuda_", "init_")) and (not isinstance(value, type) or issubclass(value, Exception))
+                  and name not in globals()})
+
+bool, float, double, half = _C.bool, _C.float32, _C.float64, _C.float16
+int, long, short = _C.int32, _C.int64, _C.int16
+inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
+newaxis = None
+
+
+def FloatTensor(data):
+    """A float32 tensor of numbers or lists; LongTensor one of int64."""
+    return _C.tensor(data, dtype=_C.float32)
+
+
+def LongTensor(data):
+    return _C.tensor(data, dtype=_C.int64)
+
+
+def compile(model=None, **options):
+    """The model or function itself: there is nothing to compile."""
+    return model if model is not None else (lambda function: function)
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Does nothing: results are the same in every run."""
+
+
+def _enter_device(self):
+    """In the context `with device(...)` tensors are made there."""
+    _entered.append(_C.get_default_device())
+    _C.set_default_device(self)
+    return self
+
+
+_entered = []
+device.__enter__ = _enter_device
+device.__exit__ = lambda self, *_: _C.set_default_device(_entered.pop())

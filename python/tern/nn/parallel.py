@@ -1,0 +1,146 @@
+"""One module on several GPUs of one process, and its parts: scatter, replicate, parallel_apply, gather."""
+
+import concurrent.futures
+import types
+import warnings
+
+from tern import _C
+from tern._types import Parameter
+from tern.nn import copies
+
+
+def _take_apart(value, tensors):
+    """The value with numbers in the place of its tensors, which are appended to the list: a function puts others back."""
+    if isinstance(value, _C.Tensor):
+        tensors.append(value)
+        place = len(tensors) - 1
+        return lambda others: others[place]
+    if isinstance(value, (list, tuple)):
+        parts = [_take_apart(item, tensors) for item in value]
+        kind = type(value)
+        make = kind._make if hasattr(kind, "_make") else kind
+        return lambda others: make([part(others) for part in parts])
+    if isinstance(value, dict):
+        entries = [(name, _take_apart(item, tensors)) for name, item in value.items()]
+        kind = type(value)
+        return lambda others: kind((name, entry(others)) for name, entry in entries)
+    return lambda others: value
+
+
+class DataParallel(_C.Module):
+    """Splits each batch over the GPUs, calls a replica of the module on each part, and joins the results on one of them.
+
+    The module is on the first of `device_ids` (by default all GPUs). Without GPUs it is called as it is. A batch of 30 on two
+    GPUs comes as 15 and 15. state_dict() has the names of the module after "module.".
+    """
+
+    _not_saved = ("_engine",)
+
+    def __init__(self, module, device_ids=None, output_device=None, dim=0):
+        super().__init__()
+        self.module = module
+        self.dim = dim
+        self._engine = self._make_engine(device_ids or [], output_device)
+        self.device_ids = [device.index for device in self._engine.device_ids]
+        self.output_device = self._engine.output_device.index
+        if self.device_ids:
+            self.src_device_obj = _C.device("cuda", self.device_ids[0])
+
+    def _make_engine(self, device_ids, output_device):
+        devices = [_C.device(device) for device in device_ids]
+        return _C._DataParallel(self.module, devices, output_device, self.dim, warnings.warn)
+
+    def forward(self, *inputs, **kwargs):
+        if not self.device_ids:
+            return self.module(*inputs, **kwargs)
+        if "_engine" not in self.__dict__:  # it comes from a file
+            self._engine = self._make_engine(self.device_ids, self.output_device)
+        tensors, rebuilds = [], []
+        arguments = _take_apart((inputs, kwargs), tensors)
+
+        def call(replica, part):
+            args, named = arguments(part)
+            outputs = []
+            rebuilds.append(_take_apart(replica(*args, **named), outputs))
+            return outputs
+
+        outputs = self._engine(tensors, call)
+        return rebuilds[0](outputs)
+
+
+def scatter(inputs, target_gpus, dim=0):
+    """The tensors of the inputs in parts, one for each GPU, in lists, tuples and dicts too; all else goes to each."""
+    devices = [_C.device(device) for device in target_gpus]
+    if isinstance(inputs, _C.Tensor):
+        return tuple(_C._scatter(inputs, devices, dim))
+    tensors = []
+    build = _take_apart(inputs, tensors)
+    parts = [_C._scatter(tensor, devices, dim) for tensor in tensors]
+    return [build(own) for own in zip(*parts)] if parts else [inputs] * len(devices)
+
+
+def gather(outputs, target_device, dim=0):
+    """The tensors of the outputs of several GPUs joined on one device."""
+    parts, builds = [], []
+    for output in outputs:
+        tensors = []
+        builds.append(_take_apart(output, tensors))
+        parts.append(tensors)
+    return builds[0]([_C._gather(list(own), _C.device(target_device), dim) for own in zip(*parts)])
+
+
+def replicate(network, devices, detach=False):
+    """The module on each of the devices; gradients of the replicas come to the module's own parameters."""
+    devices = [_C.device(device) for device in devices]
+    names, tensors = zip(*network.named_parameters(), *network.named_buffers())
+    if detach:
+        tensors = [tensor.detach() for tensor in tensors]
+    replicas = []
+    for copied in _C._broadcast_coalesced(list(tensors), devices):
+        replica = copies.replica(network)
+        for name, tensor in zip(names, copied):
+            path, _, own = name.rpartition(".")
+            module = replica.get_submodule(path)
+            if module._is_python():
+                module._set_tensor(own, tensor)
+            else:
+                is_parameter = isinstance(getattr(module, own), Parameter)
+                setattr(module, own, Parameter._of(tensor) if is_parameter else tensor)
+        replicas.append(replica)
+    return replicas
+
+
+def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
+    """Each module called with its inputs, side by side."""
+    kwargs_tup = kwargs_tup or [{}] * len(modules)
+    recording = _C.is_grad_enabled()
+
+    def run(module, given, named):
+        before = _C._set_grad_enabled(recording)
+        try:
+            return module(*(given if isinstance(given, (list, tuple)) else (given,)), **named)
+        finally:
+            _C._set_grad_enabled(before)
+
+    with concurrent.futures.ThreadPoolExecutor(len(modules)) as pool:
+        return list(pool.map(run, modules, inputs, kwargs_tup))
+
+
+def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, module_kwargs=None):
+    """DataParallel for one call."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
+
+
+def _devices(devices):
+    return [_C.device(device) for device in devices]
+
+
+# Tensors between devices (torch.cuda.comm).
+comm = types.SimpleNamespace(
+    broadcast=lambda tensor, devices: tuple(_C._broadcast(tensor, _devices(devices))),
+    broadcast_coalesced=lambda tensors, devices: [tuple(own) for own in _C._broadcast_coalesced(tensors, _devices(devices))],
+    reduce_add=lambda inputs, destination=0: _C._reduce_add(inputs, _C.device(destination)),
+    reduce_add_coalesced=lambda inputs, destination=0: _C._reduce_add_coalesced(inputs, _C.device(destination)),
+    scatter=lambda tensor, devices, dim=0: tuple(_C._scatter(tensor, _devices(devices), dim)),
+    gather=lambda tensors, dim=0, destination=0: _C._gather(list(tensors), _C.device(destination), dim))
