@@ -41,19 +41,19 @@ NAMED = {name: ("values", "indices") for name in
 # Arguments that PyTorch calls otherwise than the headers: for all functions, then for some.
 RENAMED = {"x": "input", "a": "input", "b": "other", "dims": "dim", "shape": "size"}
 RENAMED_IN = {
-    "pow": {"b": "exponent"}, "float_power": {"b": "exponent"}, "lerp": {"start": "input"}, "remainder": {}, "mv": {"b": "vec"},
-    "mm": {"b": "mat2"}, "bmm": {"b": "mat2"}, "outer": {"b": "vec2"}, "dot": {"b": "tensor"}, "prelu": {}, "take_along_dim": {},
+    "pow": {"b": "exponent"}, "float_power": {"b": "exponent"}, "lerp": {"start": "input"}, "mv": {"b": "vec"},
+    "mm": {"b": "mat2"}, "bmm": {"b": "mat2"}, "outer": {"b": "vec2"}, "dot": {"b": "tensor"}, "take_along_dim": {},
     "permute": {"dims": "dims"}, "flip": {"dims": "dims"}, "roll": {"dims": "dims"}, "rot90": {"dims": "dims"},
     "tile": {"repeats": "dims"}, "reshape": {"shape": "shape"}, "as_strided": {"strides": "stride"},
     "full": {"value": "fill_value"}, "full_like": {"value": "fill_value"}, "new_full": {"value": "fill_value"},
     "fill_diagonal_": {"value": "fill_value"}, "bilinear": {"x1": "input1", "x2": "input2"},
     "cosine_similarity": {"a": "x1", "b": "x2"}, "pairwise_distance": {"a": "x1", "b": "x2"}, "cdist": {"a": "x1", "b": "x2"},
-    "isin": {}, "hardtanh": {"min": "min_val", "max": "max_val"},
+    "hardtanh": {"min": "min_val", "max": "max_val"},
     "split": {"x": "tensor", "split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"},
     "trapezoid": {"x": "x", "y": "y"}, "trapz": {"x": "x", "y": "y"}, "cumulative_trapezoid": {"x": "x", "y": "y"},
-    "scatter": {}, "renorm": {}, "one_hot": {"classes": "tensor"}, "multinomial": {"weights": "input"}, "bernoulli": {"p": "input"},
+    "one_hot": {"classes": "tensor"}, "multinomial": {"weights": "input"}, "bernoulli": {"p": "input"},
 }
-DEFAULTS = {("norm", "p"): "2.0", ("sum", "dims"): "None", ("mean", "dims"): "None", ("softmax", "dim"): None}
+DEFAULTS = {("norm", "p"): "2.0", ("sum", "dims"): "None", ("mean", "dims"): "None"}
 # Tensors without a default in C++ that may be None.
 MAY_BE_NONE = {("batch_norm", "running_mean"), ("batch_norm", "running_var")}
 SIZES_AS_ARGUMENTS = set("zeros ones empty rand randn view reshape permute expand repeat tile flip new_empty new_zeros new_ones".split())
@@ -215,10 +215,8 @@ def bound(target, function, call, self_type=None):
         kept = [d for i, d in enumerate(declared) if i != sizes]
         lines.append(
             f'  {target}.def("{function.name}", []({", ".join(before + ["py::args sizes"] + after)}) {{'
-            f' const Shape {name} = ints_of(sizes); const py::gil_scoped_release no_gil; return {result}; }},'
-            f' {", ".join(kept) or "py::doc()"});' if kept else
-            f'  {target}.def("{function.name}", []({", ".join(before + ["py::args sizes"] + after)}) {{'
-            f' const Shape {name} = ints_of(sizes); const py::gil_scoped_release no_gil; return {result}; }});')
+            f' const Shape {name} = ints_of(sizes); const py::gil_scoped_release no_gil; return {result}; }}'
+            f'{"".join(", " + declared for declared in kept)});')
     return lines
 
 

@@ -50,6 +50,7 @@ void bind_layers(py::module_& m) {
   bind_shape_layers(m);
   bind_recurrent_layers(m);
   bind_attention_layers(m);
+  bind_layer_utils(m);
 }
 
 }  // namespace tern::python

@@ -21,6 +21,7 @@ void bind_activation_layers(py::module_& m);  ///< and dropout
 void bind_shape_layers(py::module_& m);       ///< padding, other sizes and shapes
 void bind_recurrent_layers(py::module_& m);   ///< and packed sequences
 void bind_attention_layers(py::module_& m);   ///< and transformers
+void bind_layer_utils(py::module_& m);        ///< norms of weights, folded batch norms: layers_utils.cpp
 
 /// "Conv" and 2 give "Conv2d".
 template <int N>

@@ -245,8 +245,13 @@ py::object get_attribute(py::object self, const std::string& name) {
   nn::Module& module = made(self);
   if (PythonModule* own = as_python(module))
     if (std::optional<py::object> field = own->find(name)) return *field;
-  for (const auto& [child, below] : module.named_children())
+  const nn::Fields fields = module.fields();  // also those that take the place of a field, as weight_g
+  for (const auto& [child, below] : fields.modules)
     if (child == name) return module_object(*below, self);
+  for (const auto& [own, parameter] : fields.parameters)
+    if (own == name) return parameter_object(*parameter);
+  for (const auto& [own, buffer] : fields.buffers)
+    if (own == name) return py::cast(static_cast<const Tensor&>(*buffer));
   PyErr_SetString(PyExc_AttributeError,
                   ("'" + module.class_name() + "' object has no attribute '" + name + "'").c_str());
   throw py::error_already_set();
@@ -298,6 +303,16 @@ py::list named_modules(const py::object& root,
     list.append(py::make_tuple(path, objects[path] = module_object(*module, objects[above])));
   }
   return list;
+}
+
+/// The remedies that an error of C++ names, as they are written here.
+std::string in_python(std::string text) {
+  const std::pair<const char*, const char*> words[] = {
+      {".on_mismatch = OnMismatch::Skip", "on_mismatch=\"skip\""}, {".prefix = ", "prefix="}};
+  for (const auto& [ours, pythons] : words)
+    for (size_t place = 0; (place = text.find(ours, place)) != std::string::npos;)
+      text.replace(place, std::string_view(ours).size(), pythons);
+  return text;
 }
 
 void check_new_name(const py::object& self, const std::string& name, const char* what) {
@@ -485,16 +500,29 @@ void bind_modules(py::module_& m) {
       py::arg("prefix") = "");
   c.def(
       "load_state_dict",
-      [](nn::Module& self, py::object dict, bool strict, bool assign, const std::string& prefix) {
+      [](nn::Module& self, py::object dict, bool strict, bool assign, const std::string& prefix,
+         const std::string& on_mismatch) {
+        if (on_mismatch != "error" && on_mismatch != "skip")
+          throw ValueError("load_state_dict: on_mismatch is 'error' or 'skip', not '" + on_mismatch + "'");
         const StateDict state = state_dict_from_python(dict);
         const HeldFields held;
         const py::gil_scoped_release no_gil;
-        return self.load_state_dict(state, {.strict = strict, .prefix = prefix, .assign = assign});
+        try {
+          return self.load_state_dict(
+              state, {.strict = strict,
+                      .prefix = prefix,
+                      .assign = assign,
+                      .on_mismatch = on_mismatch == "skip" ? nn::OnMismatch::Skip : nn::OnMismatch::Error});
+        } catch (const CheckpointError& error) {
+          throw CheckpointError(in_python(error.message()));
+        }
       },
       py::arg("state_dict"), py::arg("strict") = true, py::arg("assign") = false, py::arg("prefix") = "",
+      py::arg("on_mismatch") = "error",
       "Copies the tensors of the dict into the module's. prefix='module.' takes off what DataParallel put "
-      "before the "
-      "names, prefix='auto' whatever wrapper is recognised.");
+      "before the names, prefix='auto' whatever wrapper is recognised. on_mismatch='skip' leaves tensors "
+      "whose "
+      "sizes do not fit as they are, and names them in the result's `mismatched`.");
   bind_hooks(c);
 }
 

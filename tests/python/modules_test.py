@@ -7,6 +7,8 @@ import pickle
 import unittest
 import weakref
 
+import torch as pytorch
+
 import tern as torch
 from tern import nn
 
@@ -272,6 +274,42 @@ class Memory(unittest.TestCase):
                 copy.deepcopy(net)(torch.ones(1, 2)).sum().backward()
         finally:
             gc.set_threshold(*thresholds)
+
+
+class Utils(unittest.TestCase):
+    def test_weight_norms_are_pytorchs(self):
+        results = []
+        for t in (pytorch, torch):
+            layer = t.nn.Linear(3, 2)
+            layer.load_state_dict({"weight": t.tensor([[1.0, 2, 3], [4, 5, 6]]), "bias": t.zeros(2)})
+            t.nn.utils.weight_norm(layer)
+            output = layer(t.ones(1, 3))
+            output.sum().backward()
+            results.append((sorted(layer.state_dict()), [[round(x, 4) for x in row] for row in output.tolist()],
+                            [round(x, 4) for x in layer.weight_g.grad.flatten().tolist()]))
+            t.nn.utils.remove_weight_norm(layer)
+            self.assertEqual(sorted(layer.state_dict()), ["bias", "weight"])
+        self.assertEqual(*results)
+        named = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(3, 2))
+        self.assertIn("parametrizations.weight.original", named.state_dict())
+
+    def test_batch_norm_goes_into_the_layer_before(self):
+        conv, norm = torch.nn.Conv2d(2, 3, 1).eval(), torch.nn.BatchNorm2d(3)
+        x = torch.randn(4, 2, 5, 5)
+        norm(conv(x))
+        norm.eval()
+        fused = torch.nn.utils.fuse_conv_bn_eval(conv, norm)
+        self.assertTrue(torch.allclose(fused(x), norm(conv(x)), atol=1e-5))
+
+    def test_remedies_are_pythons(self):
+        layer, other = torch.nn.Linear(3, 2), torch.nn.Linear(4, 2)
+        with self.assertRaisesRegex(torch.CheckpointError, 'on_mismatch="skip"'):
+            layer.load_state_dict(other.state_dict())
+        self.assertEqual(layer.load_state_dict(other.state_dict(), on_mismatch="skip").mismatched, ["weight"])
+        wrapped = {"module." + name: tensor for name, tensor in layer.state_dict().items()}
+        with self.assertRaisesRegex(torch.CheckpointError, r'[^.]prefix="auto"'):
+            layer.load_state_dict(wrapped)
+        layer.load_state_dict(wrapped, prefix="auto")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
-"""Norms of gradients, parameters as one vector."""
+"""Norms of gradients and of weights, parameters as one vector."""
 
 from tern import _C
-from tern.nn.utils import rnn  # noqa: F401
-
-for _name in ("clip_grad_norm_", "clip_grad_value_"):
-    if hasattr(_C, _name):
-        globals()[_name] = getattr(_C, _name)
+from tern._C import (  # noqa: F401
+    clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, fuse_conv_bn_eval, fuse_linear_bn_eval, get_total_norm,
+    remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm)
+from tern.nn.utils import parametrizations, rnn  # noqa: F401
 
 
 def parameters_to_vector(parameters):
