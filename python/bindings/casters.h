@@ -9,6 +9,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,17 +37,22 @@ py::object size_object(IntArrayRef sizes);
 bool load_ints(py::handle source, Shape& ints);
 /// A number; with `convert` also what has __index__ or __float__, as NumPy's numbers.
 bool load_scalar(py::handle source, bool convert, std::optional<Scalar>& scalar);
-/// The tensor as the class nn.Parameter.
+/// The Python object of a tensor that is a parameter: the one that there is, else a new nn.Parameter.
 py::object parameter_object(const Tensor& parameter);
+/// A new nn.Parameter that is the tensor.
+py::object new_parameter(const py::object& tensor);
+/// Whether an object is an nn.Parameter.
+bool is_parameter(py::handle object);
+/// A name of a module of Python.
+py::object imported(const char* module, const char* name);
+
+/// An object that C++ keeps and lets go on any thread.
+std::shared_ptr<py::object> held(py::object object);
 
 /// A Python function that C++ keeps and lets go on any thread.
 class Callback {
  public:
-  explicit Callback(py::function function)
-      : function_(new py::function(std::move(function)), [](py::function* held) {
-          py::gil_scoped_acquire gil;
-          delete held;
-        }) {}
+  explicit Callback(py::function function) : function_(held(std::move(function))) {}
   /// The GIL must be held.
   template <class... Args>
   py::object operator()(Args&&... args) const {
@@ -54,7 +60,7 @@ class Callback {
   }
 
  private:
-  std::shared_ptr<py::function> function_;
+  std::shared_ptr<py::object> function_;
 };
 
 /// Any iterable of tensors.

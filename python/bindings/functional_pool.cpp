@@ -1,5 +1,6 @@
 // Pooling as functions. The layers are in layers_pool.cpp.
 #include "functional.h"
+#include "pool_rows.h"
 
 namespace tern::python {
 
@@ -65,16 +66,7 @@ void bind_max_unpool(py::module_& m, Tensor (*f)(const Tensor&, const Tensor&, c
 template <int N>
 void bind_avg_pool(py::module_& m, Tensor (*f)(const Tensor&, const AvgPoolOptions<N>&)) {
   using Options = AvgPoolOptions<N>;
-  const auto sizes =
-      rows(option_as<OptionalSize<N>>("stride", &Options::stride),
-           option_as<GivenSize<N>>("padding", &Options::padding), option("ceil_mode", &Options::ceil_mode),
-           option("count_include_pad", &Options::count_include_pad));
-  const auto options = [&] {
-    if constexpr (N == 1)
-      return sizes;
-    else
-      return std::tuple_cat(sizes, rows(option("divisor_override", &Options::divisor_override)));
-  }();
+  const auto options = avg_pool_rows<N, Options>();
   function(
       m, in_dims("avg_pool", N).c_str(),
       [f](const Tensor& x, const GivenSize<N>& kernel_size, Options o) {

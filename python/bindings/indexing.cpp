@@ -36,9 +36,7 @@ int64_t integer(py::handle number) {
 bool is_tensor(py::handle item) { return py::isinstance<TensorImpl>(item); }
 
 /// A list of integers or of bools, or an array, as a tensor of indices.
-Tensor index_tensor(py::handle item) {
-  return py::module_::import("tern._C").attr("tensor")(item).cast<Tensor>();
-}
+Tensor index_tensor(py::handle item) { return imported("tern._C", "tensor")(item).cast<Tensor>(); }
 
 /// How many dimensions of the tensor an item takes.
 int64_t dimensions_of(py::handle item) {

@@ -13,7 +13,7 @@ Tensor deep_copy(const Tensor& tensor, const py::object& object, const py::dict&
     nn::detail::defer({&copy});
     return copy.requires_grad_(tensor.requires_grad());
   }
-  return py::module_::import("copy").attr("deepcopy")(object, memo).cast<Tensor>();
+  return imported("copy", "deepcopy")(object, memo).cast<Tensor>();
 }
 
 }  // namespace
@@ -21,7 +21,7 @@ Tensor deep_copy(const Tensor& tensor, const py::object& object, const py::dict&
 py::object finished_copy(const py::object& self, py::object copy, const std::optional<py::dict>& memo) {
   py::object attributes = self.attr("__dict__");
   if (memo) {
-    attributes = py::module_::import("copy").attr("deepcopy")(attributes, *memo);
+    attributes = imported("copy", "deepcopy")(attributes, *memo);
     for (nn::Module* module : copy.cast<nn::Module&>().modules()) {
       const nn::Fields fields = module->fields();
       for (const auto& [name, parameter] : fields.parameters)
@@ -35,8 +35,7 @@ py::object finished_copy(const py::object& self, py::object copy, const std::opt
 }
 
 void check_parameter(const char* name, py::handle value) {
-  static const py::handle type = py::object(py::module_::import("tern._types").attr("Parameter")).release();
-  if (!value.is_none() && !py::isinstance(value, type))
+  if (!value.is_none() && !is_parameter(value))
     throw TypeError("cannot assign '" + std::string(Py_TYPE(value.ptr())->tp_name) + "' as parameter '" +
                     name + "' (nn.Parameter or None expected)");
 }

@@ -1,5 +1,6 @@
 // Pooling and its reverse. The functions are in functional_pool.cpp.
 #include "layers.h"
+#include "pool_rows.h"
 
 namespace tern::python {
 
@@ -78,16 +79,7 @@ void bind_avg_pool(py::module_& m) {
   using Layer = nn::AvgPool<N>;
   using Options = nn::AvgPoolOptions<N>;
   using Kept = tern::AvgPoolOptions<N>;
-  const auto sizes =
-      rows(option_as<OptionalSize<N>>("stride", &Options::stride),
-           option_as<GivenSize<N>>("padding", &Options::padding), option("ceil_mode", &Options::ceil_mode),
-           option("count_include_pad", &Options::count_include_pad));
-  const auto options = [&] {
-    if constexpr (N == 1)
-      return sizes;
-    else
-      return std::tuple_cat(sizes, rows(option("divisor_override", &Options::divisor_override)));
-  }();
+  const auto options = avg_pool_rows<N, Options>();
   auto c =
       layer<Layer>(m, in_dims<N>("AvgPool").c_str(), rows(argument<GivenSize<N>>("kernel_size")), options);
   calls(c);

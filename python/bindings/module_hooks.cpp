@@ -159,18 +159,9 @@ using BackwardCall = std::shared_ptr<nn::detail::BackwardCall>;
 /// The same, which keeps the module's object until backward is over.
 BackwardCall keeping(BackwardCall call, py::object self) {
   if (!call) return call;
-  struct Kept {
-    BackwardCall call;
-    py::object self;
-    ~Kept() {
-      const py::gil_scoped_acquire gil;
-      self.release().dec_ref();
-    }
-  };
-  auto kept = std::make_shared<Kept>();
-  kept->call = std::move(call);
-  kept->self = std::move(self);
-  return {kept, kept->call.get()};
+  auto kept = std::make_shared<std::pair<BackwardCall, std::shared_ptr<py::object>>>(std::move(call),
+                                                                                     held(std::move(self)));
+  return {kept, kept->first.get()};
 }
 
 /// The output, or the first tensor in a tuple of outputs, with its gradient watched.

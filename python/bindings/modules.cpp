@@ -183,11 +183,6 @@ namespace {
 
 PythonModule* as_python(nn::Module& module) { return dynamic_cast<PythonModule*>(&module); }
 
-bool is_parameter(py::handle value) {
-  static const py::handle type = py::object(py::module_::import("tern._types").attr("Parameter")).release();
-  return py::isinstance(value, type);
-}
-
 /// The module of an object whose class may have forgotten to call __init__ of its base.
 nn::Module& made(py::handle self) {
   if (!reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder().holder_constructed()) {
@@ -276,12 +271,10 @@ py::iterator iterate(const T& items) {
   return py::iter(py::cast(items));
 }
 
-py::object as_parameter(const Tensor& tensor) { return parameter_object(tensor); }
-
 py::iterator named_parameters(const nn::Module& module, const std::string& prefix, bool recurse) {
   py::list list;
   for (const auto& [name, parameter] : module.named_parameters(recurse))
-    list.append(py::make_tuple(prefix.empty() ? name : prefix + "." + name, as_parameter(parameter)));
+    list.append(py::make_tuple(prefix.empty() ? name : prefix + "." + name, parameter_object(parameter)));
   return py::iter(list);
 }
 
@@ -356,7 +349,7 @@ void bind_modules(py::module_& m) {
   c.def("__delattr__", &delete_attribute);
   c.def("_str", [](const nn::Module& self) { return self.str(); });
   c.def("__dir__", [](py::object self) {
-    py::list names = py::module_::import("builtins").attr("object").attr("__dir__")(self);
+    py::list names = imported("builtins", "object").attr("__dir__")(self);
     const nn::Fields fields = self.cast<nn::Module&>().fields();
     const auto add = [&](const auto& list) {
       for (const auto& [name, field] : list) names.append(name);
@@ -420,7 +413,7 @@ void bind_modules(py::module_& m) {
       "parameters",
       [](const nn::Module& self, bool recurse) {
         py::list list;
-        for (const Tensor& parameter : self.parameters(recurse)) list.append(as_parameter(parameter));
+        for (const Tensor& parameter : self.parameters(recurse)) list.append(parameter_object(parameter));
         return py::iter(list);
       },
       py::arg("recurse") = true);

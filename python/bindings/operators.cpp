@@ -17,8 +17,8 @@ Shape ints_of(const py::args& sizes) {
 }
 
 py::object named_pair(const char* first, const char* second, const std::pair<Tensor, Tensor>& pair) {
-  const py::object type = py::module_::import("tern._types").attr("named_pair")(first, second);
-  return type(pair.first, pair.second);
+  static const auto* make = new py::object(imported("tern._types", "named_pair"));  // for good
+  return (*make)(first, second)(pair.first, pair.second);
 }
 
 void make_method(py::module_& m, TensorClass& c, const char* name) {

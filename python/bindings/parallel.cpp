@@ -10,10 +10,10 @@ namespace {
 /// It is called with the tensors of its arguments; the function `call` puts them back into their places.
 class PythonNet final : public nn::Module {
  public:
-  explicit PythonNet(py::object module) : module_(hold(std::move(module))) {}
+  explicit PythonNet(py::object module) : module_(held(std::move(module))) {}
   PythonNet(const PythonNet& other) : nn::Module(other) {
     const py::gil_scoped_acquire gil;
-    module_ = hold(py::module_::import("tern.nn.copies").attr("replica")(*other.module_));
+    module_ = held(imported("tern.nn.copies", "replica")(*other.module_));
   }
   PythonNet(PythonNet&&) = default;
 
@@ -32,12 +32,6 @@ class PythonNet final : public nn::Module {
   TERN_MODULE_CALL
 
  private:
-  static std::shared_ptr<py::object> hold(py::object module) {
-    return {new py::object(std::move(module)), [](py::object* held) {
-              const py::gil_scoped_acquire gil;
-              delete held;
-            }};
-  }
   std::shared_ptr<py::object> module_;
 };
 

@@ -73,38 +73,30 @@ Option<Options, T, As> option_as(const char* name, T Options::*field) {
 
 /// An argument of PyTorch's that must have its default, since nothing else is there yet.
 template <class T>
-struct Lacking {
+struct Lacking : ArgumentWithDefault<T> {
   using Owner = void;
-  using Type = T;
-  const char* name;
-  T only;
-  py::arg_v declared() const { return py::arg_v(name, only); }
   template <class Options>
   void set(Options&, const T& value) const {
-    if (!(value == only))
-      throw NotImplementedError(std::string(name) +
+    if (!(value == this->by_default))
+      throw NotImplementedError(std::string(this->name) +
                                 ": only its default is supported, which is to leave it out");
   }
 };
 template <class T>
 Lacking<T> lacks(const char* name, T only) {
-  return {name, std::move(only)};
+  return {{name, std::move(only)}};
 }
 
 /// One that says how to compute what is the same either way.
 template <class T>
-struct Ignored {
+struct Ignored : ArgumentWithDefault<T> {
   using Owner = void;
-  using Type = T;
-  const char* name;
-  T by_default;
-  py::arg_v declared() const { return py::arg_v(name, by_default); }
   template <class Options>
   void set(Options&, const T&) const {}
 };
 template <class T>
 Ignored<T> ignores(const char* name, T by_default) {
-  return {name, std::move(by_default)};
+  return {{name, std::move(by_default)}};
 }
 
 template <class... Rows>

@@ -445,9 +445,9 @@ void bind_other_methods(TensorClass& c) {
       "new_tensor",
       [](const Tensor& x, const py::object& data, std::optional<DType> dtype, std::optional<Device> device,
          bool requires_grad) {
-        return py::module_::import("tern._C").attr("tensor")(
-            data, py::arg("dtype") = dtype.value_or(x.dtype()),
-            py::arg("device") = device.value_or(x.device()), py::arg("requires_grad") = requires_grad);
+        return imported("tern._C", "tensor")(data, py::arg("dtype") = dtype.value_or(x.dtype()),
+                                             py::arg("device") = device.value_or(x.device()),
+                                             py::arg("requires_grad") = requires_grad);
       },
       py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(), py::arg("device") = py::none(),
       py::arg("requires_grad") = false);
@@ -466,8 +466,7 @@ TensorClass bind_tensor(py::module_& m) {
     Shape shape;
     if (sizes.size() == 1 && (py::isinstance<py::list>(sizes[0]) || py::isinstance<py::tuple>(sizes[0])) &&
         py::type::of(sizes[0]).attr("__name__").cast<std::string>() != "Size")
-      return py::module_::import("tern._C")
-          .attr("tensor")(sizes[0], py::arg("dtype") = DType::Float32)
+      return imported("tern._C", "tensor")(sizes[0], py::arg("dtype") = DType::Float32)
           .cast<Tensor>()
           .impl_ptr();
     if (!load_ints(sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes), shape))

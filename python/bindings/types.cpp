@@ -119,11 +119,23 @@ bool load_scalar(py::handle source, bool convert, std::optional<Scalar>& scalar)
 }
 
 py::object parameter_object(const Tensor& parameter) {
-  // The Python object that there is already, else a new one of the class Parameter.
   const auto existing = py::reinterpret_steal<py::object>(py::detail::find_registered_python_instance(
       parameter.impl_ptr().get(), py::detail::get_type_info(typeid(TensorImpl))));
   if (existing) return existing;
-  return owned(parameter_class).attr("_of")(py::cast(parameter));
+  return new_parameter(py::cast(parameter));
+}
+
+py::object new_parameter(const py::object& tensor) { return owned(parameter_class).attr("_of")(tensor); }
+
+bool is_parameter(py::handle object) { return py::isinstance(object, parameter_class); }
+
+py::object imported(const char* module, const char* name) { return py::module_::import(module).attr(name); }
+
+std::shared_ptr<py::object> held(py::object object) {
+  return {new py::object(std::move(object)), [](py::object* kept) {
+            const py::gil_scoped_acquire gil;
+            delete kept;
+          }};
 }
 
 void bind_types(py::module_& m) {

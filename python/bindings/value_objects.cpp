@@ -14,8 +14,6 @@ namespace {
 constexpr size_t kMaxDepth = 1000;
 constexpr uint64_t kMaxKeyParts = 10'000'000;
 
-py::object imported(const char* module, const char* name) { return py::module_::import(module).attr(name); }
-
 py::str text_to(const std::string& text) {
   PyObject* decoded =
       PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogatepass");
@@ -290,9 +288,7 @@ class Maker {
     if (const Value* training = value.find("training")) module.train(training->as_bool());
     for (const auto& [key, parameter] : value["_parameters"].as_dict()) {
       py::object tensor = make(parameter);  // files do not say of all that they are parameters
-      const py::object parameter_class = imported("tern._types", "Parameter");
-      if (!tensor.is_none() && !py::isinstance(tensor, parameter_class))
-        tensor = parameter_class.attr("_of")(tensor);
+      if (!tensor.is_none() && !python::is_parameter(tensor)) tensor = new_parameter(tensor);
       module.set_parameter(key.as_str(), std::move(tensor));
     }
     const Value* unsaved = value.find("_non_persistent_buffers_set");

@@ -14,8 +14,6 @@ namespace {
 
 constexpr size_t kMaxDepth = 1000;
 
-py::object imported(const char* module, const char* name) { return py::module_::import(module).attr(name); }
-
 std::string class_of(py::handle object) {
   const py::type type = py::type::of(object);
   return fmt::format("{}.{}", std::string(py::str(type.attr("__module__"))),
@@ -246,9 +244,8 @@ class Reader {
   // ---- tensors and modules
 
   Value tensor(py::handle object) {
-    static const py::handle parameter_class = imported("tern._types", "Parameter").release();
     const Tensor value = object.cast<Tensor>();
-    return remember(object, py::isinstance(object, parameter_class) ? parameter(value) : Value(value));
+    return remember(object, is_parameter(object) ? parameter(value) : Value(value));
   }
 
   const Value& parameter(const Tensor& parameter) {

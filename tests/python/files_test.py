@@ -12,21 +12,12 @@ import unittest
 import warnings
 import zipfile
 
+import numpy as np
+import torch
+
 import tern
 import tern.safetensors
 from tern import serialization
-
-try:
-    import numpy as np
-except ImportError:
-    np = None
-try:
-    import torch
-except ImportError:
-    torch = None
-
-needs_numpy = unittest.skipUnless(np, "NumPy cannot be imported")
-needs_torch = unittest.skipUnless(torch, "PyTorch cannot be imported")
 
 
 def saved(value, save=tern.save, **options):
@@ -204,7 +195,6 @@ class Files(InFolder):
         with self.assertRaisesRegex(TypeError, "'a'"):
             tern.safetensors.save_file({"a": [1]}, path)
 
-    @needs_numpy
     def test_files_of_numpy(self):
         x = tern.arange(6).reshape(2, 3)
         serialization.save_npy(x, self.folder / "x.npy")
@@ -216,7 +206,6 @@ class Files(InFolder):
         self.assertEqual(np.load(self.folder / "y.npz")["c"].tolist(), x.tolist())
         self.assertEqual(serialization.load_npy(self.folder / "x.npy").dtype, tern.int64)
 
-    @needs_numpy
     def test_values_of_numpy(self):
         value = {"array": np.arange(6.0).reshape(2, 3), "number": np.float32(2.5), "int": np.int64(3),
                  "loss": np.float64(0.5)}
@@ -232,7 +221,6 @@ def state_dict_pair():
     return net, theirs
 
 
-@needs_torch
 class PyTorch(unittest.TestCase):
     def load_there(self, file):
         options = {"weights_only": False} if torch.__version__ >= "2" else {}
@@ -364,14 +352,13 @@ class Arguments:
         self.names = ["a"]
 
 
-if torch:
-    class Net(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.fc = torch.nn.Linear(2, 2)
-            self.heads = 4
-            self.own = torch.nn.Parameter(torch.ones(1))
-            self.register_buffer("scale", torch.ones(2))
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = torch.nn.Linear(2, 2)
+        self.heads = 4
+        self.own = torch.nn.Parameter(torch.ones(1))
+        self.register_buffer("scale", torch.ones(2))
 
 
 class Devices(unittest.TestCase):

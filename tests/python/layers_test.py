@@ -10,16 +10,14 @@ import inspect
 import re
 import unittest
 
+import torch
+import torch.nn.functional
+
 import tern
 import tern.nn.functional
 
-try:
-    import torch
-    import torch.nn.functional
-except ImportError:
-    torch = None
 
-VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2]) if torch else (0, 0)
+VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 
 
 class Ints:
@@ -406,7 +404,6 @@ NOT_ATTRIBUTES = {"device", "dtype", "return_indices", "_weight", "_freeze", "sp
                   "kernel_size", "stride", "padding", "dilation", "dropout", "norm_type", "recompute_scale_factor", "distance_function"}
 
 
-@unittest.skipIf(torch is None, "PyTorch is not there")
 class BesidePyTorch(unittest.TestCase):
     def check_each(self, check, rows):
         for number, row in enumerate(rows):

@@ -11,17 +11,14 @@ import types
 import unittest
 from unittest import mock
 
+import torch
+
 import tern
 import tern.nn.functional
 
-try:
-    import torch
-except ImportError:
-    torch = None
-else:
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
-    import operator_rows
-    from operator_rows import driver, inputs
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import operator_rows  # noqa: E402
+from operator_rows import driver, inputs  # noqa: E402
 
 # What of each row is run: the first cases whose arguments differ in kind.
 LOOKED_AT, CASES, LARGEST = 300, 8, 300
@@ -662,7 +659,6 @@ def difference_of_gradients(actual, wanted, tolerance):
     return None
 
 
-@unittest.skipUnless(torch, "PyTorch cannot be imported")
 class Operators(unittest.TestCase):
     def test_rows_of_the_table(self):
         driver.make_oracle()

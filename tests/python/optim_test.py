@@ -1,5 +1,4 @@
-"""tern.optim: steps, parameter groups, schedules, clipping, scaling and averages, beside PyTorch's where that
-can be imported."""
+"""tern.optim: steps, parameter groups, schedules, clipping, scaling and averages, beside PyTorch's."""
 
 import gc
 import io
@@ -7,15 +6,10 @@ import math
 import unittest
 import warnings
 
+import torch
+
 import tern
 from tern.optim import lr_scheduler, swa_utils
-
-try:
-    import torch
-except ImportError:
-    torch = None
-
-needs_torch = unittest.skipUnless(torch, "PyTorch cannot be imported")
 
 
 def numbers(library, *shape, phase=0.0):
@@ -58,7 +52,6 @@ OPTIMIZERS = [
 
 
 class Steps(unittest.TestCase):
-    @needs_torch
     def test_optimizers_compute_what_pytorch_computes(self):
         for name, options in OPTIMIZERS:
             if name == "NAdam" and torch.__version__ < "2":
@@ -77,7 +70,6 @@ class Steps(unittest.TestCase):
                         for option in set(wanted) - {"fused"}:
                             self.assertEqual(group[option], wanted[option], option)
 
-    @needs_torch
     def test_a_state_goes_through_a_file_to_pytorch_and_back(self):
         for name in ("SGD", "Adam", "RMSprop"):
             with self.subTest(name=name):
@@ -209,10 +201,9 @@ class Groups(unittest.TestCase):
         text = repr(tern.optim.SGD(self.params, lr=0.1))
         self.assertEqual(text.splitlines()[:3], ["SGD (", "Parameter Group 0", "    dampening: 0"])
         self.assertIn("\n    lr: 0.1\n", text)
-        if torch:
-            theirs = repr(torch.optim.Adadelta(make_params(torch))).splitlines()
-            ours = repr(tern.optim.Adadelta(self.params)).splitlines()
-            self.assertEqual([line for line in theirs if line not in ours], [])
+        theirs = repr(torch.optim.Adadelta(make_params(torch))).splitlines()
+        ours = repr(tern.optim.Adadelta(self.params)).splitlines()
+        self.assertEqual([line for line in theirs if line not in ours], [])
 
 
 def factor(epoch):
@@ -241,7 +232,6 @@ class Schedules(unittest.TestCase):
         groups = [{"params": [first]}, {"params": [second], "lr": 0.4}]
         return library.optim.SGD(groups, lr=0.2, momentum=momentum)
 
-    @needs_torch
     def test_schedules_give_what_pytorch_gives(self):
         warnings.simplefilter("ignore")
         for name, options in SCHEDULES:
@@ -259,7 +249,6 @@ class Schedules(unittest.TestCase):
                 again.load_state_dict(ours.state_dict())
                 self.assertEqual((again.last_epoch, again.get_last_lr()), (12, ours.get_last_lr()))
 
-    @needs_torch
     def test_plateau(self):
         def rates(library):
             optimizer = self.make(library)
@@ -386,7 +375,6 @@ class Averages(unittest.TestCase):
             average.update_parameters(net)
         return average, net
 
-    @needs_torch
     def test_averages_are_pytorchs(self):
         ema = dict(avg_fn=lambda average, new, _: 0.9 * average + 0.1 * new)
         for options in ({}, ema):

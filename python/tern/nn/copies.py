@@ -29,7 +29,9 @@ def replica(module, copied=None):
     """The same structure with the same tensors."""
     copied = {} if copied is None else copied
     if not module._is_python():
-        return copied.setdefault(id(module), copied.get(id(module)) or copy.copy(module))
+        if id(module) not in copied:
+            copied[id(module)] = copy.copy(module)
+        return copied[id(module)]
     return _structure(module, lambda below: replica(below, copied), copied)
 
 

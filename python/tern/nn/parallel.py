@@ -6,25 +6,24 @@ import warnings
 
 from tern import _C
 from tern._types import Parameter
+from tern.autograd import set_grad_enabled
 from tern.nn import copies
+from tern.utils.data.collate import each_tensor
 
 
 def _take_apart(value, tensors):
-    """The value with numbers in the place of its tensors, which are appended to the list: a function puts others back."""
-    if isinstance(value, _C.Tensor):
-        tensors.append(value)
-        place = len(tensors) - 1
-        return lambda others: others[place]
-    if isinstance(value, (list, tuple)):
-        parts = [_take_apart(item, tensors) for item in value]
-        kind = type(value)
-        make = kind._make if hasattr(kind, "_make") else kind
-        return lambda others: make([part(others) for part in parts])
-    if isinstance(value, dict):
-        entries = [(name, _take_apart(item, tensors)) for name, item in value.items()]
-        kind = type(value)
-        return lambda others: kind((name, entry(others)) for name, entry in entries)
-    return lambda others: value
+    """Appends the tensors in the value to the list; a function gives the value with others in their places."""
+    each_tensor(value, lambda tensor: tensors.append(tensor) or tensor)
+
+    def build(others):
+        rest = iter(others)
+        return each_tensor(value, lambda _: next(rest))
+
+    return build
+
+
+def _devices(devices):
+    return [_C.device(device) for device in devices]
 
 
 class DataParallel(_C.Module):
@@ -47,8 +46,7 @@ class DataParallel(_C.Module):
             self.src_device_obj = _C.device("cuda", self.device_ids[0])
 
     def _make_engine(self, device_ids, output_device):
-        devices = [_C.device(device) for device in device_ids]
-        return _C._DataParallel(self.module, devices, output_device, self.dim, warnings.warn)
+        return _C._DataParallel(self.module, _devices(device_ids), output_device, self.dim, warnings.warn)
 
     def forward(self, *inputs, **kwargs):
         if not self.device_ids:
@@ -70,7 +68,7 @@ class DataParallel(_C.Module):
 
 def scatter(inputs, target_gpus, dim=0):
     """The tensors of the inputs in parts, one for each GPU, in lists, tuples and dicts too; all else goes to each."""
-    devices = [_C.device(device) for device in target_gpus]
+    devices = _devices(target_gpus)
     if isinstance(inputs, _C.Tensor):
         return tuple(_C._scatter(inputs, devices, dim))
     tensors = []
@@ -91,7 +89,7 @@ def gather(outputs, target_device, dim=0):
 
 def replicate(network, devices, detach=False):
     """The module on each of the devices; gradients of the replicas come to the module's own parameters."""
-    devices = [_C.device(device) for device in devices]
+    devices = _devices(devices)
     names, tensors = zip(*network.named_parameters(), *network.named_buffers())
     if detach:
         tensors = [tensor.detach() for tensor in tensors]
@@ -116,11 +114,8 @@ def parallel_apply(modules, inputs, kwargs_tup=None, devices=None):
     recording = _C.is_grad_enabled()
 
     def run(module, given, named):
-        before = _C._set_grad_enabled(recording)
-        try:
+        with set_grad_enabled(recording):
             return module(*(given if isinstance(given, (list, tuple)) else (given,)), **named)
-        finally:
-            _C._set_grad_enabled(before)
 
     with concurrent.futures.ThreadPoolExecutor(len(modules)) as pool:
         return list(pool.map(run, modules, inputs, kwargs_tup))
@@ -130,10 +125,6 @@ def data_parallel(module, inputs, device_ids=None, output_device=None, dim=0, mo
     """DataParallel for one call."""
     inputs = inputs if isinstance(inputs, tuple) else (inputs,)
     return DataParallel(module, device_ids, output_device, dim)(*inputs, **(module_kwargs or {}))
-
-
-def _devices(devices):
-    return [_C.device(device) for device in devices]
 
 
 # Tensors between devices (torch.cuda.comm).

@@ -9,14 +9,18 @@ def _is_array(value):
     return hasattr(value, "__array__") and hasattr(value, "dtype")
 
 
+def _dict_like(mapping, entries):
+    """The entries as what the mapping is, or as a dict where its class is not made of entries alone."""
+    try:
+        return type(mapping)(entries)
+    except TypeError:
+        return entries
+
+
 def _same_form(value, part):
     """The value with part(item) in the place of each item that it holds; the value where it holds none."""
     if isinstance(value, collections.abc.Mapping):
-        parts = {name: part(item) for name, item in value.items()}
-        try:
-            return type(value)(parts)
-        except TypeError:
-            return parts
+        return _dict_like(value, {name: part(item) for name, item in value.items()})
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return type(value)(*map(part, value))
     if isinstance(value, (list, tuple)):
@@ -52,7 +56,7 @@ def default_collate(batch):
     if isinstance(first, (str, bytes)):
         return batch
     if isinstance(first, collections.abc.Mapping):
-        return _same_form(first, None) if not first else _collate_dicts(batch)
+        return _dict_like(first, {name: default_collate([sample[name] for sample in batch]) for name in first})
     if isinstance(first, (tuple, list)):
         if len({len(sample) for sample in batch}) != 1:
             raise RuntimeError("each element in list of batch should be of equal size")
@@ -60,11 +64,3 @@ def default_collate(batch):
         return type(first)(*parts) if hasattr(first, "_fields") else parts
     raise TypeError("default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; "
                     f"found {type(first)}")
-
-
-def _collate_dicts(batch):
-    parts = {name: default_collate([sample[name] for sample in batch]) for name in batch[0]}
-    try:
-        return type(batch[0])(parts)
-    except TypeError:
-        return parts

@@ -78,6 +78,11 @@ class DataLoader:
             return (size + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
         return len(self.batch_sampler if self._batches else self.sampler)
 
+    @property
+    def _native(self):
+        """Datasets of the extension make batches themselves."""
+        return self._batches and isinstance(self.dataset, _C._Dataset) and self.collate_fn is default_collate
+
     def set_epoch(self, epoch):
         """The next pass is this epoch's."""
         self._epoch = epoch
@@ -105,7 +110,7 @@ class DataLoader:
     def _fetch(self, index):
         if not self._batches:
             return self._sample(index)
-        if isinstance(self.dataset, _C._Dataset) and self.collate_fn is default_collate:
+        if self._native:
             return self.dataset._get_batch(list(index))
         if hasattr(self.dataset, "__getitems__"):
             return list(self.dataset.__getitems__(list(index)))
@@ -133,8 +138,7 @@ class DataLoader:
         """A batch of what a task has read, where it is wanted."""
         if read is _END:
             return _END
-        native = self._batches and isinstance(self.dataset, _C._Dataset) and self.collate_fn is default_collate
-        batch = read if native else self.collate_fn(read)
+        batch = read if self._native else self.collate_fn(read)
         if self.pin_memory and _C.cuda_is_available():
             batch = each_tensor(batch, lambda tensor: tensor.pin_memory())
         if self.device is not None:
