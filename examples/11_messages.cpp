@@ -1,7 +1,7 @@
 // 11. What processes tell each other, as in "Writing Distributed Applications with PyTorch": messages from
 // one to another, operations of all and of some, and a sum that goes round a ring. Alone, four threads take
 // the parts of processes.
-// ./11_messages, or mpirun -n 4 ./11_messages
+// ./11_messages, or tern launch -n 4 ./11_messages
 #include <tern/tern.h>
 
 #include <exception>

@@ -1,6 +1,6 @@
 // 9. Train with several processes, on one machine or on many servers: each has the network and a part of the
 // data, and their gradients meet. The same program runs alone.
-// ./9_many_servers [FOLDER], or mpirun -n 3 ./9_many_servers [FOLDER]
+// ./9_many_servers [FOLDER], or tern launch -n 3 ./9_many_servers [FOLDER]
 #include <tern/tern.h>
 
 #include <cstdio>
@@ -29,7 +29,7 @@ int main(int argc, char** argv) try {
   const std::filesystem::path folder = argc > 1 ? argv[1] : ".";
 
   // Who the others are, and which device this process has: the GPU of its number on its machine, or the CPU.
-  dist::ProcessGroup group = dist::ProcessGroup::start();  // dist.init_process_group("mpi")
+  dist::ProcessGroup group = dist::ProcessGroup::start();  // dist.init_process_group()
   const bool is_first = group.rank() == 0;
   const Device device = group.device();
   const data::TensorDataset set = points(2000);

@@ -17,6 +17,7 @@ void add_train(CLI::App& app, Action& action);
 void add_eval(CLI::App& app, Action& action);
 void add_predict(CLI::App& app, Action& action);
 void add_demo(CLI::App& app, Action& action);
+void add_launch(CLI::App& app, Action& action);
 void add_devices(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);

@@ -91,6 +91,7 @@ int run(int argc, char** argv) {
   add_eval(app, action);
   add_predict(app, action);
   add_demo(app, action);
+  add_launch(app, action);
   add_devices(app, action);
   add_doctor(app, action);
   add_inspect(app, action);
@@ -103,8 +104,8 @@ int run(int argc, char** argv) {
 
   if (std::find(argv, argv + argc, std::string_view("--json")) != argv + argc) tell_failures_as_json();
   if (argc < 2)
-    return wrong_use("tern",
-                     "a command is missing: train, eval, predict, demo, devices, doctor, inspect, ...");
+    return wrong_use(
+        "tern", "a command is missing: train, eval, predict, demo, launch, devices, doctor, inspect, ...");
   char help[] = "--help";
   std::string first = argv[1];
   if (first == "help") {  // tern help COMMAND

@@ -30,8 +30,8 @@ Ctrl-C stops after the step at hand and leaves a checkpoint (exit code 130); a s
 With --resume the run goes on where it was, and ends with the same numbers as if it had never stopped. What is
 left out is taken from the checkpoint.
 
-Started by mpirun or srun, on one machine or several, the processes share every batch: --batch-size is that of
-all of them, and the numbers are those of one process up to rounding. With --device cuda each has the GPU of its
+Started by tern launch, mpirun or srun, on one machine or several, the processes share every batch: --batch-size is
+that of all of them, and the numbers are those of one process up to rounding. With --device cuda each has the GPU of its
 number. The first writes the files; a run can go on with another number of processes.
 
 Examples:
@@ -39,7 +39,7 @@ Examples:
   tern train --model lenet --data mnist:mnist --epochs 5 --out run
   tern train --data images:pets --image-size 64 --optimizer sgd --lr 0.05 --schedule cosine --out pets-run
   tern train --devices all --batch-size 256
-  mpirun -n 4 tern train --batch-size 256
+  tern launch -n 4 tern train --batch-size 256
   tern train --resume --out run)";
 
 struct TrainArguments {

@@ -53,23 +53,34 @@ void put_back(const Tensor& tensor, const Tensor& dense) {
 }
 
 ProcessGroup ProcessGroup::start(const ProcessGroupOptions& options) {
-  ProcessGroup group(
-      std::make_shared<Impl>([=] { return open_transport(options.timeout); }, options.timeout));
-  if (group.impl_->cores() > 0) suggest_num_threads(static_cast<int>(group.impl_->cores() + 0.5));
+  ProcessGroup group(std::make_shared<Impl>(
+      [&] {
+        Impl::Opened opened{open_transport(options), {}};
+        if (opened.transport) opened.neighbours = find_neighbours(*opened.transport);
+        return opened;
+      },
+      options.timeout));
+  const double cores = group.impl_->neighbours().cores;
+  if (cores > 0) suggest_num_threads(static_cast<int>(cores + 0.5));
   return group;
 }
 
 std::vector<ProcessGroup> ProcessGroup::simulate(int size, const ProcessGroupOptions& options) {
   std::vector<ProcessGroup> groups;
   for (auto& transport : open_thread_transports(size, options.timeout))
-    groups.push_back(
-        ProcessGroup(std::make_shared<Impl>([&] { return std::move(transport); }, options.timeout)));
+    groups.push_back(ProcessGroup(std::make_shared<Impl>(
+        [&] {
+          const int rank = transport->rank();
+          return Impl::Opened{std::move(transport), {.local_rank = rank}};
+        },
+        options.timeout)));
   return groups;
 }
 
+void ProcessGroup::abandon() const noexcept { impl_->abandon(); }
 int ProcessGroup::rank() const { return impl_->rank(); }
 int ProcessGroup::size() const { return impl_->size(); }
-int ProcessGroup::local_rank() const { return impl_->local_rank(); }
+int ProcessGroup::local_rank() const { return impl_->neighbours().local_rank; }
 
 Device ProcessGroup::device() const {
   const int gpus = cuda::device_count();
@@ -136,24 +147,26 @@ std::string ProcessGroup::broadcast(std::string text, int source) const {
   return text;
 }
 
-std::vector<Tensor> ProcessGroup::all_gather(const Tensor& tensor) const {
+Tensor ProcessGroup::all_gather_into_tensor(const Tensor& tensor) const {
   const NoGradGuard no_grad;
-  Tensor rows = empty({size(), tensor.numel()}, {.dtype = tensor.dtype(), .device = tensor.device()});
-  rows[rank()].copy_(tensor.detach().reshape({tensor.numel()}));
+  Shape shape = tensor.shape();
+  shape.insert(0, size());
+  const Tensor rows = empty(std::move(shape), {.dtype = tensor.dtype(), .device = tensor.device()});
+  rows[rank()].copy_(tensor.detach());
   impl_
       ->submit(rows, Intent::of(Kind::AllGather, tensor),
                [&](const Tensor& there) {
-                 const Tensor all = there.view(rows.shape()), mine = all[rank()].clone();
-                 if (!all.is_cpu()) return impl_->all_gather(mine, all);
-                 impl_->all_gather(mine.data_ptr(), mine.nbytes(),
-                                   [&](size_t r, size_t at, const char* bytes, size_t count) {
-                                     std::memcpy(static_cast<char*>(all.data_ptr()) + r * mine.nbytes() + at,
-                                                 bytes, count);
-                                   });
+                 const Tensor all = there.view({size(), tensor.numel()});
+                 impl_->all_gather(all[rank()].clone(), all);
                })
       .get();
+  return rows;
+}
+
+std::vector<Tensor> ProcessGroup::all_gather(const Tensor& tensor) const {
+  const Tensor rows = all_gather_into_tensor(tensor);
   std::vector<Tensor> all;
-  for (int r = 0; r < size(); ++r) all.push_back(rows[r].clone().view(tensor.shape()));
+  for (int r = 0; r < size(); ++r) all.push_back(rows[r].clone());
   return all;
 }
 
@@ -204,10 +217,13 @@ std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks) cons
   });
   if (!std::binary_search(ranks.begin(), ranks.end(), rank())) return std::nullopt;
   return ProcessGroup(std::make_shared<Impl>(
-      [&]() -> std::unique_ptr<Transport> {
-        if (ranks.size() == 1) return nullptr;
-        return open_part_transport(std::shared_ptr<Transport>(impl_, impl_->transport()), ranks, number,
-                                   [whole = impl_.get()] { whole->look_after_sends(); });
+      [&] {
+        Impl::Opened opened{nullptr, impl_->neighbours()};
+        if (ranks.size() > 1)
+          opened.transport =
+              open_part_transport(std::shared_ptr<Transport>(impl_, impl_->transport()), ranks, number,
+                                  [whole = impl_.get()] { whole->look_after_sends(); });
+        return opened;
       },
       impl_->timeout(), /*is_part=*/true));
 }

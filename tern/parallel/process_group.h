@@ -20,11 +20,16 @@ enum class ReduceOp : uint8_t { Sum, Avg, Product, Min, Max };
 struct ProcessGroupOptions {
   /// How long a process waits for the others in one operation before that is a DistributedError.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
+  /// Where the processes meet, by TCP: "tcp://10.0.0.1:29500", an address of rank 0 and a port that is free
+  /// there, or "env://", as MASTER_ADDR and MASTER_PORT say. Empty: as they were started.
+  std::string init_method = {};
+  /// This process' number, and how many there are; negative: as RANK and WORLD_SIZE say.
+  int rank = -1, world_size = -1;
 };
 
 /// A process' place among those that it works with.
 ///
-///     mpirun -n 4 train              # or on several servers: mpirun --hostfile servers train
+///     tern launch -n 4 train         # or mpirun -n 4 train; docs/parallel.md: on several servers
 ///
 ///     dist::ProcessGroup group = dist::ProcessGroup::start();
 ///     Net net;
@@ -43,13 +48,18 @@ struct ProcessGroupOptions {
 /// process has ended.
 class ProcessGroup {
  public:
-  /// The processes that mpirun (or srun) started this one with; a group of one where it was started alone.
-  /// Once in a process. Those that share a machine share its cores: num_threads() becomes this one's part,
-  /// where nothing else has set it. Throws DistributedError.
+  /// The processes that `tern launch`, torchrun, mpirun or srun started this one with, or that the options
+  /// say; a group of one where it was started alone. With MPI once in a process. Those that share a machine
+  /// share its cores: num_threads() becomes this one's part, where nothing else has set it. Throws
+  /// DistributedError.
   static ProcessGroup start(const ProcessGroupOptions& options = {});
   /// Groups of `size` threads that take the parts of processes: each is to be used by a thread of its own.
   /// For trying on one machine what is meant for many.
   static std::vector<ProcessGroup> simulate(int size, const ProcessGroupOptions& options = {});
+
+  /// When the group goes, the others are told that this process has ended, and nobody waits: for programs in
+  /// which an error is no C++ exception.
+  void abandon() const noexcept;
 
   int rank() const;
   int size() const;
@@ -74,6 +84,8 @@ class ProcessGroup {
   std::string broadcast(std::string text, int source = 0) const;
   /// The tensors of all processes, of one shape and dtype, in the order of ranks. Blocks.
   std::vector<Tensor> all_gather(const Tensor& tensor) const;
+  /// The same as one tensor, with the ranks as its first dimension. Blocks.
+  Tensor all_gather_into_tensor(const Tensor& tensor) const;
   /// The same on `destination`; nothing on the others. Blocks.
   std::vector<Tensor> gather(const Tensor& tensor, int destination = 0) const;
   /// Every process' tensor becomes one of the size() `parts`, of its shape and dtype, that `source` has: that

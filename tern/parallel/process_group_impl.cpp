@@ -17,8 +17,12 @@
 namespace tern::dist {
 namespace {
 
-/// What a process sends at a time through host memory, and all of them together between GPUs.
-constexpr int64_t kPieceBytes = int64_t{4} << 20, kLinkBytes = int64_t{32} << 20;
+/// What a process sends at a time through host memory, on one machine, where that stays in its caches, and to
+/// others; what all of them send together between GPUs; what travels in one piece.
+constexpr int64_t kNearBytes = int64_t{256} << 10, kPieceBytes = int64_t{4} << 20,
+                  kLinkBytes = int64_t{32} << 20, kLittleBytes = int64_t{64} << 10;
+/// A transport takes so many in one call.
+constexpr size_t kWholeBytes = size_t{256} << 20;
 
 constexpr const char* kKindNames[] = {"all_reduce",          "reduce",    "reduce_scatter", "broadcast",
                                       "all_gather",          "gather",    "scatter",        "all_to_all",
@@ -48,13 +52,13 @@ void combine(Tensor& total, const Tensor& part, ReduceOp op) {
   }
 }
 
-/// What the rows of `parts`, one of each process, come to: added in their order.
+/// What the rows of `parts`, one of each process, come to: added in their order. May take their memory.
 Tensor reduced(const Tensor& parts, ReduceOp op) {
   const bool is_small = parts.dtype() == DType::Float16 || parts.dtype() == DType::BFloat16;
-  Tensor total = parts[0].to(is_small ? DType::Float32 : parts.dtype(), {.copy = true});
+  Tensor total = parts[0].to(is_small ? DType::Float32 : parts.dtype());
   for (int64_t r = 1; r < parts.size(0); ++r) combine(total, parts[r], op);
   if (op == ReduceOp::Avg) total.div_(parts.size(0));
-  return total.to(parts.dtype());
+  return total.to(parts.dtype()).contiguous();
 }
 
 }  // namespace
@@ -96,12 +100,12 @@ ProcessGroup::Impl::Impl(const Open& open, std::chrono::milliseconds timeout, bo
     : timeout_(timeout), is_part_(is_part), route_(std::in_place, timeout), thread_([this] { work(); }) {
   try {
     run([&] {
-      transport_ = open();
+      Opened opened = open();
+      transport_ = std::move(opened.transport);
+      neighbours_ = opened.neighbours;
       if (!transport_) return;
       rank_ = transport_->rank();
       size_ = transport_->size();
-      local_rank_ = transport_->local_rank();
-      cores_ = transport_->cores();
     });
   } catch (...) {
     stop();
@@ -110,7 +114,7 @@ ProcessGroup::Impl::Impl(const Open& open, std::chrono::milliseconds timeout, bo
 }
 
 ProcessGroup::Impl::~Impl() {
-  const bool is_unwinding = std::uncaught_exceptions() > 0;
+  const bool is_unwinding = is_abandoned_ || std::uncaught_exceptions() > 0;
   if (transport_) transport_->close(Transport::kMessages);
   for (auto& [source, received] : last_received_) received.wait();
   post(std::packaged_task<void()>([&] {
@@ -201,33 +205,42 @@ void ProcessGroup::Impl::exchange(const Tensor& sent, const Tensor& received) {
 }
 
 void ProcessGroup::Impl::all_reduce(const Tensor& row, ReduceOp op, std::optional<int> root) {
-  const int64_t numel = row.numel();
-  const int64_t most =
-      (row.is_cpu() ? kPieceBytes : kLinkBytes / size_) / static_cast<int64_t>(itemsize(row.dtype()));
+  const int64_t numel = row.numel(), bytes_each = static_cast<int64_t>(itemsize(row.dtype()));
+  const int64_t host_bytes = neighbours_.are_all ? kNearBytes : kPieceBytes;
+  const int64_t most = (row.is_cpu() ? host_bytes : kLinkBytes / size_) / bytes_each;
+  // What divides among the processes travels from where it lies, what remains as one more piece; little does
+  // so in one.
+  const bool is_little = numel * bytes_each <= kLittleBytes;
+  const int64_t piece =
+      std::min(most, is_little ? (numel + size_ - 1) / size_ : std::max<int64_t>(numel / size_, 1));
   const Tensor flat = row.view({numel});
-  const int64_t piece = std::min(most, (numel + size_ - 1) / size_);
-  Tensor sent = empty({size_, piece}, {.dtype = row.dtype(), .device = row.device()}),
-         received = empty_like(sent);
+  const TensorOptions options{.dtype = row.dtype(), .device = row.device()};
+  const Tensor received = empty({size_, piece}, options);
   for (int64_t first = 0; first < numel; first += piece * size_) {
-    const int64_t count = std::min(numel - first, piece * size_);
-    Tensor region = flat.narrow(0, first, count), padded = sent.view({size_ * piece}).narrow(0, 0, count);
-    padded.copy_(region);
-    if (count < size_ * piece) sent.view({size_ * piece}).narrow(0, count, size_ * piece - count).zero_();
-    exchange(sent, received);
-    const Tensor mine = reduced(received, op).contiguous();
+    const int64_t count = std::min(numel - first, piece * size_), width = (count + size_ - 1) / size_;
+    const bool is_whole = count == width * size_;
+    Tensor region = flat.narrow(0, first, count), sent = region;
+    if (!is_whole) {
+      sent = zeros({size_ * width}, options);
+      sent.narrow(0, 0, count).copy_(region);
+    }
+    const Tensor theirs = received.view({size_ * piece}).narrow(0, 0, size_ * width).view({size_, width});
+    exchange(sent, theirs);
+    const Tensor mine = reduced(theirs, op);
     if (!root || !row.is_cpu()) {
       all_gather(mine, sent);
     } else if (rank_ != *root) {
       transport_->send(mine.data_ptr(), mine.nbytes(), *root, Transport::kOperations);
       continue;
     } else {
+      const Tensor places = sent.view({size_, width});
       for (int r = 0; r < size_; ++r)
         if (r == rank_)
-          sent[r].copy_(mine);
+          places[r].copy_(mine);
         else
-          transport_->receive(sent[r].data_ptr(), mine.nbytes(), r, Transport::kOperations);
+          transport_->receive(places[r].data_ptr(), mine.nbytes(), r, Transport::kOperations);
     }
-    region.copy_(padded);
+    if (!is_whole) region.copy_(sent.narrow(0, 0, count));
   }
 }
 
@@ -255,8 +268,12 @@ void ProcessGroup::Impl::broadcast(const Tensor& dense, int source) {
 }
 
 void ProcessGroup::Impl::all_gather(const Tensor& mine, const Tensor& all) {
-  if (mine.is_cpu())
+  if (mine.is_cpu() && mine.nbytes() <= kWholeBytes)
     transport_->all_gather(mine.data_ptr(), all.data_ptr(), mine.nbytes());
+  else if (mine.is_cpu())
+    all_gather(mine.data_ptr(), mine.nbytes(), [&](size_t r, size_t at, const char* bytes, size_t count) {
+      std::memcpy(static_cast<char*>(all.data_ptr()) + r * mine.nbytes() + at, bytes, count);
+    });
   else
     route_->link().all_gather(current_stream(mine.device()), mine.data_ptr(), all.data_ptr(), mine.nbytes());
 }

@@ -2,6 +2,7 @@
 // processes are about to do, and the exchanges that operations are made of. Internal to parallel.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "tern/parallel/gpu_route.h"
+#include "tern/parallel/neighbours.h"
 #include "tern/parallel/process_group.h"
 #include "tern/parallel/transport.h"
 
@@ -63,8 +65,13 @@ void put_back(const Tensor& tensor, const Tensor& dense);
 
 class ProcessGroup::Impl {
  public:
-  using Open = std::function<std::unique_ptr<Transport>()>;
-  /// `open` is called by the thread that will speak with the transport; null makes a group of one.
+  /// What a group begins with. No transport makes a group of one.
+  struct Opened {
+    std::unique_ptr<Transport> transport;
+    Neighbours neighbours = {};
+  };
+  using Open = std::function<Opened()>;
+  /// `open` is called by the thread that will speak with the transport.
   Impl(const Open& open, std::chrono::milliseconds timeout, bool is_part = false);
   ~Impl();
   Impl(const Impl&) = delete;
@@ -72,12 +79,13 @@ class ProcessGroup::Impl {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  int local_rank() const noexcept { return local_rank_; }
-  double cores() const noexcept { return cores_; }
+  const Neighbours& neighbours() const noexcept { return neighbours_; }
   std::chrono::milliseconds timeout() const noexcept { return timeout_; }
   std::string gpu_route() const;
   /// Of another group.
   bool is_part() const noexcept { return is_part_; }
+  /// The end of this one is that of a process that failed.
+  void abandon() noexcept { is_abandoned_ = true; }
   /// Null in a group of one. Other threads than the group's may send and receive messages.
   Transport* transport() noexcept { return transport_.get(); }
 
@@ -126,10 +134,11 @@ class ProcessGroup::Impl {
 
   std::chrono::milliseconds timeout_;
   bool is_part_;
+  std::atomic<bool> is_abandoned_ = false;
   std::unique_ptr<Transport> transport_;
   std::optional<GpuRoute> route_;
-  int rank_ = 0, size_ = 1, local_rank_ = 0, groups_ = 0;
-  double cores_ = 0;
+  int rank_ = 0, size_ = 1, groups_ = 0;
+  Neighbours neighbours_;
   std::optional<std::string> failure_;  ///< of the first operation that left the processes out of step
   bool is_over_ = false;                ///< that is because one has left, which all know
   std::mutex receiving_;

@@ -138,7 +138,6 @@ class ThreadTransport final : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return meeting_->size(); }
-  int local_rank() const override { return rank_; }
 
   void all_gather(const void* sent, void* received, size_t nbytes) override {
     meeting_->together(rank_, sent, [&](size_t r, const char* data) {

@@ -6,6 +6,7 @@
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/device/machine.h"
+#include "tern/parallel/tcp_transport.h"
 
 namespace tern::dist {
 namespace {
@@ -42,17 +43,15 @@ const TransportPlugin& mpi_plugin() {
 
 }  // namespace
 
-std::unique_ptr<Transport> open_transport(Timeout timeout) {
-  if (!is_one_of_several()) {
-    const auto wanted = env_int("WORLD_SIZE", 1, 1 << 20);
-    TERN_CHECK(wanted.value_or(1) == 1, DistributedError,
-               "WORLD_SIZE is {}, but this process was not started by MPI: start the program with "
-               "`mpirun -n {} program`",
-               *wanted, *wanted);
-    return nullptr;
+std::unique_ptr<Transport> open_transport(const ProcessGroupOptions& options) {
+  // Who says where the others are means those.
+  if (!is_one_of_several() || !options.init_method.empty()) {
+    const auto rendezvous = find_rendezvous(options);
+    if (!rendezvous || rendezvous->size == 1) return nullptr;
+    return open_tcp_transport(*rendezvous, options.timeout);
   }
   std::string reason;
-  auto transport = mpi_plugin().open(timeout, reason);
+  auto transport = mpi_plugin().open(options.timeout, reason);
   TERN_CHECK(transport != nullptr, DistributedError, "{}", reason);
   return transport;
 }

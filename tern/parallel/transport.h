@@ -1,7 +1,8 @@
 // Transport: what carries bytes between the processes of a group. A ProcessGroup (parallel/process_group.h)
-// is made of one. There are two: processes that MPI started (the plugin libtern_mpi.so, transports/mpi), and
-// threads of one process that take the parts of processes (parallel/thread_transport.cpp); groups of some of
-// the processes exchange messages over that of all (parallel/part_transport.h).
+// is made of one. There are three: processes that MPI started (the plugin libtern_mpi.so, transports/mpi),
+// processes that know the address of the first (parallel/tcp_transport.h), and threads of one process that
+// take the parts of processes (parallel/thread_transport.cpp); groups of some of the processes exchange
+// messages over that of all (parallel/part_transport.h).
 #pragma once
 
 #include <chrono>
@@ -10,6 +11,8 @@
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tern/parallel/process_group.h"
 
 namespace tern::dist {
 
@@ -22,11 +25,6 @@ class Transport {
 
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// The number of this process among those of its machine.
-  virtual int local_rank() const = 0;
-  /// The cores that this process may use, each divided by the processes of its machine that may use it. 0
-  /// where that is not known, or does not matter.
-  virtual double cores() const { return 0; }
 
   /// The `nbytes` bytes of each process, in the order of ranks.
   virtual void all_gather(const void* sent, void* received, size_t nbytes) = 0;
@@ -58,7 +56,7 @@ class Transport {
 using Timeout = std::chrono::milliseconds;
 
 /// Raised whenever what library and plugin say to each other changes.
-inline constexpr uint32_t kTransportInterface = 4;
+inline constexpr uint32_t kTransportInterface = 5;
 
 /// The function that a plugin exports, `const TransportPlugin* tern_transport_plugin()`. The first member
 /// never moves.
@@ -70,9 +68,9 @@ struct TransportPlugin {
 };
 using TransportPluginFn = const TransportPlugin* (*)();
 
-/// The transport to the processes that this one was started with; null where it was started alone. Throws
-/// DistributedError where it was started as one of several, and nothing leads to the others.
-std::unique_ptr<Transport> open_transport(Timeout timeout);
+/// The transport to the processes that this one was started with, or that the options name; null where it is
+/// alone. Throws DistributedError where there are others, and nothing leads to them.
+std::unique_ptr<Transport> open_transport(const ProcessGroupOptions& options);
 
 /// Ends of a group whose processes are threads of this one.
 std::vector<std::unique_ptr<Transport>> open_thread_transports(int size, Timeout timeout);

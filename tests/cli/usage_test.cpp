@@ -31,6 +31,7 @@ TEST(Usage, HelpIsComplete) {
       {"eval", {"--checkpoint", "--data", "--model", "--split", "--device", "--json"}},
       {"predict", {"--checkpoint", "--top", "--json", "IMAGE"}},
       {"demo", {"--out", "--epochs"}},
+      {"launch", {"--nproc-per-node", "--nnodes", "--node-rank", "--master-addr", "--tag-output"}},
       {"devices", {"--json"}},
   };
   for (const auto& [command, options] : commands) {
@@ -92,6 +93,9 @@ TEST(Usage, WrongUseIsOneLineAndTwo) {
       {{"train", "--device", "cpu", "--devices", "all"}, "exclude each other"},
       {{"train", "--resume"}, "--out"},
       {{"train", "--resume", "--overwrite", "--out", "x"}, "exclude each other"},
+      {{"launch", "-n", "2"}, "the program that is to be started is missing"},
+      {{"launch", "-n", "0", "true"}, "--nproc-per-node"},
+      {{"launch", "--grace", "nan", "true"}, "--grace: expected a number from 0"},
       {{"eval"}, "--checkpoint is required"},
       {{"eval", "--checkpoint", "x", "--split", "all"}, "--split"},
       {{"predict", "--checkpoint", "x"}, "images is required"},

@@ -1,5 +1,5 @@
 // Groups of processes: here threads that take their parts, which is what MPI's processes see too
-// (mpi_test.cpp).
+// (processes_test.cpp).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
@@ -159,17 +159,21 @@ TEST(Distributed, FindsOutWhetherItIsAlone) {
   const struct {
     std::vector<std::pair<const char*, const char*>> variables;
     const char* refusal;  ///< null: it is alone
-  } rows[] = {{{}, nullptr},
-              {{{"WORLD_SIZE", "1"}}, nullptr},
-              {{{"WORLD_SIZE", "4"}}, "start the program with `mpirun -n 4 program`"},
-              {{{"OMPI_COMM_WORLD_SIZE", "1"}}, nullptr},
-              {{{"OMPI_COMM_WORLD_SIZE", "2"}}, "cannot be opened"},
-              {{{"PMI_SIZE", "3"}}, "cannot be opened"},
-              {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}, nullptr},
-              {{{"PMIX_RANK", "0"}}, "cannot be opened"}};
+  } rows[] = {
+      {{}, nullptr},
+      {{{"WORLD_SIZE", "1"}}, nullptr},
+      {{{"WORLD_SIZE", "4"}}, "start the program with `tern launch -n 4 program` or `mpirun -n 4 program`"},
+      {{{"RANK", "0"}}, "the number of processes is not known: set WORLD_SIZE"},
+      {{{"WORLD_SIZE", "4"}, {"MASTER_ADDR", "localhost"}},
+       "the rank of this process is not known: set RANK"},
+      {{{"OMPI_COMM_WORLD_SIZE", "1"}}, nullptr},
+      {{{"OMPI_COMM_WORLD_SIZE", "2"}}, "cannot be opened"},
+      {{{"PMI_SIZE", "3"}}, "cannot be opened"},
+      {{{"PMIX_RANK", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}}, nullptr},
+      {{{"PMIX_RANK", "0"}}, "cannot be opened"}};
   const auto forget = [] {
-    for (const char* name : {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK",
-                             "SLURM_STEP_NUM_TASKS", "TERN_MPI_PLUGIN"})
+    for (const char* name : {"WORLD_SIZE", "RANK", "MASTER_ADDR", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE",
+                             "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "TERN_MPI_PLUGIN"})
       ::unsetenv(name);
   };
   for (const auto& row : rows) {
@@ -177,9 +181,9 @@ TEST(Distributed, FindsOutWhetherItIsAlone) {
     ::setenv("TERN_MPI_PLUGIN", "/nowhere/libtern_mpi.so", 1);
     for (const auto& [name, text] : row.variables) ::setenv(name, text, 1);
     if (row.refusal)
-      expect_error<DistributedError>([] { open_transport(milliseconds(10)); }, row.refusal);
+      expect_error<DistributedError>([] { open_transport({.timeout = milliseconds(10)}); }, row.refusal);
     else
-      EXPECT_EQ(open_transport(milliseconds(10)), nullptr);
+      EXPECT_EQ(open_transport({.timeout = milliseconds(10)}), nullptr);
   }
   forget();
 }

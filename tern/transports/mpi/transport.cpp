@@ -2,10 +2,8 @@
 // needs no MPI. It begins operations and looks whether they are done, and so can give up; one thread at a
 // time is in MPI.
 #include <mpi.h>
-#include <sched.h>
 
 #include <algorithm>
-#include <array>
 #include <ctime>
 #include <list>
 #include <mutex>
@@ -38,18 +36,10 @@ class MpiTransport final : public Transport {
     check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
     check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
     check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-    MPI_Comm machine;
-    check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &machine),
-          "MPI_Comm_split_type");
-    check(MPI_Comm_rank(machine, &local_rank_), "MPI_Comm_rank");
-    cores_ = share_of_cores(machine);
-    check(MPI_Comm_free(&machine), "MPI_Comm_free");
   }
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  int local_rank() const override { return local_rank_; }
-  double cores() const override { return cores_; }
 
   void all_gather(const void* sent, void* received, size_t nbytes) override {
     wait(begin("MPI_Iallgather", [&](MPI_Request* request) {
@@ -140,18 +130,6 @@ class MpiTransport final : public Transport {
     std::vector<char> bytes;
   };
 
-  static double share_of_cores(MPI_Comm machine) {
-    cpu_set_t mine;
-    CPU_ZERO(&mine);
-    ::sched_getaffinity(0, sizeof mine, &mine);  // none where there are more cores than it can tell
-    std::array<int, CPU_SETSIZE> users{};
-    for (size_t core = 0; core < users.size(); ++core) users[core] = CPU_ISSET(core, &mine) ? 1 : 0;
-    check(MPI_Allreduce(MPI_IN_PLACE, users.data(), CPU_SETSIZE, MPI_INT, MPI_SUM, machine), "MPI_Allreduce");
-    double share = 0;
-    for (size_t core = 0; core < users.size(); ++core)
-      if (CPU_ISSET(core, &mine)) share += 1.0 / users[core];
-    return share;
-  }
   static int count(size_t nbytes) {
     TERN_CHECK(nbytes <= kMostBytes, ValueError, "MPI: a piece of {} bytes is too large", nbytes);
     return static_cast<int>(nbytes);
@@ -199,8 +177,7 @@ class MpiTransport final : public Transport {
 
   Timeout timeout_;
   MPI_Comm comm_ = MPI_COMM_NULL;
-  int rank_ = 0, size_ = 1, local_rank_ = 0;
-  double cores_ = 0;
+  int rank_ = 0, size_ = 1;
   std::mutex mutex_;  ///< held in MPI
   std::list<Message> sending_, abandoned_;
   std::set<int> closed_;
