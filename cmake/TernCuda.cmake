@@ -1,6 +1,6 @@
 # The CUDA backend: whether it is built, for which GPUs, and tern_plugin(), which makes the plugin libtern_cuda.so of a room.
-# Without nvcc nothing here has an effect. libcuda and NVML are never linked; the CUDA runtime is linked statically, cuBLASLt
-# and cuDNN are opened by the plugin when they are first needed.
+# Without nvcc nothing here has an effect. libcuda and NVML are never linked; the CUDA runtime is linked statically, cuBLASLt,
+# cuSOLVER and cuDNN are opened by the plugin when they are first needed.
 
 set(TERN_CUDA AUTO CACHE STRING "The CUDA backend, a plugin: AUTO (where nvcc and the toolkit are found), ON or OFF")
 set_property(CACHE TERN_CUDA PROPERTY STRINGS AUTO ON OFF)
@@ -26,9 +26,12 @@ else()
       find_path(CUDA_CUBLASLT_HEADER cublasLt.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
       find_path(CUDA_CUDNN_HEADER cudnn.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
       find_path(CUDA_CUDNN_HEADER cudnn.h PATHS ENV CUDNN_HOME PATH_SUFFIXES include)
-      mark_as_advanced(CUDA_CUBLASLT_HEADER CUDA_CUDNN_HEADER)
+      find_path(CUDA_CUSOLVER_HEADER cusolverDn.h PATHS ${CUDAToolkit_INCLUDE_DIRS} NO_DEFAULT_PATH)
+      mark_as_advanced(CUDA_CUBLASLT_HEADER CUDA_CUSOLVER_HEADER CUDA_CUDNN_HEADER)
       if(NOT CUDA_CUBLASLT_HEADER)
         set(TERN_CUDA_OFF_REASON "cublasLt.h is missing")
+      elseif(NOT CUDA_CUSOLVER_HEADER)
+        set(TERN_CUDA_OFF_REASON "cusolverDn.h is missing")
       elseif(NOT CUDA_CUDNN_HEADER)
         set(TERN_CUDA_OFF_REASON "cudnn.h is missing")
       endif()

@@ -35,9 +35,20 @@ METHODS_BY_HAND = set("copy_ uniform_ normal_ exponential_ bernoulli_ random_ sp
 # Not for Python: layers between operators and kernels, and what other functions do there.
 NOT_PYTHONS = set("unary binary binary_out ternary bag_mode_word clip".split())
 
+# Headers whose functions are in a namespace of their own and in a module of that name.
+NAMESPACES = {"ops/linalg.h": "linalg"}
+
 PUBLIC = re.compile(r'#include "tern/(ops/\w+\.h)"')
 NAMED = {name: ("values", "indices") for name in
          "topk max min median nanmedian kthvalue cummax cummin mode".split()} | {"aminmax": ("min", "max")}
+# The names of several results, by namespace.
+RESULTS = {
+    "linalg": {"cholesky_ex": ("L", "info"), "qr": ("Q", "R"), "lu_factor": ("LU", "pivots"), "lu_factor_ex": ("LU", "pivots", "info"),
+               "lu": ("P", "L", "U"), "solve_ex": ("result", "info"), "inv_ex": ("inverse", "info"), "slogdet": ("sign", "logabsdet"),
+               "eigh": ("eigenvalues", "eigenvectors"), "svd": ("U", "S", "Vh"),
+               "lstsq": ("solution", "residuals", "rank", "singular_values")},
+    "": {"slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "svd": ("U", "S", "V"), "triangular_solve": ("solution", "cloned_coefficient")},
+}
 # Arguments that PyTorch calls otherwise than the headers: for all functions, then for some.
 RENAMED = {"x": "input", "a": "input", "b": "other", "dims": "dim", "shape": "size"}
 RENAMED_IN = {
@@ -51,8 +62,14 @@ RENAMED_IN = {
     "hardtanh": {"min": "min_val", "max": "max_val"},
     "split": {"x": "tensor", "split_size": "split_size_or_sections", "split_sizes": "split_size_or_sections"},
     "trapezoid": {"x": "x", "y": "y"}, "trapz": {"x": "x", "y": "y"}, "cumulative_trapezoid": {"x": "x", "y": "y"},
+    "cholesky_solve": {"b": "input", "l": "input2"}, "cholesky_inverse": {"l": "input"}, "triangular_solve": {"b": "b", "a": "A"},
     "one_hot": {"classes": "tensor"}, "multinomial": {"weights": "input"}, "bernoulli": {"p": "input"},
 }
+# The same of a namespace: for all its functions under "", then for some.
+RENAMED_IN_NAMESPACE = {"linalg": {
+    "": {"a": "A", "b": "B", "lu": "LU", "uplo": "UPLO", "n": "N", "dims": "dim"}, "vecdot": {"a": "x", "b": "y", "dims": "dim"},
+    "cross": {"a": "input", "b": "other"}, "matrix_power": {"a": "A", "n": "n"},
+}}
 DEFAULTS = {("norm", "p"): "2.0", ("sum", "dims"): "None", ("mean", "dims"): "None"}
 # Tensors without a default in C++ that may be None.
 MAY_BE_NONE = {("batch_norm", "running_mean"), ("batch_norm", "running_var")}
@@ -72,7 +89,7 @@ SIMPLE = {
     "std::optional<double>": "std::optional<double>", "std::optional<DType>": "std::optional<DType>",
     "std::optional<Scalar>": "std::optional<Scalar>", "std::optional<Size2>": "std::optional<Size2>",
     "std::optional<Size3>": "std::optional<Size3>", "const std::optional<Generator>&": "const std::optional<Generator>&",
-    "const TensorOptions&": "TensorOptions",
+    "const TensorOptions&": "TensorOptions", "std::optional<std::string_view>": "const std::optional<std::string>&",
 }
 
 
@@ -148,6 +165,7 @@ class Function:
             raise Unknown(text)
         self.name, self.result, self.is_const = match["name"], match["result"], bool(match["const"])
         self.arguments = []
+        self.space = ""  # the namespace below tern
         self.doc = " ".join(docs)
         for each in split_at_commas(match["args"]):
             declared, _, default = (part.strip() for part in each.partition("="))
@@ -158,7 +176,7 @@ class Function:
 
 
 def python_default(function, kind, name, default):
-    if (function.name, name) in DEFAULTS and default is None:
+    if (function.name, name) in DEFAULTS and default is None and not function.space:
         default = DEFAULTS[function.name, name]
         return "py::none()" if default == "None" else default
     if default is None:
@@ -177,7 +195,11 @@ def bound(target, function, call, self_type=None):
     parameters, declared, values, sizes = [], [], [], None
     if self_type:
         parameters.append(f"{self_type} self")
-    names = dict(RENAMED, **RENAMED_IN.get(function.name, {}))
+    if function.space:
+        spaces = RENAMED_IN_NAMESPACE[function.space]
+        names = spaces.get(function.name, spaces[""])
+    else:
+        names = dict(RENAMED, **RENAMED_IN.get(function.name, {}))
     for number, (kind, name, default) in enumerate(function.arguments):
         if kind == "const TensorOptions&":
             parameters += ["std::optional<DType> dtype", "std::optional<Device> device", "bool requires_grad"]
@@ -200,7 +222,9 @@ def bound(target, function, call, self_type=None):
         declared.append(arg)
         values.append(f"{name}.c_str()" if kind == "const char*" else name)
     result = call(values)
-    if function.name.rstrip("_") in NAMED and function.result.startswith("std::pair"):
+    if function.name in RESULTS[function.space] and not self_type:
+        result = f"NamedResults({{{', '.join(chr(34) + each + chr(34) for each in RESULTS[function.space][function.name])}}}, {result})"
+    elif function.name.rstrip("_") in NAMED and function.result.startswith("std::pair"):
         result = f"{'MinAndMax' if function.name == 'aminmax' else 'ValuesAndIndices'}{{{result}}}"
     elif function.result == "std::vector<Tensor>":
         result = f"TensorTuple{{{result}}}"
@@ -249,6 +273,8 @@ def operators(root):
     missing, found = [], {}
     for header in PUBLIC.findall((root / "tern/tern.h").read_text()):
         for function in parse(root / "tern" / header):
+            if isinstance(function, Function):
+                function.space = NAMESPACES.get(header, "")
             if isinstance(function, Unknown):
                 name = re.match(r"(?:.*?(\w+)\(|(\w+):)", str(function))
                 name = next((n for n in name.groups() if n), "") if name else ""
@@ -295,10 +321,18 @@ def main():
         lines = [f"void bind_operators_{i}(py::module_& module) {{"]
         for header, functions in group:
             lines.append(f"  // {header}")
+            target = "module"
+            if header in NAMESPACES:
+                target = NAMESPACES[header]
+                lines.append(f'  py::module_ {target} = module.attr("_{target}");')
             for function in functions:
-                lines += bound("module", function, lambda values, f=function: f"tern::{f.name}({', '.join(values)})")
+                space = f"{function.space}::" if function.space else ""
+                lines += bound(target, function, lambda values, f=function, s=space: f"tern::{s}{f.name}({', '.join(values)})")
+            if header in NAMESPACES:
+                lines += [f'  take_axis_and_out({target}, "{name}");' for name in sorted({f.name for f in functions})]
         write(files[i], HEAD.format(sources="tern/ops") + "\n".join(lines) + "\n}\n\n}  // namespace tern::python\n")
 
+    found = {header: functions for header, functions in found.items() if header not in NAMESPACES}
     known = {f.name for functions in found.values() for f in functions}
     named = [f.name for f in methods(root)]
     elements = re.findall(r"X\((\w+)\)", (root / "tern/core/element_functions.h").read_text().split("#define", 1)[1])
@@ -332,6 +366,7 @@ def main():
 AS_METHODS = set("""
     nanmedian nanquantile bincount histc logsumexp softmin atleast_1d tensor_split hsplit vsplit dsplit bernoulli multinomial
     unsqueeze swapaxes ravel put combinations nansum minimum maximum clamp matmul as_strided hardshrink prelu kron renorm
+    inverse det slogdet logdet cholesky cholesky_solve cholesky_inverse triangular_solve qr svd pinverse matrix_power matrix_exp
 """.split())
 # Methods too, of what is bound by hand.
 BOUND_BY_HAND = set("clone contiguous pin_memory unique unique_consecutive var std sort argsort dist".split())

@@ -46,6 +46,8 @@
 #include "tern/ops/index.h"
 #include "tern/ops/interpolate.h"
 #include "tern/ops/jacobian.h"
+#include "tern/ops/linalg.h"
+#include "tern/ops/linalg_names.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/loss_margin.h"

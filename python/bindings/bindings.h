@@ -25,8 +25,13 @@ void bind_layers(py::module_& m);                      ///< the layers of nn
 void bind_losses(py::module_& m);
 void bind_optimizers(py::module_& m);
 void bind_schedulers(py::module_& m);
-void bind_files(py::module_& m);     ///< save and load
-void bind_data(py::module_& m);      ///< datasets, samplers, DataLoader
-void bind_parallel(py::module_& m);  ///< DataParallel
+void bind_files(py::module_& m);        ///< save and load
+void bind_data(py::module_& m);         ///< datasets, samplers, DataLoader
+void bind_transforms(py::module_& m);   ///< transforms of pictures
+void bind_datasets(py::module_& m);     ///< sets of pictures, and reading of pictures
+void bind_events(py::module_& m);       ///< TensorBoard's files
+void bind_checks(py::module_& m);       ///< gradcheck and the profiler
+void bind_parallel(py::module_& m);     ///< DataParallel
+void bind_distributed(py::module_& m);  ///< groups of processes
 
 }  // namespace tern::python

@@ -33,9 +33,10 @@ bool load_dtype(py::handle source, DType& dtype);
 bool load_device(py::handle source, Device& device);
 /// A `tern.Size`.
 py::object size_object(IntArrayRef sizes);
-/// Of an integer, or a list or tuple of integers. False for anything else.
-bool load_ints(py::handle source, Shape& ints);
-/// A number; with `convert` also what has __index__ or __float__, as NumPy's numbers.
+/// Of an integer, or a list or tuple of integers; with `convert` also of a tensor of one integer. False for
+/// anything else.
+bool load_ints(py::handle source, Shape& ints, bool convert = true);
+/// A number; with `convert` also a 0-d tensor, and what has __index__ or __float__, as NumPy's numbers.
 bool load_scalar(py::handle source, bool convert, std::optional<Scalar>& scalar);
 /// The Python object of a tensor that is a parameter: the one that there is, else a new nn.Parameter.
 py::object parameter_object(const Tensor& parameter);
@@ -114,7 +115,7 @@ struct type_caster<tern::nn::Buffer> {
 template <>
 struct type_caster<tern::Shape> {
   PYBIND11_TYPE_CASTER(tern::Shape, const_name("Size"));
-  bool load(handle source, bool) { return tern::python::load_ints(source, value); }
+  bool load(handle source, bool convert) { return tern::python::load_ints(source, value, convert); }
   static handle cast(const tern::Shape& shape, return_value_policy, handle) {
     return tern::python::size_object(shape).release();
   }
@@ -125,7 +126,7 @@ struct type_caster<tern::IntArrayRef> {
   static constexpr auto name = const_name("Size");
   template <class>
   using cast_op_type = tern::IntArrayRef;
-  bool load(handle source, bool) { return tern::python::load_ints(source, ints_); }
+  bool load(handle source, bool convert) { return tern::python::load_ints(source, ints_, convert); }
   operator tern::IntArrayRef() { return ints_; }
   static handle cast(tern::IntArrayRef ints, return_value_policy, handle) {
     return tern::python::size_object(ints).release();
@@ -167,9 +168,10 @@ struct size_caster {
   static constexpr auto name = const_name("Size");
   template <class>
   using cast_op_type = Size;
-  bool load(handle source, bool) {
+  bool load(handle source, bool convert) {
     tern::Shape ints;
-    if (!tern::python::load_ints(source, ints) || (ints.size() != 1 && ints.size() != N)) return false;
+    if (!tern::python::load_ints(source, ints, convert) || (ints.size() != 1 && ints.size() != N))
+      return false;
     for (size_t i = 0; i < N; ++i) sizes_[i] = ints[ints.size() == 1 ? 0 : i];
     return true;
   }

@@ -93,6 +93,20 @@ RandomEngine engine_of(const std::string& word) {
       word + "'");
 }
 
+thread_local uint64_t torch_seed = 0;  ///< of manual_seed, which the state of PyTorch's engine does not show
+
+/// As long as it is there, the thread's default generator is one of its own, of the engine that the default
+/// one has.
+class OwnGenerator {
+ public:
+  explicit OwnGenerator(uint64_t seed) : guard_(Generator(seed, default_generator().engine())) {
+    torch_seed = seed;
+  }
+
+ private:
+  DefaultGeneratorGuard guard_;
+};
+
 }  // namespace
 
 void bind_creation(py::module_& m) {
@@ -125,11 +139,20 @@ void bind_creation(py::module_& m) {
           manual_seed(seed, engine_of(*engine));
         else
           manual_seed(seed);
+        torch_seed = seed;
         return default_generator();
       },
       py::arg("seed"), py::kw_only(), py::arg("engine") = py::none(),
       "Seeds the default generator. With engine='torch' the CPU draws PyTorch's numbers from now on.");
   m.def("seed", &seed);
+  m.def(
+      "initial_seed",
+      [] {
+        Generator& generator = default_generator();
+        return generator.engine() == RandomEngine::Philox ? generator.state().seed : torch_seed;
+      },
+      "What the default generator was seeded with; in a DataLoader's worker, that of the worker.");
+  py::class_<OwnGenerator>(m, "_OwnGenerator").def(py::init<uint64_t>());
   m.def("get_rng_state", [] { return get_rng_state(); });
   m.def(
       "set_rng_state", [](const Tensor& state) { set_rng_state(state); }, py::arg("new_state").none(false));

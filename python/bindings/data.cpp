@@ -1,5 +1,5 @@
 // Tern's own datasets and samplers, and the DataLoader that reads them without Python. Those that are written
-// in Python are read by python/tern/utils/data.
+// in Python are read by python/tern/utils/data; sets of pictures are in datasets.cpp.
 #include <mutex>
 
 #include "bindings.h"
@@ -73,14 +73,15 @@ void bind_data(py::module_& m) {
   py::class_<Dataset, std::shared_ptr<Dataset>>(m, "_Dataset", py::dynamic_attr())
       .def("__len__", &Dataset::size)
       .def("__getitem__", get, py::arg("index"))
-      .def("_get_batch", [](const Dataset& self, const std::vector<int64_t>& indices) {
-        std::optional<Batch> batch;
-        {
-          const py::gil_scoped_release no_gil;
-          batch = self.get_batch(indices);
-        }
-        return to_python(*batch);
-      });
+      .def("_get_batch",
+           [](const Dataset& self, const std::vector<int64_t>& indices, uint64_t seed, int64_t epoch) {
+             std::optional<Batch> batch;
+             {
+               const py::gil_scoped_release no_gil;
+               batch = self.get_batch(indices, {seed, epoch});
+             }
+             return to_python(*batch);
+           });
   SetClass<data::TensorDataset>(m, "TensorDataset")
       .def(py::init([](py::args tensors) {
         return std::make_shared<data::TensorDataset>(tensors.cast<std::vector<Tensor>>());
@@ -98,27 +99,15 @@ void bind_data(py::module_& m) {
           py::arg("index"))
       .def_property_readonly(
           "tensors", [](const data::TensorDataset& self) { return py::tuple(py::cast(self.tensors())); });
-  SetClass<data::ImageTensors>(m, "_ImageTensors")
-      .def_property_readonly("classes", &data::ImageTensors::classes)
-      .def_property_readonly("data", &data::ImageTensors::images)
-      .def_property_readonly("targets", &data::ImageTensors::labels);
-  py::class_<data::Digits, data::ImageTensors, std::shared_ptr<data::Digits>>(m, "Digits")
-      .def(py::init([](bool train, std::optional<int64_t> size, uint64_t seed, bool normalize) {
-             return std::make_shared<data::Digits>(data::DigitsOptions{
-                 .train = train, .size = size, .seed = seed, .image = {.normalize = normalize}});
-           }),
-           py::arg("train") = true, py::arg("size") = py::none(), py::arg("seed") = 0,
-           py::arg("normalize") = false, "Pictures [1, 28, 28] of digits, generated, with their numbers.");
-  const auto from_files = [&]<class Set>(std::type_identity<Set>, const char* name) {
-    py::class_<Set, data::ImageTensors, std::shared_ptr<Set>>(m, name).def(
-        py::init([](const std::string& root, bool train, bool normalize) {
-          return std::make_shared<Set>(root, train, data::ImageOptions{.normalize = normalize});
-        }),
-        py::arg("root"), py::arg("train") = true, py::arg("normalize") = false);
-  };
-  from_files(std::type_identity<data::MNIST>(), "MNIST");
-  from_files(std::type_identity<data::FashionMNIST>(), "FashionMNIST");
-  from_files(std::type_identity<data::CIFAR10>(), "CIFAR10");
+  SetClass<data::Subset>(m, "_Subset")
+      .def(py::init([](std::shared_ptr<Dataset> dataset, std::vector<int64_t> indices) {
+        return std::make_shared<data::Subset>(std::move(dataset), std::move(indices));
+      }));
+  SetClass<data::ConcatDataset>(m, "_ConcatDataset")
+      .def(py::init([](const std::vector<std::shared_ptr<Dataset>>& datasets) {
+        return std::make_shared<data::ConcatDataset>(
+            std::vector<data::DatasetHandle>(datasets.begin(), datasets.end()));
+      }));
 
   py::class_<data::Sampler, std::shared_ptr<data::Sampler>>(m, "_Sampler", py::dynamic_attr())
       .def("__len__", &data::Sampler::size)

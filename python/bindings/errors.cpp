@@ -1,8 +1,6 @@
 // The exceptions of base/error.h as Python classes, and the way from one to the other.
 #include "errors.h"
 
-#include <typeinfo>
-
 #include "bindings.h"
 
 namespace tern::python {
@@ -11,14 +9,14 @@ namespace {
 
 struct ErrorClass {
   const char* name;
-  const std::type_info* type;
-  PyObject* (*python_base)();  ///< what is raised in Python for such an error; null: none beside Error
+  bool (*is_of)(const Error&);  ///< or of one derived from it
+  PyObject* (*python_base)();   ///< what is raised in Python for such an error; null: none beside Error
   PyObject* object = nullptr;
 };
 
 template <class E>
 ErrorClass error_class(const char* name, PyObject* (*python_base)()) {
-  return {name, &typeid(E), python_base};
+  return {name, [](const Error& error) { return dynamic_cast<const E*>(&error) != nullptr; }, python_base};
 }
 
 PyObject* runtime_error() { return PyExc_RuntimeError; }
@@ -26,6 +24,7 @@ PyObject* runtime_error() { return PyExc_RuntimeError; }
 ErrorClass error_classes[] = {
     error_class<ShapeError>("ShapeError", runtime_error),
     error_class<DTypeError>("DTypeError", runtime_error),
+    error_class<LinAlgError>("LinAlgError", runtime_error),
     error_class<DeviceError>("DeviceError", runtime_error),
     error_class<IndexError>("IndexError", [] { return PyExc_IndexError; }),
     error_class<ValueError>("ValueError", [] { return PyExc_ValueError; }),
@@ -48,7 +47,7 @@ thread_local Error carried{""};
 
 const ErrorClass* find_class(const Error& error) {
   for (const ErrorClass& each : error_classes)
-    if (*each.type == typeid(error)) return &each;
+    if (each.is_of(error)) return &each;
   return nullptr;
 }
 

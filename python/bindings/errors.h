@@ -14,4 +14,7 @@ void edit_message(py::error_already_set& error, const std::function<void(Error&)
 /// nn::utils::detail::Enough, where that came through Python.
 void rethrow_enough(const py::error_already_set& error);
 
+/// After all functions and classes are there: calls with wrong arguments raise PyTorch's short TypeErrors.
+void shorten_call_errors(py::module_& m);
+
 }  // namespace tern::python

@@ -105,6 +105,8 @@ void bind_torch_files(py::module_& m) {
         read_with(options_from(map_location, weights_only),
                   [&](const LoadOptions& options) { return load_from_buffer(bytes.span(), options); }));
   });
+  m.def("_layer_to_bytes", &layer_to_bytes);
+  m.def("_layer_from_bytes", &layer_from_bytes);
   m.def("_tensors_in", [](py::object object) {
     const Value value = value_from_python(object);
     if (is_module_object(value)) return tensors_to_dict(state_dict_of(value));

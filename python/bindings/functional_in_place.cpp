@@ -6,15 +6,6 @@ namespace tern::python {
 
 namespace {
 
-/// f(x), or x with the numbers of f(x).
-template <class F>
-Tensor maybe_in_place(Tensor x, bool in_place, F f) {
-  if (!in_place) return f(x);
-  // What f keeps for its gradient must not change.
-  const bool recorded = is_grad_enabled() && x.requires_grad();
-  return x.copy_(f(recorded ? x.clone() : x));
-}
-
 /// `f(input, settings...)` as `name(input, settings..., inplace=False)`.
 template <class F, class... Settings>
 void bind_with_inplace(py::module_& m, const char* name, F f, const Settings&... settings) {

@@ -21,12 +21,22 @@ struct MinAndMax {
 struct TensorTuple {
   std::vector<Tensor> tensors;
 };
+/// Of any number; a pair or tuple of C++ with names.
+struct NamedResults {
+  std::vector<const char*> names;
+  std::vector<Tensor> tensors;
+  template <class Results>
+  NamedResults(std::vector<const char*> their_names, const Results& results) : names(std::move(their_names)) {
+    std::apply([this](const auto&... each) { (tensors.push_back(each), ...); }, results);
+  }
+};
 
 /// Of integers, or of one list of them. Throws TypeError.
 Shape ints_of(const py::args& sizes);
 /// Rounded to so many decimal digits; to tens, hundreds and so on where that is negative.
 Tensor round_to(const Tensor& x, int64_t decimals);
 py::object named_pair(const char* first, const char* second, const std::pair<Tensor, Tensor>& pair);
+py::object named_tuple(const NamedResults& results);
 
 /// The function of the module as a method of the class.
 void make_method(py::module_& m, TensorClass& c, const char* name);
@@ -50,9 +60,9 @@ namespace pybind11::detail {
 template <>
 struct type_caster<tern::python::OptionalInts> {
   PYBIND11_TYPE_CASTER(tern::python::OptionalInts, const_name("Optional[Size]"));
-  bool load(handle source, bool) {
+  bool load(handle source, bool convert) {
     value.ints.clear();
-    return source.is_none() || tern::python::load_ints(source, value.ints);
+    return source.is_none() || tern::python::load_ints(source, value.ints, convert);
   }
 };
 
@@ -69,6 +79,14 @@ struct type_caster<tern::python::MinAndMax> {
   static constexpr auto name = const_name("Tuple[Tensor, Tensor]");
   static handle cast(const tern::python::MinAndMax& result, return_value_policy, handle) {
     return tern::python::named_pair("min", "max", result.pair).release();
+  }
+};
+
+template <>
+struct type_caster<tern::python::NamedResults> {
+  static constexpr auto name = const_name("Tuple[Tensor, ...]");
+  static handle cast(const tern::python::NamedResults& results, return_value_policy, handle) {
+    return tern::python::named_tuple(results).release();
   }
 };
 

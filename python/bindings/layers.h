@@ -85,6 +85,10 @@ LayerClass<Layer> simple_layer(py::module_& m, const char* name, const Settings&
 
 // ---- modules inside of layers
 
+/// Before a layer of C++ takes a copy of a module: throws TypeError where the module's class has a forward()
+/// written in Python, which the layer would not call. In modules.cpp.
+void check_forward(const char* what, const nn::Module& module);
+
 /// A module that is a field of the layer: as an attribute it keeps the layer alive; one that is assigned
 /// shares its tensors with what was given.
 template <class Class, class Owner, class Module>
@@ -95,7 +99,10 @@ void module_field(Class& c, const char* name, Module Owner::*field) {
       [field](const std::shared_ptr<Layer>& self) {
         return std::shared_ptr<Module>(self, &((*self).*field));
       },
-      [field](Layer& self, const Module& module) { self.*field = module; });
+      [field, name](Layer& self, const Module& module) {
+        check_forward(name, module);
+        self.*field = module;
+      });
 }
 
 }  // namespace tern::python

@@ -1,21 +1,32 @@
 // Activation functions and dropout as layers.
+#include "functional.h"
 #include "layers.h"
 
 namespace tern::python {
 
 namespace {
 
-/// A layer whose one setting is `inplace`.
-template <class Layer>
-void bind_inplace(py::module_& m, const char* name) {
-  simple_layer<Layer>(m, name, setting("inplace", &Layer::inplace, false));
+/// A layer whose last setting is `inplace`: then it changes its input, and returns that.
+template <class Layer, class... Settings>
+void bind_inplace(py::module_& m, const char* name, const Settings&... settings) {
+  auto c = layer_of_settings<Layer>(m, name, settings..., setting("inplace", &Layer::inplace, false));
+  const auto forward = [](Layer& self, const Tensor& x) {
+    constexpr bool kKeepsInput = !std::is_same_v<Layer, nn::ReLU>;
+    return maybe_in_place(
+        x, self.inplace, [&](const Tensor& given) { return self.forward(given); }, kKeepsInput);
+  };
+  const auto call = [forward](Layer& self, const Tensor& x) {
+    if (self.hooks()) return nn::detail::call(self, x);
+    return nn::detail::call_inside(self, [&] { return forward(self, x); });
+  };
+  method(c, "forward", forward, rows(argument<Tensor>("input")));
+  method(c, "__call__", call, rows(argument<Tensor>("input")));
 }
 /// Layers of one number and `inplace`.
 template <class Layer>
 void bind_with_number(py::module_& m, const char* name, const char* number, double Layer::*field,
                       double by_default) {
-  simple_layer<Layer>(m, name, setting(number, field, by_default),
-                      setting("inplace", &Layer::inplace, false));
+  bind_inplace<Layer>(m, name, setting(number, field, by_default));
 }
 template <class Layer>
 void bind_of_dim(py::module_& m, const char* name) {
@@ -62,15 +73,12 @@ void bind_activation_layers(py::module_& m) {
   bind_of_dim<nn::LogSoftmax>(m, "LogSoftmax");
   simple_layer<nn::Softplus>(m, "Softplus", setting("beta", &nn::Softplus::beta, 1),
                              setting("threshold", &nn::Softplus::threshold, 20));
-  simple_layer<nn::Threshold>(m, "Threshold", setting("threshold", &nn::Threshold::threshold),
-                              setting("value", &nn::Threshold::value),
-                              setting("inplace", &nn::Threshold::inplace, false));
-  simple_layer<nn::RReLU>(m, "RReLU", setting("lower", &nn::RReLU::lower, 1.0 / 8),
-                          setting("upper", &nn::RReLU::upper, 1.0 / 3),
-                          setting("inplace", &nn::RReLU::inplace, false));
-  simple_layer<nn::Hardtanh>(m, "Hardtanh", setting("min_val", &nn::Hardtanh::min_val, -1),
-                             setting("max_val", &nn::Hardtanh::max_val, 1),
-                             setting("inplace", &nn::Hardtanh::inplace, false));
+  bind_inplace<nn::Threshold>(m, "Threshold", setting("threshold", &nn::Threshold::threshold),
+                              setting("value", &nn::Threshold::value));
+  bind_inplace<nn::RReLU>(m, "RReLU", setting("lower", &nn::RReLU::lower, 1.0 / 8),
+                          setting("upper", &nn::RReLU::upper, 1.0 / 3));
+  bind_inplace<nn::Hardtanh>(m, "Hardtanh", setting("min_val", &nn::Hardtanh::min_val, -1),
+                             setting("max_val", &nn::Hardtanh::max_val, 1));
   bind_prelu(m);
 
   bind_with_number(m, "Dropout", "p", &nn::Dropout::p, 0.5);

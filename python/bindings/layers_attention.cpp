@@ -115,6 +115,7 @@ LayerClass<Stack> stack_of(py::module_& m, const char* name, const char* list_na
   bind_list<Layer>(m, list_name);
   const auto make = [](const std::shared_ptr<Layer>& layer, int64_t num_layers,
                        const std::shared_ptr<nn::Module>& norm) {
+    check_forward("a stack of layers", *layer);
     return std::make_shared<Stack>(*layer, num_layers, norm_of(norm));
   };
   const auto arguments =

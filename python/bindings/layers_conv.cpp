@@ -12,7 +12,7 @@ auto conv_options() {
   return rows(option_as<GivenSize<N>>("stride", &Options::stride),
               option_as<GivenPadding<N>>("padding", &Options::padding),
               option_as<GivenSize<N>>("dilation", &Options::dilation), option("groups", &Options::groups),
-              option("bias", &Options::bias), lacks<std::string>("padding_mode", "zeros"),
+              option("bias", &Options::bias), option("padding_mode", &Options::padding_mode),
               option("device", &Options::device), option("dtype", &Options::dtype));
 }
 
@@ -52,7 +52,7 @@ void conv_attributes(Class& c) {
   c.def_property_readonly("dilation", [](const Layer& self) { return size_tuple(self.options().dilation); });
   c.def_property_readonly(
       "padding", [](const Layer& self) { return padding_attribute<Layer::kDims>(self.options().padding); });
-  c.def_property_readonly("padding_mode", [](const Layer&) { return "zeros"; });
+  c.def_property_readonly("padding_mode", &Layer::padding_mode);
   if constexpr (Layer::kIsTransposed)
     c.def_property_readonly("output_padding",
                             [](const Layer& self) { return size_tuple(self.options().output_padding); });

@@ -90,13 +90,6 @@ void bind_packing(py::module_& m) {
 
 // ---- layers
 
-/// The parameter of this name, as "weight_ih_l0"; null where there is none.
-nn::Parameter* find_parameter(nn::Module& layer, const std::string& name) {
-  for (const auto& [its, parameter] : layer.fields().parameters)
-    if (its == name) return parameter;
-  return nullptr;
-}
-
 std::string mode_of(const nn::RecurrentBase& layer) {
   if (const auto* plain = layer.as<nn::RNN>())
     return std::string(plain->nonlinearity()) == "tanh" ? "RNN_TANH" : "RNN_RELU";
@@ -107,19 +100,6 @@ void bind_recurrent_base(py::module_& m) {
   using Layer = nn::RecurrentBase;
   using Options = nn::RecurrentOptions;
   auto c = abstract_layer<Layer>(m, "RNNBase");
-  const py::object base = c.attr("__base__");
-  c.def("__getattr__", [base](py::object self, const std::string& name) -> py::object {
-    if (const nn::Parameter* parameter = find_parameter(self.cast<Layer&>(), name))
-      return py::cast(*parameter);
-    return base.attr("__getattr__")(self, name);
-  });
-  c.def("__setattr__", [base](py::object self, const std::string& name, py::object value) {
-    nn::Parameter* parameter = find_parameter(self.cast<Layer&>(), name);
-    if (parameter && py::isinstance<TensorImpl>(value))
-      static_cast<Tensor&>(*parameter) = value.cast<Tensor>();
-    else
-      base.attr("__setattr__")(self, name, value);
-  });
   c.def_property_readonly("mode", &mode_of)
       .def_property_readonly("input_size", &Layer::input_size)
       .def_property_readonly("hidden_size", &Layer::hidden_size)

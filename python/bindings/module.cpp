@@ -1,4 +1,5 @@
 // The extension module tern._C.
+#include "errors.h"
 #include "generated.h"
 #include "modules.h"
 
@@ -17,6 +18,7 @@ PYBIND11_MODULE(_C, m) {
   bind_generated_methods(m, tensor);
   bind_numpy(m, tensor);
   bind_autograd(m);
+  bind_checks(m);
   bind_functions(m);
   bind_devices(m);
   m.attr("__module__") = "tern.nn";
@@ -31,7 +33,15 @@ PYBIND11_MODULE(_C, m) {
   bind_files(m);
   m.attr("__module__") = "tern.utils.data";
   bind_data(m);
+  m.attr("__module__") = "tern.transforms";
+  bind_transforms(m);
+  m.attr("__module__") = "tern.datasets";
+  bind_datasets(m);
+  m.attr("__module__") = "tern.utils";
+  bind_events(m);
   bind_parallel(m);
+  bind_distributed(m);
   finish_module_classes(m);
+  shorten_call_errors(m);
   py::delattr(m, "__module__");
 }

@@ -216,19 +216,27 @@ int visit_hooks(const nn::detail::ModuleHooks& hooks, visitproc visit, void* arg
   return visit_list(std::type_identity<HookAfterBackward>(), hooks.backward_after);
 }
 
+/// From 3.11 on Python itself visits the attributes of its own classes: twice would keep all that is in them.
+int visit_attributes(PyObject* object, visitproc visit, void* arg, traverseproc own) {
+  if (PY_VERSION_HEX < 0x030B0000 || Py_TYPE(object)->tp_traverse == own)
+    return traverse_attributes(object, visit, arg);
+  Py_VISIT(Py_TYPE(object));
+  return 0;
+}
+
+/// Of tensors, optimizers and all else that has attributes.
+int traverse_object(PyObject* object, visitproc visit, void* arg) {
+  return visit_attributes(object, visit, arg, &traverse_object);
+}
+
 int traverse(PyObject* object, visitproc visit, void* arg) {
-  // From 3.11 on Python itself visits the attributes of its own classes: twice would keep all that is in
-  // them.
-  if (PY_VERSION_HEX >= 0x030B0000 && Py_TYPE(object)->tp_traverse != &traverse)
-    Py_VISIT(Py_TYPE(object));
-  else if (const int stop = traverse_attributes(object, visit, arg))
-    return stop;
+  if (const int stop = visit_attributes(object, visit, arg, &traverse)) return stop;
   const nn::Module* module = only_held_by(object);
   if (!module) return 0;
   if (module->hooks() && module->hooks().use_count() == 1)
     if (const int stop = visit_hooks(*module->hooks(), visit, arg)) return stop;
-  const auto* own = dynamic_cast<const PythonModule*>(module);
-  return own ? own->traverse(visit, arg) : 0;
+  const PythonFields* fields = python_fields(*module);
+  return fields ? fields->traverse(visit, arg) : 0;
 }
 
 int clear(PyObject* object) {
@@ -240,9 +248,21 @@ int clear(PyObject* object) {
       const auto backward_before = std::exchange(hooks.backward_before, {});
       const auto backward_after = std::exchange(hooks.backward_after, {});
     }
-    if (auto* own = dynamic_cast<PythonModule*>(module)) own->clear();
+    if (PythonFields* fields = python_fields(*module)) fields->clear();
   }
   return clear_attributes(object);
+}
+
+ternaryfunc call_attribute = nullptr;  ///< Python's own call of what has __call__
+
+/// A layer with hooks is called as a module that is written in Python: its hooks get all arguments as they
+/// were given, and all results.
+PyObject* call_layer(PyObject* object, PyObject* args, PyObject* named) {
+  const auto place = reinterpret_cast<py::detail::instance*>(object)->get_value_and_holder();
+  if (!place.holder_constructed() || !static_cast<nn::Module*>(place.value_ptr())->hooks())
+    return call_attribute(object, args, named);
+  const auto call = py::reinterpret_steal<py::object>(PyObject_GetAttrString(object, "_call_python"));
+  return call ? PyObject_Call(call.ptr(), args, named) : nullptr;
 }
 
 /// In the place of a module that was never made: what pybind11 calls for one when it is used.
@@ -308,12 +328,19 @@ void bind_hooks(ModuleClass& c) {
 
 void finish_module_classes(py::module_& m) {
   const py::object base = py::type::of<nn::Module>();
+  const traverseproc pybinds = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_traverse;
+  traverse_attributes = pybinds;
   for (const auto& [name, value] : m.attr("__dict__").cast<py::dict>()) {
     if (!PyType_Check(value.ptr())) continue;
     auto* type = reinterpret_cast<PyTypeObject*>(value.ptr());
-    if (!PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base.ptr()))) continue;
-    traverse_attributes = std::exchange(type->tp_traverse, &traverse);
+    if (!PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(base.ptr()))) {
+      if (type->tp_traverse == pybinds) type->tp_traverse = &traverse_object;
+      continue;
+    }
+    type->tp_traverse = &traverse;
     clear_attributes = std::exchange(type->tp_clear, &clear);
+    if (type->tp_call && type->tp_call != &call_layer)
+      call_attribute = std::exchange(type->tp_call, &call_layer);
     py::detail::get_type_info(type)->operator_new = &throw_unmade;
   }
 }

@@ -8,145 +8,10 @@
 
 #include "bindings.h"
 #include "errors.h"
+#include "layers.h"
 #include "values.h"
 
 namespace tern::python {
-
-// ---- classes written in Python
-
-static thread_local HeldFields* held_fields = nullptr;
-
-HeldFields::HeldFields() : outer_(std::exchange(held_fields, this)) {}
-HeldFields::~HeldFields() { held_fields = outer_; }
-
-void PythonModule::put(Field field) {
-  auto made = std::make_shared<Field>(std::move(field));
-  for (auto& each : fields_)
-    if (each->name == made->name) return each.swap(made);  // what was there may call Python when it goes
-  fields_.push_back(std::move(made));
-}
-
-const PythonModule::Field* PythonModule::find_field(const std::string& name) const {
-  for (const auto& field : fields_)
-    if (field->name == name) return field.get();
-  return nullptr;
-}
-
-void PythonModule::set_parameter(const std::string& name, py::object parameter) {
-  Field field{name, Kind::Parameter, {}, {}, std::move(parameter)};
-  static_cast<Tensor&>(field.parameter) = field.object.cast<Tensor>();
-  put(std::move(field));
-}
-
-void PythonModule::set_buffer(const std::string& name, const Tensor& buffer, bool persistent) {
-  put({name, Kind::Buffer, {}, nn::Buffer(buffer, {.persistent = persistent}), {}});
-}
-
-void PythonModule::set_module(const std::string& name, py::object module) {
-  if (!module.is_none())
-    if (const auto* below = dynamic_cast<const PythonModule*>(&module.cast<nn::Module&>());
-        below && below->reaches(*this))
-      throw ValueError("'" + name +
-                       "': a module can not be below itself; to refer to one above, keep it in a list");
-  put({name, Kind::Module, {}, {}, std::move(module)});
-}
-
-bool PythonModule::reaches(const PythonModule& other) const {
-  std::vector<const PythonModule*> open{this};
-  std::set<const PythonModule*> seen;
-  while (!open.empty()) {
-    const PythonModule* next = open.back();
-    open.pop_back();
-    if (next == &other) return true;
-    if (!seen.insert(next).second) continue;
-    for (const auto& field : next->fields_)
-      if (field->kind == Kind::Module && !field->object.is_none())
-        if (const auto* below = dynamic_cast<const PythonModule*>(&field->object.cast<nn::Module&>()))
-          open.push_back(below);
-  }
-  return false;
-}
-
-int PythonModule::traverse(visitproc visit, void* arg) const {
-  for (const auto& field : fields_) Py_VISIT(field->object.ptr());
-  return 0;
-}
-
-std::optional<py::object> PythonModule::find(const std::string& name) const {
-  const Field* field = find_field(name);
-  if (!field) return std::nullopt;
-  switch (field->kind) {
-    case Kind::Parameter:
-      if (field->object && field->object.cast<Tensor>().is_same(field->parameter)) return field->object;
-      return py::cast(field->parameter);
-    case Kind::Buffer:
-      return py::cast(static_cast<const Tensor&>(field->buffer));
-    case Kind::Module:
-      return field->object;
-  }
-  return std::nullopt;
-}
-
-bool PythonModule::has_buffer(const std::string& name) const {
-  const Field* field = find_field(name);
-  return field && field->kind == Kind::Buffer;
-}
-
-bool PythonModule::has_module(const std::string& name) const {
-  const Field* field = find_field(name);
-  return field && field->kind == Kind::Module;
-}
-
-bool PythonModule::is_saved(const std::string& name) const {
-  const Field* field = find_field(name);
-  return field && field->buffer.persistent;
-}
-
-PythonModule::PythonModule(const PythonModule& other) : nn::Module(other) {
-  for (const auto& field : other.fields_) fields_.push_back(std::make_shared<Field>(*field));
-}
-
-bool PythonModule::remove(const std::string& name) {
-  const auto found =
-      std::find_if(fields_.begin(), fields_.end(), [&](const auto& field) { return field->name == name; });
-  if (found == fields_.end()) return false;
-  const std::shared_ptr<Field> removed = std::move(*found);  // what it held may call Python when it goes
-  fields_.erase(found);
-  return true;
-}
-
-std::vector<std::pair<std::string, py::object>> PythonModule::modules_below() const {
-  std::vector<std::pair<std::string, py::object>> modules;
-  for (const auto& field : fields_)
-    if (field->kind == Kind::Module) modules.emplace_back(field->name, field->object);
-  return modules;
-}
-
-std::vector<std::pair<std::string, const char*>> PythonModule::tensor_fields() const {
-  std::vector<std::pair<std::string, const char*>> names;
-  for (const auto& field : fields_)
-    if (field->kind == Kind::Parameter)
-      names.emplace_back(field->name, "parameter");
-    else if (field->kind == Kind::Buffer)
-      names.emplace_back(field->name, field->buffer.persistent ? "buffer" : "not saved");
-  return names;
-}
-
-void PythonModule::collect_fields(nn::Fields& fields) {
-  const py::gil_scoped_acquire gil;
-  if (held_fields) held_fields->fields.insert(held_fields->fields.end(), fields_.begin(), fields_.end());
-  for (const auto& field : fields_) switch (field->kind) {
-      case Kind::Parameter:
-        fields.add(field->name, field->parameter);
-        break;
-      case Kind::Buffer:
-        fields.add(field->name, field->buffer);
-        break;
-      case Kind::Module:
-        if (!field->object.is_none()) fields.add(field->name, field->object.cast<nn::Module&>());
-        break;
-    }
-}
 
 std::string PythonModule::class_name() const {
   const py::gil_scoped_acquire gil;
@@ -171,6 +36,18 @@ py::object existing_object(const nn::Module& module) {
   return {};
 }
 
+void check_forward(const char* what, const nn::Module& module) {
+  const py::object object = existing_object(module);
+  const auto* layer = py::detail::get_type_info(typeid(module));
+  if (!object || !layer) return;
+  const py::handle base = reinterpret_cast<PyObject*>(layer->type);
+  if (!py::type::of(object).attr("forward").is(base.attr("forward")))
+    throw TypeError(
+        std::string(what) + ": " + Py_TYPE(object.ptr())->tp_name +
+        " has a forward() of its own, which a layer of C++ would not call: write the layer around it "
+        "in Python too, with nn.ModuleList for several");
+}
+
 py::object module_object(const nn::Module& module, const py::object& owner) {
   if (py::object object = existing_object(module)) return object;
   const auto owned_by = owner.cast<std::shared_ptr<nn::Module>>();
@@ -181,7 +58,7 @@ namespace {
 
 // ---- attributes
 
-PythonModule* as_python(nn::Module& module) { return dynamic_cast<PythonModule*>(&module); }
+bool is_python(const nn::Module& module) { return dynamic_cast<const PythonModule*>(&module); }
 
 /// The module of an object whose class may have forgotten to call __init__ of its base.
 nn::Module& made(py::handle self) {
@@ -195,73 +72,100 @@ nn::Module& made(py::handle self) {
   return self.cast<nn::Module&>();
 }
 
+/// Whether the class has a property of this name, as layers have for their own fields.
+bool has_property(py::handle self, const std::string& name) {
+  PyObject* found = _PyType_Lookup(Py_TYPE(self.ptr()), py::str(name).ptr());
+  return found && Py_TYPE(found)->tp_descr_set;
+}
+
+/// A parameter or buffer among the layer's own fields, computed and deleted ones too; null where there is
+/// none.
+Tensor* own_tensor(nn::Module& module, const std::string& name) {
+  nn::Fields own;
+  module.collect_fields(own);
+  for (const auto& [field, parameter] : own.parameters)
+    if (field == name) return parameter;
+  for (const auto& [field, buffer] : own.buffers)
+    if (field == name) return buffer;
+  return nullptr;
+}
+
+bool has_own_module(nn::Module& module, const std::string& name) {
+  nn::Fields own;
+  module.collect_fields(own);
+  return std::any_of(own.modules.begin(), own.modules.end(),
+                     [&](const auto& field) { return field.first == name; });
+}
+
+void set_generic(const py::object& self, const std::string& name, PyObject* value) {
+  if (PyObject_GenericSetAttr(self.ptr(), py::str(name).ptr(), value) != 0) throw py::error_already_set();
+}
+
+/// A value for a field of Python's that is there already.
+void set_field(PythonFields& fields, const std::string& name, const py::object& value) {
+  const bool is_tensor = py::isinstance<TensorImpl>(value);
+  if (fields.has_buffer(name) && (is_tensor || value.is_none()))
+    return fields.set_buffer(name, value.cast<Tensor>(), fields.is_saved(name));
+  if (value.is_none()) {
+    if (fields.has_module(name)) return fields.set_module(name, value);
+    return fields.set_parameter(name, value);
+  }
+  const char* kind = fields.has_buffer(name)   ? "a buffer (a tensor or None expected)"
+                     : fields.has_module(name) ? "a module (nn.Module or None expected)"
+                                               : "a parameter (nn.Parameter or None expected)";
+  throw TypeError("cannot assign '" + std::string(Py_TYPE(value.ptr())->tp_name) + "' to '" + name +
+                  "', which is " + kind);
+}
+
 /// Parameters, buffers and modules become fields, everything else an attribute of Python.
 void set_attribute(py::object self, const std::string& name, py::object value) {
   nn::Module& module = made(self);
-  PythonModule* own = as_python(module);
-  const bool is_module = py::isinstance<nn::Module>(value);
-  if (own) {
-    const bool is_tensor = py::isinstance<TensorImpl>(value);
-    auto hide_attribute = [&] {
-      const py::dict attributes = self.attr("__dict__");
-      if (attributes.contains(name)) PyDict_DelItemString(attributes.ptr(), name.c_str());
-    };
-    if (is_parameter(value)) {
-      hide_attribute();
-      return own->set_parameter(name, value);
+  if (has_property(self, name)) return set_generic(self, name, value.ptr());
+  const bool is_module = py::isinstance<nn::Module>(value), is_tensor = py::isinstance<TensorImpl>(value);
+  if (!is_python(module)) {
+    if (Tensor* own = is_tensor || value.is_none() ? own_tensor(module, name) : nullptr) {
+      check_parameter(module, name.c_str(), value);
+      *own = value.cast<Tensor>();
+      return;
     }
-    if (is_module) {
-      hide_attribute();
-      return own->set_module(name, value);
-    }
-    if (const std::optional<py::object> field = own->find(name)) {
-      if (own->has_buffer(name) && (is_tensor || value.is_none()))
-        return own->set_buffer(name, value.cast<Tensor>(), own->is_saved(name));
-      if (value.is_none()) {
-        if (own->has_module(name)) return own->set_module(name, value);
-        return own->set_parameter(name, value);
-      }
-      const char* kind = own->has_buffer(name)   ? "a buffer (a tensor or None expected)"
-                         : own->has_module(name) ? "a module (nn.Module or None expected)"
-                                                 : "a parameter (nn.Parameter or None expected)";
-      throw TypeError("cannot assign '" + std::string(Py_TYPE(value.ptr())->tp_name) + "' to '" + name +
-                      "', which is " + kind);
-    }
-  } else if ((is_module || is_parameter(value)) && !py::hasattr(py::type::of(self), name.c_str())) {
-    throw TypeError("'" + module.class_name() + "' is a layer with fields of its own, to which '" + name +
-                    "' can not be added; hold the layer in a class derived from nn.Module");
+    if (is_module && has_own_module(module, name))
+      throw TypeError("'" + name + "' of '" + module.class_name() +
+                      "' is a layer of its own, in whose place no other can be put");
   }
-  if (PyObject_GenericSetAttr(self.ptr(), py::str(name).ptr(), value.ptr()) != 0)
-    throw py::error_already_set();
+  if (is_module || is_parameter(value)) {
+    const py::dict attributes = self.attr("__dict__");
+    if (attributes.contains(name)) PyDict_DelItemString(attributes.ptr(), name.c_str());
+    return is_module ? add_module(module, name, value)
+                     : make_python_fields(module).set_parameter(name, value);
+  }
+  PythonFields* fields = python_fields(module);
+  if (fields && fields->find(name)) return set_field(*fields, name, value);
+  set_generic(self, name, value.ptr());
 }
 
 /// Called for what is no attribute of Python.
 py::object get_attribute(py::object self, const std::string& name) {
   nn::Module& module = made(self);
-  if (PythonModule* own = as_python(module))
-    if (std::optional<py::object> field = own->find(name)) return *field;
+  if (const PythonFields* added = python_fields(module))
+    if (std::optional<py::object> field = added->find(name)) return *field;
   const nn::Fields fields = module.fields();  // also those that take the place of a field, as weight_g
   for (const auto& [child, below] : fields.modules)
     if (child == name) return module_object(*below, self);
   for (const auto& [own, parameter] : fields.parameters)
-    if (own == name) return parameter_object(*parameter);
+    if (own == name) return kept_parameter(module, name, *parameter);
   for (const auto& [own, buffer] : fields.buffers)
     if (own == name) return py::cast(static_cast<const Tensor&>(*buffer));
+  if (const Tensor* own = own_tensor(module, name)) return py::cast(*own);
   PyErr_SetString(PyExc_AttributeError,
                   ("'" + module.class_name() + "' object has no attribute '" + name + "'").c_str());
   throw py::error_already_set();
 }
 
 void delete_attribute(py::object self, const std::string& name) {
-  PythonModule* own = as_python(made(self));
-  if (own && own->remove(name)) return;
-  if (PyObject_GenericSetAttr(self.ptr(), py::str(name).ptr(), nullptr) != 0) throw py::error_already_set();
-}
-
-PythonModule& python_module(nn::Module& module, const char* function) {
-  if (PythonModule* own = as_python(module)) return *own;
-  throw TypeError(std::string(function) + ": '" + module.class_name() +
-                  "' is a layer with fields of its own");
+  nn::Module& module = made(self);
+  if (PythonFields* added = python_fields(module); added && added->remove(name)) return;
+  if (own_tensor(module, name)) return make_python_fields(module).hide(name);
+  set_generic(self, name, nullptr);
 }
 
 // ---- lists
@@ -271,10 +175,26 @@ py::iterator iterate(const T& items) {
   return py::iter(py::cast(items));
 }
 
+/// Calls `f(path, object)` for the parameters of a module, each once, in the order of C++.
+template <class F>
+void each_parameter(const nn::Module& root, bool recurse, F f) {
+  std::set<const TensorImpl*> seen;
+  for (const auto& [path, module] : root.named_modules()) {
+    const PythonFields* added = python_fields(*module);
+    for (const auto& [name, parameter] : module->fields().parameters) {
+      if (!seen.insert(&parameter->impl()).second) continue;
+      const std::optional<py::object> own = added ? added->find(name) : std::nullopt;
+      f(path.empty() ? name : path + "." + name, own ? *own : kept_parameter(*module, name, *parameter));
+    }
+    if (!recurse) return;
+  }
+}
+
 py::iterator named_parameters(const nn::Module& module, const std::string& prefix, bool recurse) {
   py::list list;
-  for (const auto& [name, parameter] : module.named_parameters(recurse))
-    list.append(py::make_tuple(prefix.empty() ? name : prefix + "." + name, parameter_object(parameter)));
+  each_parameter(module, recurse, [&](const std::string& name, const py::object& parameter) {
+    list.append(py::make_tuple(prefix.empty() ? name : prefix + "." + name, parameter));
+  });
   return py::iter(list);
 }
 
@@ -313,18 +233,24 @@ void check_new_name(const py::object& self, const std::string& name, const char*
   if (name.empty()) refuse(std::string(what) + " name can't be empty string \"\"");
   if (name.find('.') != std::string::npos)
     refuse(std::string(what) + " name can't contain \".\", got: " + name);
-  const PythonModule* own = as_python(self.cast<nn::Module&>());
-  if (own && !own->find(name) && py::hasattr(self, name.c_str()))
+  const PythonFields* fields = python_fields(self.cast<nn::Module&>());
+  if (!(fields && fields->find(name)) && py::hasattr(self, name.c_str()))
     refuse("attribute '" + name + "' already exists");
 }
 
 }  // namespace
 
 void bind_modules(py::module_& m) {
+  using Names = std::vector<std::string>;
   py::class_<nn::IncompatibleKeys>(m, "IncompatibleKeys")
+      .def(py::init([](Names missing, Names unexpected) {
+             return nn::IncompatibleKeys{std::move(missing), std::move(unexpected), {}, {}};
+           }),
+           py::arg("missing_keys"), py::arg("unexpected_keys"))
       .def_readonly("missing_keys", &nn::IncompatibleKeys::missing_keys)
       .def_readonly("unexpected_keys", &nn::IncompatibleKeys::unexpected_keys)
       .def_readonly("mismatched", &nn::IncompatibleKeys::mismatched)
+      .def_readonly("reasons", &nn::IncompatibleKeys::reasons)
       .def("__repr__", &nn::IncompatibleKeys::str)
       .def("__iter__", [](const nn::IncompatibleKeys& self) {
         return py::iter(py::make_tuple(self.missing_keys, self.unexpected_keys));
@@ -335,8 +261,7 @@ void bind_modules(py::module_& m) {
   c.def(py::init_alias<>());
   // For copies (nn/copies.py): the same tensors, modes, hooks, and for now the same modules below.
   c.def("_init_as", [](py::object self, nn::Module& other) {
-    auto& into = python_module(self.cast<nn::Module&>(), "copy");
-    into.become(python_module(other, "copy"));
+    dynamic_cast<PythonModule&>(self.cast<nn::Module&>()).become(dynamic_cast<PythonModule&>(other));
   });
   c.def("__call__", &call_module);
   c.def("_call_python", &call_module);
@@ -360,52 +285,82 @@ void bind_modules(py::module_& m) {
   c.def("extra_repr", [](const nn::Module& self) {
     return dynamic_cast<const PythonModule*>(&self) ? std::string() : self.extra_repr();
   });
+  c.def_property_readonly("_version", [](const nn::Module& self) { return self.state_version(); });
   c.def("_class_name", [](const nn::Module& self) { return self.class_name(); });
 
   c.def(
       "register_parameter",
       [](py::object self, const std::string& name, py::object parameter) {
-        PythonModule& own = python_module(self.cast<nn::Module&>(), "register_parameter");
         if (!parameter.is_none() && !is_parameter(parameter))
           throw TypeError("register_parameter: '" + name + "' needs an nn.Parameter or None, got '" +
                           Py_TYPE(parameter.ptr())->tp_name + "'");
+        if (own_tensor(self.cast<nn::Module&>(), name) || has_property(self, name))
+          return set_attribute(self, name, std::move(parameter));
         check_new_name(self, name, "parameter");
-        own.set_parameter(name, std::move(parameter));
+        make_python_fields(self.cast<nn::Module&>()).set_parameter(name, std::move(parameter));
       },
       py::arg("name"), py::arg("param"));
   c.def(
       "register_buffer",
       [](py::object self, const std::string& name, const Tensor& tensor, bool persistent) {
-        PythonModule& own = python_module(self.cast<nn::Module&>(), "register_buffer");
         check_new_name(self, name, "buffer");
-        own.set_buffer(name, tensor, persistent);
+        make_python_fields(self.cast<nn::Module&>()).set_buffer(name, tensor, persistent);
       },
       py::arg("name"), py::arg("tensor"), py::arg("persistent") = true);
   for (const char* name : {"register_module", "add_module"})
     c.def(
         name,
         [](py::object self, const std::string& child, py::object module) {
-          PythonModule& own = python_module(self.cast<nn::Module&>(), "add_module");
           if (!module.is_none() && !py::isinstance<nn::Module>(module))
             throw TypeError("add_module: '" + std::string(Py_TYPE(module.ptr())->tp_name) + "' is no module");
+          if (has_own_module(self.cast<nn::Module&>(), child)) return set_attribute(self, child, module);
           check_new_name(self, child, "module");
-          own.set_module(child, std::move(module));
+          add_module(self.cast<nn::Module&>(), child, std::move(module));
         },
         py::arg("name"), py::arg("module"));
-  // For replicas: whatever tensor, in the place of a parameter.
+  // For replicas: whatever tensor, in the place of a parameter or buffer.
   c.def("_set_tensor", [](nn::Module& self, const std::string& name, py::object tensor) {
-    python_module(self, "_set_tensor").set_parameter(name, std::move(tensor));
+    if (Tensor* own = own_tensor(self, name))
+      *own = tensor.cast<Tensor>();
+    else
+      make_python_fields(self).set_parameter(name, std::move(tensor));
   });
-  c.def("_is_python", [](nn::Module& self) { return as_python(self) != nullptr; });
-  c.def("_modules_below",
-        [](nn::Module& self) { return python_module(self, "_modules_below").modules_below(); });
+  c.def("_own_tensors", [](nn::Module& self) {
+    nn::Fields own;
+    self.collect_fields(own);
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : own.parameters) names.push_back(name);
+    for (const auto& [name, buffer] : own.buffers) names.push_back(name);
+    return names;
+  });
+  c.def("_is_python", [](nn::Module& self) { return is_python(self); });
+  // Modules that Python added, and all with those of the layer's own; also such as are None.
+  c.def("_modules_added", [](nn::Module& self) {
+    const PythonFields* added = python_fields(self);
+    return added ? added->modules_below() : decltype(added->modules_below())();
+  });
+  c.def("_modules_below", [](py::object self) {
+    auto& module = self.cast<nn::Module&>();
+    nn::Fields own;
+    module.collect_fields(own);
+    std::vector<std::pair<std::string, py::object>> all;
+    for (const auto& [name, below] : own.modules) all.emplace_back(name, module_object(*below, self));
+    if (const PythonFields* added = python_fields(module))
+      for (auto& field : added->modules_below()) all.push_back(std::move(field));
+    return all;
+  });
   c.def("_tensor_fields", [](nn::Module& self) {
-    std::vector<std::pair<std::string, const char*>> names;
-    if (const PythonModule* own = as_python(self)) return own->tensor_fields();
+    const PythonFields* added = python_fields(self);
+    std::vector<std::pair<std::string, const char*>> names, after;
+    if (added) after = added->tensor_fields();
+    if (is_python(self)) return after;
+    const auto add = [&](const std::string& name, const char* kind) {
+      if (!added || !added->find(name)) names.emplace_back(name, kind);
+    };
     const nn::Fields fields = self.fields();
-    for (const auto& [name, parameter] : fields.parameters) names.emplace_back(name, "parameter");
-    for (const auto& [name, buffer] : fields.buffers)
-      names.emplace_back(name, buffer->persistent ? "buffer" : "not saved");
+    for (const auto& [name, parameter] : fields.parameters) add(name, "parameter");
+    for (const auto& [name, buffer] : fields.buffers) add(name, buffer->persistent ? "buffer" : "not saved");
+    names.insert(names.end(), after.begin(), after.end());
     return names;
   });
 
@@ -413,7 +368,8 @@ void bind_modules(py::module_& m) {
       "parameters",
       [](const nn::Module& self, bool recurse) {
         py::list list;
-        for (const Tensor& parameter : self.parameters(recurse)) list.append(parameter_object(parameter));
+        each_parameter(self, recurse,
+                       [&](const std::string&, const py::object& parameter) { list.append(parameter); });
         return py::iter(list);
       },
       py::arg("recurse") = true);

@@ -16,9 +16,23 @@ Shape ints_of(const py::args& sizes) {
   return ints;
 }
 
+namespace {
+
+/// The class of named tuples with these names, given as arguments.
+const py::object& class_of_named() {
+  static const auto* make = new py::object(imported("tern._types", "named_tuple"));  // for good
+  return *make;
+}
+
+}  // namespace
+
 py::object named_pair(const char* first, const char* second, const std::pair<Tensor, Tensor>& pair) {
-  static const auto* make = new py::object(imported("tern._types", "named_pair"));  // for good
-  return (*make)(first, second)(pair.first, pair.second);
+  return class_of_named()(first, second)(pair.first, pair.second);
+}
+
+py::object named_tuple(const NamedResults& results) {
+  const py::tuple names = py::cast(results.names), tensors = py::cast(results.tensors);
+  return class_of_named()(*names)(*tensors);
 }
 
 void make_method(py::module_& m, TensorClass& c, const char* name) {
@@ -454,6 +468,7 @@ void bind_questions(py::module_& m) {
 }  // namespace
 
 void bind_operators(py::module_& m) {
+  m.def_submodule("_linalg", "torch.linalg.");
   bind_operators_0(m);
   bind_operators_1(m);
   bind_operators_2(m);

@@ -124,26 +124,6 @@ std::unique_ptr<O> make(const py::object& params, const Options& options) {
   return optimizer;
 }
 
-/// An optimizer of the parameters and the rows' options.
-template <class O, class Rows>
-void optimizer(py::module_& m, const char* name, const Rows& options) {
-  py::class_<O, Optimizer> c(m, name);
-  const auto params = rows(argument<py::object>("params"));
-  const auto construct = [](const py::object& given, const auto& values) { return make<O>(given, values); };
-  detail::declare(params, options, [&](auto... declared) {
-    c.def(py::init(detail::with_options(construct, params, options)), declared...);
-  });
-  c.def(
-      "add_param_group", [](O& self, py::handle group) { add_group(self, group_from(group)); },
-      py::arg("param_group"));
-  c.def_property_readonly("defaults", [](const O& self) {
-    StateMap map;
-    auto defaults = self.defaults();
-    defaults.visit(optim::detail::OptionWriter{map, {}});
-    return state_to_python(map);
-  });
-}
-
 // ---- steps
 
 /// The loss that a closure gave, as what C++ can compute with: LBFGS compares losses.
@@ -171,29 +151,140 @@ py::object step(Optimizer& self, const py::object& closure) {
   return loss;
 }
 
+/// What optimizers of C++ share; those written in Python have it from python/tern/optim/optimizer.py.
+template <class Class>
+void native_methods(Class& c) {
+  c.def("step", &step, py::arg("closure") = py::none(),
+        "Changes the parameters that have a gradient. A closure computes the loss anew and returns it.");
+  c.def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none") = true, ReleaseGil());
+  c.def("state_dict", [](const Optimizer& self) { return state_to_python(self.state_dict()); });
+  c.def(
+      "load_state_dict",
+      [](Optimizer& self, py::handle dict) { self.load_state_dict(state_from_python<OptimizerState>(dict)); },
+      py::arg("state_dict"));
+  c.def_property_readonly("_num_groups", &Optimizer::num_groups);
+  c.def("_params", [](const Optimizer& self, size_t group) {
+    py::list params;
+    for (const Tensor& param : self.params(group)) params.append(parameter_object(param));
+    return params;
+  });
+  c.def("_options",
+        [](const Optimizer& self, size_t group) { return state_to_python(GroupOptions::read(self, group)); });
+  c.def("_change_options", [](Optimizer& self, size_t group, py::handle changes) {
+    GroupOptions::change(self, group, state_from_python<StateMap>(changes));
+  });
+}
+
+/// An optimizer of the parameters and the rows' options.
+template <class O, class Rows>
+void optimizer(py::module_& m, const char* name, const Rows& options) {
+  py::class_<O, Optimizer> c(m, name);
+  const auto params = rows(argument<py::object>("params"));
+  const auto construct = [](const py::object& given, const auto& values) { return make<O>(given, values); };
+  detail::declare(params, options, [&](auto... declared) {
+    c.def(py::init(detail::with_options(construct, params, options)), declared...);
+  });
+  native_methods(c);
+  c.def(
+      "add_param_group", [](O& self, py::handle group) { add_group(self, group_from(group)); },
+      py::arg("param_group"));
+  c.def_property_readonly("defaults", [](const O& self) {
+    StateMap map;
+    auto defaults = self.defaults();
+    defaults.visit(optim::detail::OptionWriter{map, {}});
+    return state_to_python(map);
+  });
+}
+
+// ---- optimizers that are written in Python
+
+/// One whose groups and state are dicts of its Python object (python/tern/optim/optimizer.py): what C++ asks
+/// for is looked up there.
+class PythonOptimizer final : public Optimizer {
+ public:
+  explicit PythonOptimizer(std::string name) : Optimizer("Optimizer"), class_name_(std::move(name)) {}
+
+  void add(std::vector<Tensor> params) { add_slots(std::move(params)); }
+  void step() override {
+    const py::gil_scoped_acquire gil;
+    object().attr("step")();
+  }
+  double lr(size_t group) const override { return number("lr", group); }
+  void set_lr(double lr, size_t group) override { set("lr", lr, group); }
+  std::optional<double> momentum(size_t group) const override {
+    const py::gil_scoped_acquire gil;
+    const py::dict options = options_of_group(group);
+    if (options.contains("momentum")) return number("momentum", group);
+    if (options.contains("betas")) return first_beta(options);
+    return std::nullopt;
+  }
+  void set_momentum(double momentum, size_t group) override {
+    const py::gil_scoped_acquire gil;
+    const py::dict options = options_of_group(group);
+    if (!options.contains("betas")) return set("momentum", momentum, group);
+    py::list betas(options["betas"]);
+    betas[0] = momentum;
+    options["betas"] = py::tuple(betas);
+  }
+  bool uses_beta1() const noexcept override {
+    const py::gil_scoped_acquire gil;
+    return num_groups() > 0 && options_of_group(0).contains("betas");
+  }
+  std::optional<double> extra(std::string_view name, size_t group) const override {
+    const py::gil_scoped_acquire gil;
+    if (!options_of_group(group).contains(py::str(std::string(name)))) return std::nullopt;
+    return number(name, group);
+  }
+  void set_extra(std::string_view name, double value, size_t group) override { set(name, value, group); }
+  OptimizerState state_dict() const override {
+    const py::gil_scoped_acquire gil;
+    return state_from_python<OptimizerState>(object().attr("state_dict")());
+  }
+  void load_state_dict(const OptimizerState& saved) override {
+    const py::gil_scoped_acquire gil;
+    object().attr("load_state_dict")(state_to_python(saved));
+  }
+
+ protected:
+  StateLayout state_layout(size_t) const override { return {}; }
+  StateMap save_options(size_t) const override { return {}; }
+  std::function<void()> read_options(const OptimizerState&) override {
+    return [] {};
+  }
+
+ private:
+  py::object object() const {
+    return py::cast(static_cast<const Optimizer*>(this), py::return_value_policy::reference);
+  }
+  py::dict options_of_group(size_t group) const {
+    const py::object all = object().attr("param_groups");
+    TERN_CHECK(group < py::len(all), IndexError, "{}: there is no parameter group {}", class_name_, group);
+    return all[py::int_(group)];
+  }
+  double number(std::string_view name, size_t group) const {
+    const py::gil_scoped_acquire gil;
+    const py::dict options = options_of_group(group);
+    const py::str key{std::string(name)};
+    TERN_CHECK(options.contains(key), ValueError, "{}: parameter group {} has no '{}'", class_name_, group,
+               name);
+    return py::float_(py::object(options[key]));
+  }
+  static double first_beta(const py::dict& options) {
+    return py::float_(py::object(options["betas"][py::int_(0)]));
+  }
+  void set(std::string_view name, double value, size_t group) {
+    const py::gil_scoped_acquire gil;
+    options_of_group(group)[py::str(std::string(name))] = value;
+  }
+
+  std::string class_name_;
+};
+
 void bind_base(py::module_& m) {
-  py::class_<Optimizer>(m, "Optimizer", py::dynamic_attr(), "Base of optimizers.")
-      .def("step", &step, py::arg("closure") = py::none(),
-           "Changes the parameters that have a gradient. A closure computes the loss anew and returns it.")
-      .def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none") = true, ReleaseGil())
-      .def("state_dict", [](const Optimizer& self) { return state_to_python(self.state_dict()); })
-      .def(
-          "load_state_dict",
-          [](Optimizer& self, py::handle dict) {
-            self.load_state_dict(state_from_python<OptimizerState>(dict));
-          },
-          py::arg("state_dict"))
-      .def_property_readonly("_num_groups", &Optimizer::num_groups)
-      .def("_params",
-           [](const Optimizer& self, size_t group) {
-             py::list params;
-             for (const Tensor& param : self.params(group)) params.append(parameter_object(param));
-             return params;
-           })
-      .def("_options", [](const Optimizer& self,
-                          size_t group) { return state_to_python(GroupOptions::read(self, group)); })
-      .def("_change_options", [](Optimizer& self, size_t group, py::handle changes) {
-        GroupOptions::change(self, group, state_from_python<StateMap>(changes));
+  py::class_<Optimizer, PythonOptimizer>(m, "Optimizer", py::dynamic_attr(), "Base of optimizers.")
+      .def(py::init([](std::string name) { return std::make_unique<PythonOptimizer>(std::move(name)); }))
+      .def("_add", [](Optimizer& self, std::vector<Tensor> params) {
+        dynamic_cast<PythonOptimizer&>(self).add(std::move(params));
       });
 }
 
@@ -359,8 +450,20 @@ void bind_scaler(py::module_& m) {
   // The scaler knows optimizers by their address.
   c.def("unscale_", &GradScaler::unscale_, py::arg("optimizer"), py::keep_alive<1, 2>(), ReleaseGil());
   c.def(
-      "step", [](GradScaler& self, Optimizer& optimizer) { self.step(optimizer); }, py::arg("optimizer"),
-      py::keep_alive<1, 2>(), ReleaseGil());
+      "step",
+      [](GradScaler& self, py::object optimizer, const py::args& args, const py::kwargs& kwargs) {
+        TERN_CHECK(!self.is_enabled() || !kwargs.contains("closure"), AutogradError,
+                   "Closure use is not currently supported if GradScaler is enabled.");
+        py::object result = py::none();
+        auto& native = optimizer.cast<Optimizer&>();
+        const py::gil_scoped_release no_gil;
+        self.step(native, [&] {
+          const py::gil_scoped_acquire gil;
+          result = optimizer.attr("step")(*args, **kwargs);
+        });
+        return result;
+      },
+      py::arg("optimizer"), py::keep_alive<1, 2>());
   c.def("update", &GradScaler::update, py::arg("new_scale") = py::none(), ReleaseGil());
   c.def("is_enabled", &GradScaler::is_enabled);
   c.def("get_scale", &GradScaler::get_scale);

@@ -257,8 +257,8 @@ struct type_caster<tern::python::ActivationName> {
       return false;
     return true;
   }
-  static handle cast(const tern::python::ActivationName& name, return_value_policy, handle) {
-    return str(name.word).release();
+  static handle cast(const tern::python::ActivationName& activation, return_value_policy, handle) {
+    return str(activation.word).release();
   }
 };
 

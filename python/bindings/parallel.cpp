@@ -19,7 +19,7 @@ class PythonNet final : public nn::Module {
 
   void collect_fields(nn::Fields& fields) override {
     const py::gil_scoped_acquire gil;
-    module_->cast<nn::Module&>().collect_fields(fields);
+    fields = module_->cast<nn::Module&>().fields();
   }
   std::string class_name() const override {
     const py::gil_scoped_acquire gil;

@@ -160,15 +160,14 @@ void method(Class& c, const char* name, Body body, const Arguments& arguments, c
 }
 
 /// Gives `copy`, a layer that shares the tensors of `self`, the attributes of `self`; with the memo of
-/// copy.deepcopy also tensors of its own. In layers.cpp.
+/// copy.deepcopy also tensors and modules of its own. In layers.cpp.
 py::object finished_copy(const py::object& self, py::object copy, const std::optional<py::dict>& memo);
 
 /// copy.copy() and copy.deepcopy(), of classes that Python derives too.
 template <class Class>
 void copies(Class& c) {
   using Layer = typename Class::type;
-  const auto copy_of = [](const py::object& self) {
-    const py::object type = py::type::of(self);
+  const auto copy_as = [](const py::object& self, const py::object& type) {
     py::object object = type.attr("__new__")(type);
     auto* instance = reinterpret_cast<py::detail::instance*>(object.ptr());
     auto place = instance->get_value_and_holder(py::detail::get_type_info(typeid(Layer)));
@@ -177,6 +176,9 @@ void copies(Class& c) {
     place.type->init_instance(instance, &copy);
     return object;
   };
+  const auto copy_of = [copy_as](const py::object& self) { return copy_as(self, py::type::of(self)); };
+  // An object of a derived class that is this layer, for files.
+  c.def("_as", copy_as);
   c.def("__copy__", [copy_of](py::object self) { return finished_copy(self, copy_of(self), {}); });
   c.def(
       "__deepcopy__",
@@ -224,17 +226,28 @@ void calls(Class& c, const Arguments& arguments = rows(argument<Tensor>("input")
       options);
 }
 
-/// Throws TypeError unless it is a parameter or None, as PyTorch does.
-void check_parameter(const char* name, py::handle value);
+/// Before a layer's own field takes a value: throws TypeError unless that is a parameter or None, as PyTorch
+/// does; of a field that was deleted, any tensor.
+void check_parameter(nn::Module& layer, const char* name, py::handle value);
+
+/// The Python object of a layer's own parameter; the layer keeps it, with what is assigned to its attributes.
+/// In modules.cpp.
+py::object kept_parameter(nn::Module& layer, const std::string& name, const Tensor& parameter);
 
 /// A parameter or buffer of the layer as an attribute; assigned, it is that parameter or tensor, or None.
 template <class Class, class Owner, class Field>
 void tensor_field(Class& c, const char* name, Field Owner::*field) {
   using Layer = typename Class::type;
   c.def_property(
-      name, [field](const Layer& self) { return self.*field; },
+      name,
+      [field, name](Layer& self) {
+        if constexpr (std::is_same_v<Field, nn::Parameter>)
+          return kept_parameter(self, name, self.*field);
+        else
+          return self.*field;
+      },
       [field, name](Layer& self, py::object value) {
-        if constexpr (std::is_same_v<Field, nn::Parameter>) check_parameter(name, value);
+        if constexpr (std::is_same_v<Field, nn::Parameter>) check_parameter(self, name, value);
         static_cast<Tensor&>(self.*field) = value.cast<Tensor>();
       });
 }

@@ -160,7 +160,7 @@ void bind_numbers(TensorClass& c) {
   c.def("__contains__", [](const Tensor& x, const Scalar& number) { return truth_of(x.eq(number).any()); });
   c.def("__contains__", [](const Tensor& x, const Tensor& other) { return truth_of(x.eq(other).any()); });
   c.def("__format__", [](const Tensor& x, const std::string& format) {
-    if (x.dim() == 0 && !format.empty()) return py::cast(item_of(x)).attr("__format__")(format);
+    if (x.dim() == 0) return py::cast(item_of(x)).attr("__format__")(format);
     return py::object(py::str(x.str()));
   });
   c.def(

@@ -71,7 +71,7 @@ py::object size_object(IntArrayRef sizes) {
   return owned(size_class)(items);
 }
 
-bool load_ints(py::handle source, Shape& ints) {
+bool load_ints(py::handle source, Shape& ints, bool convert) {
   ints.clear();
   int64_t value = 0;
   if (py::isinstance<py::tuple>(source) || py::isinstance<py::list>(source)) {
@@ -81,7 +81,7 @@ bool load_ints(py::handle source, Shape& ints) {
     }
     return true;
   }
-  if (py::isinstance<TensorImpl>(source) || !load_int(source, value)) return false;
+  if ((!convert && py::isinstance<TensorImpl>(source)) || !load_int(source, value)) return false;
   ints.push_back(value);
   return true;
 }
@@ -103,7 +103,12 @@ bool load_scalar(py::handle source, bool convert, std::optional<Scalar>& scalar)
     scalar = Scalar(value);
     return true;
   }
-  if (!convert || py::isinstance<TensorImpl>(source) || py::isinstance<py::str>(source)) return false;
+  if (!convert || py::isinstance<py::str>(source)) return false;
+  if (py::isinstance<TensorImpl>(source)) {  // one number, which is no tensor for the caller
+    const auto tensor = source.cast<Tensor>();
+    if (tensor.dim() == 0) scalar = item(tensor);
+    return tensor.dim() == 0;
+  }
   if (load_int(source, value)) {
     scalar = Scalar(value);
     return true;

@@ -278,24 +278,37 @@ class Maker {
         imported("tern.serialization", "_module_class")(text_to(name.module), text_to(name.name));
     if (type.is_none()) return std::nullopt;
     std::vector<std::pair<std::string, py::object>> below;
+    const py::object plain = layer_of(value, type);  // a layer of C++, without what the class has beside it
+    const nn::Fields own = plain.is_none() ? nn::Fields() : plain.cast<nn::Module&>().fields();
+    const auto is_own = [](const auto& fields, const Value& key) {
+      return std::any_of(fields.begin(), fields.end(), [&](const auto& field) {
+        return field.first == key.as_str() || field.first.starts_with(key.as_str() + ".");
+      });
+    };
     for (const auto& [key, child] : value["_modules"].as_dict()) {
+      if (is_own(own.modules, key)) continue;
       below.emplace_back(key.as_str(), make(child));
       const py::object& made = below.back().second;
       if (!made.is_none() && !py::isinstance<nn::Module>(made)) return std::nullopt;
     }
-    const py::object made = remember(value, imported("tern.nn.copies", "blank")(type));
-    auto& module = dynamic_cast<PythonModule&>(made.cast<nn::Module&>());
-    if (const Value* training = value.find("training")) module.train(training->as_bool());
+    const py::object made = remember(
+        value, plain.is_none() ? imported("tern.nn.copies", "blank")(type) : plain.attr("_as")(type));
+    auto& module = made.cast<nn::Module&>();
+    PythonFields& fields = make_python_fields(module);
+    if (const Value* training = value.find("training"); training && plain.is_none())
+      module.train(training->as_bool());
     for (const auto& [key, parameter] : value["_parameters"].as_dict()) {
+      if (is_own(own.parameters, key) || (!plain.is_none() && parameter.is_none())) continue;
       py::object tensor = make(parameter);  // files do not say of all that they are parameters
       if (!tensor.is_none() && !python::is_parameter(tensor)) tensor = new_parameter(tensor);
-      module.set_parameter(key.as_str(), std::move(tensor));
+      fields.set_parameter(key.as_str(), std::move(tensor));
     }
     const Value* unsaved = value.find("_non_persistent_buffers_set");
     for (const auto& [key, buffer] : value["_buffers"].as_dict())
-      module.set_buffer(key.as_str(), make(buffer).cast<Tensor>(),
-                        !unsaved || !unsaved->as_set().contains(key));
-    for (auto& [key, child] : below) module.set_module(key, std::move(child));
+      if (!is_own(own.buffers, key) && (plain.is_none() || !buffer.is_none()))
+        fields.set_buffer(key.as_str(), make(buffer).cast<Tensor>(),
+                          !unsaved || !unsaved->as_set().contains(key));
+    for (auto& [key, child] : below) add_module(module, key, std::move(child));
     const py::dict attributes = made.attr("__dict__");
     const py::object is_attribute = imported("tern.serialization", "_is_attribute");
     if (object.state.is_dict())
@@ -303,6 +316,16 @@ class Maker {
         if (const py::object made_key = make(key); is_attribute(type, made_key).cast<bool>())
           attributes[made_key] = make(attribute);
     return made;
+  }
+
+  /// The layer of C++ that the class is derived from; None where it is derived from nn.Module alone.
+  py::object layer_of(const Value& value, const py::object& type) {
+    const py::object layer = imported("tern.serialization", "_layer_of")(type);
+    if (layer.is_none()) return layer;
+    const auto* info = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(layer.ptr()));
+    const auto owner = std::make_shared<nn::AnyModule>(layer_from_value(value, *info->cpptype));
+    tie_parameters(value, owner->get());
+    return py::cast(std::shared_ptr<nn::Module>(owner, &owner->get()));
   }
 
   /// One parameter in the file is one here, also where several modules have it.

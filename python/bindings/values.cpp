@@ -53,6 +53,38 @@ bool is_of_numpy(py::handle object) {
   return name == "numpy" || name.starts_with("numpy.");
 }
 
+/// As long as it is there, a layer is without what Python added to it, and to those that it is made of.
+class WithoutAdded {
+ public:
+  WithoutAdded(nn::Module& layer, bool below) : layer_(layer), added_(layer.added_fields()) {
+    layer.set_added_fields(nullptr);
+    if (below)
+      for (nn::Module* module : layer.children())
+        below_.push_back(std::make_unique<WithoutAdded>(*module, true));
+  }
+  WithoutAdded(const WithoutAdded&) = delete;
+  WithoutAdded& operator=(const WithoutAdded&) = delete;
+  ~WithoutAdded() { layer_.set_added_fields(std::move(added_)); }
+
+ private:
+  nn::Module& layer_;
+  std::shared_ptr<nn::detail::AddedFields> added_;
+  std::vector<std::unique_ptr<WithoutAdded>> below_;
+};
+
+/// Puts tensors of one number each in the place of those in a tree of modules.
+void take_numbers(const Value& tree) {
+  for (const char* kind : {"_parameters", "_buffers"})
+    for (const auto& [name, own] : tree[kind].as_dict()) {
+      if (own.is_none()) continue;
+      const Tensor tensor =
+          own.is_object() ? own.as_object().args.as_tuple()[0].as_tensor() : own.as_tensor();
+      tree[kind][name.as_str()] = zeros({}, {.dtype = tensor.dtype()}).expand(tensor.shape());
+    }
+  for (const auto& [name, child] : tree["_modules"].as_dict())
+    if (!child.is_none()) take_numbers(child);
+}
+
 /// One pass over a tree of objects.
 class Reader {
  public:
@@ -262,34 +294,46 @@ class Reader {
 
   Value module(py::handle object) {
     auto& module = object.cast<nn::Module&>();
-    auto* own = dynamic_cast<PythonModule*>(&module);
-    if (own) return written(object, *own);
-    Value tree = module_to_value(module);
+    if (dynamic_cast<PythonModule*>(&module))
+      return written(object, module, module_to_value(nn::Sequential()));
+    Value tree = [&] {
+      const WithoutAdded own(module, /*below=*/false);
+      return module_to_value(module);
+    }();
     tie_parameters(tree, module);
+    if (module.added_fields() || !is_class_of_layer(object)) return written(object, module, std::move(tree));
     return remember(object, std::move(tree));
+  }
+
+  static bool is_class_of_layer(py::handle object) {
+    return py::bool_(imported("tern.serialization", "_is_layer")(py::type::of(object)));
   }
 
   /// One parameter is one in the file, also where several modules have it.
   void tie_parameters(const Value& tree, const nn::Module& module) {
     const nn::Fields fields = module.fields();
-    for (const auto& [name, field] : fields.parameters) tree["_parameters"][name] = parameter(*field);
-    for (const auto& [name, child] : fields.modules) tie_parameters(module_in_tree(tree, name), *child);
+    const PythonFields* added = python_fields(module);
+    const auto is_added = [&](const std::string& name) { return added && added->find(name); };
+    for (const auto& [name, field] : fields.parameters)
+      if (!is_added(name)) tree["_parameters"][name] = parameter(*field);
+    for (const auto& [name, child] : fields.modules)
+      if (!is_added(name)) tie_parameters(module_in_tree(tree, name), *child);
   }
 
-  /// A module of a class that is written in Python, as PyTorch keeps one: its fields, and its attributes
-  /// beside them.
-  Value written(py::handle object, const PythonModule& module) {
-    Value tree = module_to_value(nn::Sequential());
-    tree.as_object().callee = name_of_module_class(object);
+  /// A module of a class that is written in Python, as PyTorch keeps one: to `tree`, with the fields of the
+  /// layer that it is derived from, come its own, and its attributes beside them.
+  Value written(py::handle object, const nn::Module& module, Value tree) {
+    if (!is_class_of_layer(object)) tree.as_object().callee = name_of_module_class(object);
     return filled(object, std::move(tree), [&](const Value& value) {
       value["training"] = module.is_training();
-      for (const auto& [name, kind] : module.tensor_fields()) {
-        const py::object tensor = *module.find(name);
+      const PythonFields none, *fields = python_fields(module) ? python_fields(module) : &none;
+      for (const auto& [name, kind] : fields->tensor_fields()) {
+        const py::object tensor = *fields->find(name);
         const bool is_parameter = kind == std::string_view("parameter");
         value[is_parameter ? "_parameters" : "_buffers"][name] = read_at(tensor, {py::str(name), 0});
         if (kind == std::string_view("not saved")) value["_non_persistent_buffers_set"] = with(value, name);
       }
-      for (const auto& [name, below] : module.modules_below())
+      for (const auto& [name, below] : fields->modules_below())
         value["_modules"][name] = read_at(below, {py::str(name), 0});
       for (const auto& [name, attribute] :
            imported("tern.serialization", "_attributes_of")(object).cast<py::dict>())
@@ -365,6 +409,23 @@ Value module_in_tree(const Value& tree, const std::string& path) {
 }
 
 Value value_from_python(py::handle object) { return Reader().run(object); }
+
+py::bytes layer_to_bytes(nn::Module& layer) {
+  const WithoutAdded own(layer, /*below=*/true);
+  const Value tree = module_to_value(layer);
+  take_numbers(tree);
+  const std::vector<std::byte> bytes = save_to_buffer(tree);
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+py::object layer_from_bytes(const py::buffer& bytes, const py::object& layer_class) {
+  const py::buffer_info info = bytes.request();
+  const Value tree = load_from_buffer(
+      {static_cast<const std::byte*>(info.ptr), static_cast<size_t>(info.size)}, {.weights_only = false});
+  const auto* type = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(layer_class.ptr()));
+  const auto owner = std::make_shared<nn::AnyModule>(layer_of_settings(tree, *type->cpptype));
+  return py::cast(std::shared_ptr<nn::Module>(owner, &owner->get()));
+}
 
 py::object state_dict_to_python(const StateDict& dict, const std::string& prefix) {
   const py::object ordered_dict = imported("collections", "OrderedDict");

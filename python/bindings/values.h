@@ -21,6 +21,12 @@ py::object value_to_python(const Value& value);
 /// In the tree of a whole model, what stands for the module at `path` ("layers.0") below it.
 Value module_in_tree(const Value& tree, const std::string& path);
 
+/// A layer of C++ in bytes, as pickle gets it: its settings and the shapes of its tensors, without their
+/// numbers and without what Python added.
+py::bytes layer_to_bytes(nn::Module& layer);
+/// A layer of the class with these settings, and any numbers.
+py::object layer_from_bytes(const py::buffer& bytes, const py::object& layer_class);
+
 /// An OrderedDict with the versions as its `_metadata`. `prefix` is put before the names.
 py::object state_dict_to_python(const StateDict& dict, const std::string& prefix = "");
 /// Of any mapping of names to tensors.

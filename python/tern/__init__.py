@@ -7,12 +7,13 @@ import math as _math
 
 from tern import _C, _types
 from tern._C import (
-    CaptureError, CheckpointError, DTypeError, DataError, DeviceError, DistributedError, Error, OutOfMemoryError, ShapeError,
+    CaptureError, CheckpointError, DTypeError, DataError, DeviceError, DistributedError, Error, LinAlgError, OutOfMemoryError, ShapeError,
     Tensor, __version__, device, dtype, Generator)
 from tern._types import Size
 from tern.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from tern.serialization import load, save
-from tern import accelerator, amp, autograd, backends, cuda, nn, optim, serialization, utils
+from tern import (
+    accelerator, amp, autograd, backends, cuda, datasets, distributed, io, linalg, multiprocessing, nn, optim, profiler, serialization, transforms, utils)
 from tern.amp import autocast
 
 # Every operator and dtype; classes have their places.

@@ -56,9 +56,9 @@ class Parameter(_C.Tensor):
 
 
 @functools.cache
-def named_pair(first, second):
-    """The class of what an operator with two results returns."""
-    return collections.namedtuple("result", (first, second))
+def named_tuple(*names):
+    """The class of what an operator with several results returns."""
+    return collections.namedtuple("result", names)
 
 
 def _unpickle(data, requires_grad, is_parameter):
@@ -74,5 +74,12 @@ def _pickle(self, protocol):
     return _unpickle, (data, self.requires_grad, isinstance(self, Parameter))
 
 
-_C.Tensor.__reduce_ex__ = _pickle
+def _copy(self):
+    """For copy.copy(): another tensor of the same memory."""
+    if isinstance(self, Parameter):
+        return Parameter(self, self.requires_grad)
+    return self.detach().requires_grad_(self.requires_grad)
+
+
+_C.Tensor.__reduce_ex__, _C.Tensor.__copy__ = _pickle, _copy
 _C._set_classes(Size, Parameter)

@@ -64,7 +64,8 @@ def _location_function(function):
 
 
 # Where classes that are written in Python here are in PyTorch.
-_PLACES = {"torch.nn.modules.container": "tern.nn.containers", "torch.nn.parallel.data_parallel": "tern.nn.parallel"}
+_PLACES = {"torch.nn.modules.container": "tern.nn.containers", "torch.nn.parallel.data_parallel": "tern.nn.parallel",
+           "torch.nn.parallel.distributed": "tern.nn.distributed"}
 _LAYERS = {value for value in vars(_C).values() if isinstance(value, type) and issubclass(value, _C.Module)} - {_C.Module}
 # Attributes that every module of PyTorch has.
 _COMMON = set("""training _parameters _buffers _non_persistent_buffers_set _modules _backward_pre_hooks _backward_hooks
@@ -78,8 +79,17 @@ def _module_class(module, name):
     place = sys.modules.get(_PLACES.get(module, module))
     for part in name.split("."):
         place = getattr(place, "__dict__", {}).get(part)
-    is_written = isinstance(place, type) and issubclass(place, _C.Module) and _LAYERS.isdisjoint(place.__mro__)
+    is_written = isinstance(place, type) and issubclass(place, _C.Module) and not _is_layer(place)
     return place if is_written and place is not _C.Module else None
+
+
+def _is_layer(cls):
+    return cls in _LAYERS
+
+
+def _layer_of(cls):
+    """The layer that the class is derived from; None where it is derived from nn.Module alone."""
+    return next(filter(_is_layer, cls.__mro__), None)
 
 
 def _name_of_module_class(cls):
@@ -91,11 +101,11 @@ def _name_of_module_class(cls):
 
 
 def _is_attribute(cls, name):
-    return name not in _COMMON and name not in getattr(cls, "_not_saved", ())
+    return name not in _COMMON and name not in getattr(cls, "_not_saved", ()) and not hasattr(_layer_of(cls), name)
 
 
 def _attributes_of(module):
-    """Those that a file keeps beside parameters, buffers and modules."""
+    """Those that a file keeps beside parameters, buffers, modules, and the settings of layers."""
     own = {name: value for name, value in vars(module).items() if _is_attribute(type(module), name)}
     return {**own, **getattr(module, "_also_saved", dict)()}
 

@@ -9,6 +9,7 @@ import shutil
 import sys
 from typing import Callable
 
+from .machine import printed
 from .report import part_of_bench, part_of_operators
 from .run import failure, part, part_of, status_of_outcome
 
@@ -310,6 +311,43 @@ def checkpoints(check):
     return parts
 
 
+# What of tests/python is about the host alone: its files and its arrays.
+ON_HOST = ("files_test", "numpy_test", "whole_model_test")
+
+
+def why_no_module(check, folder):
+    """None where the Python of the check can import the module, else the reason."""
+    extensions = sorted(folder.glob("tern/_C.*.so"))
+    if not extensions:
+        return f"{folder}/tern has no extension"
+    suffix = printed([check.python, "-c", "import sysconfig; print(sysconfig.get_config_var('EXT_SUFFIX'))"])
+    if not any(each.name == f"_C{suffix}" for each in extensions):
+        return f"the extension is {', '.join(each.name for each in extensions)}, this Python wants _C{suffix}"
+    if not check.facts["torch"] or not printed([check.python, "-c", "import numpy; print('here')"]):
+        return f"{check.python} imports no torch or no numpy"
+    return None
+
+
+def python(check):
+    """The tests of the Python module, with every tensor on the GPU."""
+    folder = check.root / "python" if check.bundle else check.build / "python"
+    if reason := why_no_module(check, folder):
+        return [part("Python module", "skipped", reason=f"not run: {reason}")]
+    env = {**check.on_gpu(), **check.shared_cores, "PYTHONPATH": str(folder)}
+
+    def test(script):
+        command = [check.python, check.root / "tests/support/run_python_test.py", script]
+        outcome = check.program("python", script.stem, command, env)
+        result = part_of(script.stem, outcome, status="skipped" if outcome.code == 77 else "")
+        faults = sorted(set(re.findall(r"^(?:FAIL|ERROR): (\S+)", outcome.text, re.MULTILINE)))
+        if ran := re.search(r"^Ran (\d+) tests?", outcome.text, re.MULTILINE):
+            result.update(passed=int(ran[1]) - len(faults), failed=len(faults))
+        return result
+
+    scripts = [path for path in sorted((check.root / "tests/python").glob("*_test.py")) if path.stem not in ON_HOST]
+    return check.side_by_side([lambda script=script: test(script) for script in scripts])
+
+
 def sanitizer(check):
     program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
     if check.simulated or not os.path.exists(program):
@@ -385,6 +423,7 @@ STAGES = (
     Stage("operator_bench", "every operator beside PyTorch, alone and with its gradients", operator_bench, 300),
     Stage("device", "devices, kernels and the program", device, 200),
     Stage("examples", "the examples", examples, 240),
+    Stage("python", "the Python module's tests with all tensors on the GPU", python, 300),
     Stage("checkpoints", "checkpoints between GPU, CPU and PyTorch", checkpoints, 300),
     Stage("sanitizer", "compute-sanitizer: memcheck and racecheck", sanitizer, 900),
 )

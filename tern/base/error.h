@@ -30,6 +30,10 @@ struct ShapeError : Error {
 struct DTypeError : Error {
   using Error::Error;
 };
+/// A matrix for which there is no such result: singular, not positive definite, not finite.
+struct LinAlgError : Error {
+  using Error::Error;
+};
 /// An absent device, tensors on different devices, or a failing device.
 struct DeviceError : Error {
   using Error::Error;

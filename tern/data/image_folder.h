@@ -37,6 +37,11 @@ class ImageFolder : public Dataset {
   const std::vector<std::string>& classes() const { return files_->classes; }
   /// Path and label of every sample.
   const std::vector<std::pair<std::string, int64_t>>& samples() const { return files_->samples; }
+  /// From now on this is done to the pictures. Not while another thread reads the set. Throws as the
+  /// constructor.
+  void set_options(ImageOptions options) {
+    pipeline_ = PicturePipeline(std::move(options), {}, "ImageFolder");
+  }
   /// How many files were left out because of their ending.
   int64_t other_files() const { return files_->other; }
 

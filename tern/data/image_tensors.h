@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tern/data/dataset.h"
@@ -34,6 +35,9 @@ class ImageTensors : public Dataset {
   const Tensor& labels() const { return labels_; }
   /// Names of the classes; a label is a place in this list.
   const std::vector<std::string>& classes() const { return classes_; }
+  /// From now on this is done to the pictures; `normalize` needs mean and std. Not while another thread
+  /// reads the set. Throws as the constructor.
+  void set_options(ImageOptions options) { pipeline_ = PicturePipeline(std::move(options), {}, name_); }
 
  private:
   Tensor picture(int64_t index, const RandomKey& key) const;

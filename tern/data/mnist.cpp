@@ -1,4 +1,4 @@
-// MNIST and FashionMNIST from folders of idx files.
+// MNIST and its kin from folders of idx files.
 #include "tern/data/mnist.h"
 
 #include <algorithm>
@@ -69,5 +69,12 @@ FashionMNIST::FashionMNIST(const std::string& root, bool train, ImageOptions opt
                          {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
                           "Bag", "Ankle boot"},
                          {{0.2860}, {0.3530}}})) {}
+
+KMNIST::KMNIST(const std::string& root, bool train, ImageOptions options)
+    : ImageTensors(load(root, train, std::move(options),
+                        {"KMNIST",
+                         "KMNIST/raw",
+                         {"o", "ki", "su", "tsu", "na", "ha", "ma", "ya", "re", "wo"},
+                         /*statistics=*/{}})) {}
 
 }  // namespace tern::data

@@ -1,4 +1,4 @@
-// MNIST and FashionMNIST: 28x28 grey pictures of ten classes in idx files. The format is in idx.h.
+// MNIST, FashionMNIST and KMNIST: 28x28 grey pictures of ten classes in idx files. The format is in idx.h.
 #pragma once
 
 #include <string>
@@ -28,6 +28,14 @@ class MNIST : public ImageTensors {
 class FashionMNIST : public ImageTensors {
  public:
   explicit FashionMNIST(const std::string& root, bool train = true, ImageOptions options = {});
+};
+
+/// Ten characters of old Japanese script (Clanuwat et al., "Deep Learning for Classical Japanese Literature",
+/// 2018), in files of the same names and form; also found in KMNIST/raw/. `normalize` needs mean and std.
+/// Throws as MNIST.
+class KMNIST : public ImageTensors {
+ public:
+  explicit KMNIST(const std::string& root, bool train = true, ImageOptions options = {});
 };
 
 }  // namespace tern::data

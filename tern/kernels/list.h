@@ -8,6 +8,7 @@
 #include "tern/kernels/creation.h"
 #include "tern/kernels/grid_sample.h"
 #include "tern/kernels/index.h"
+#include "tern/kernels/linalg.h"
 #include "tern/kernels/linear.h"
 #include "tern/kernels/loss.h"
 #include "tern/kernels/matmul.h"
@@ -42,7 +43,8 @@
   TERN_SOFTMAX_KERNELS(X)   \
   TERN_ATTENTION_KERNELS(X) \
   TERN_SCAN_KERNELS(X)      \
-  TERN_SORT_KERNELS(X)
+  TERN_SORT_KERNELS(X)      \
+  TERN_LINALG_KERNELS(X)
 
 namespace tern::kernels {
 

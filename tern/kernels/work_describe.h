@@ -170,4 +170,13 @@ void describe(const ScanArgs& args, Work& work);
 void describe(const ScanExtremeArgs& args, Work& work);
 void describe(const ProdBackwardArgs& args, Work& work);
 
+void describe(const CholeskyArgs& args, Work& work);
+void describe(const LuFactorArgs& args, Work& work);
+void describe(const LuPermutationArgs& args, Work& work);
+void describe(const TriangularSolveArgs& args, Work& work);
+void describe(const QrArgs& args, Work& work);
+void describe(const HouseholderProductArgs& args, Work& work);
+void describe(const EighArgs& args, Work& work);
+void describe(const SvdArgs& args, Work& work);
+
 }  // namespace tern::kernels

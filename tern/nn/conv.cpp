@@ -7,6 +7,7 @@
 
 #include "tern/nn/layer_support.h"
 #include "tern/nn/text.h"
+#include "tern/ops/pad.h"
 
 namespace tern::nn {
 namespace {
@@ -21,6 +22,8 @@ void check_channels(const char* layer, int64_t in, int64_t out, int64_t groups) 
              layer, out, groups);
 }
 
+constexpr std::string_view kZeros = "zeros";
+
 template <class Size>
 std::string unless(Size size, int64_t usual) {
   return size == Size(usual) ? "" : tuple_text(size);
@@ -33,6 +36,11 @@ void check_options(const char* layer, SizeOf<N> kernel_size, const ConvOptions<N
   TERN_CHECK(o.padding.mode != ConvPaddingOf<N>::kSame || o.stride == SizeOf<N>(1), ValueError,
              "{}: padding='same' is not supported for strided convolutions, got stride {}", layer,
              tuple_text(o.stride));
+  const auto& mode = o.padding_mode;
+  TERN_CHECK(mode == kZeros || mode == "reflect" || mode == "replicate" || mode == "circular", ValueError,
+             "{}: padding_mode must be one of {{'zeros', 'reflect', 'replicate', 'circular'}}, but got "
+             "padding_mode='{}'",
+             layer, mode);
 }
 
 template <int N>
@@ -98,6 +106,7 @@ ConvLayer<N, kTransposed>::ConvLayer(detail::Lazy, int64_t out_channels, SizeOf<
   const char* layer = kNames[kTransposed][N - 1];
   check_channels(layer, 0, out_channels, o.groups);
   check_options<N>(layer, kernel_size, o);
+  if constexpr (!kTransposed) padding_mode_ = o.padding_mode;
   weight = empty_parameter(weight_shape(0, out_channels, kernel_size), o);
   if (o.bias) bias = empty_parameter({out_channels}, o);
   detail::defer({&weight, &bias});
@@ -144,16 +153,45 @@ std::string ConvLayer<N, kTransposed>::class_name() const {
 }
 
 template <int N, bool kTransposed>
+std::vector<int64_t> ConvLayer<N, kTransposed>::reversed_padding() const {
+  const ConvPaddingOf<N> padding = options_.padding;  // that of a transposed one is sizes alone
+  const auto kernel = sizes_of(kernel_size()), dilation = sizes_of(options_.dilation),
+             given = sizes_of(explicit_padding<N>(padding));
+  std::vector<int64_t> sides;
+  for (size_t d = kernel.size(); d-- > 0;) {
+    const int64_t total = dilation[d] * (kernel[d] - 1);
+    const bool same = padding.mode == ConvPaddingOf<N>::kSame;
+    sides.push_back(same ? total / 2 : given[d]);
+    sides.push_back(same ? total - total / 2 : given[d]);
+  }
+  return sides;
+}
+
+template <int N, bool kTransposed>
+template <class F>
+Tensor ConvLayer<N, kTransposed>::on_padded(const Tensor& x, F convolution) const {
+  if (padding_mode_ == kZeros) [[likely]]
+    return convolution(x, options_);
+  OperatorOptions options = options_;
+  options.padding = 0;
+  return convolution(pad(x, reversed_padding(), padding_mode_), options);
+}
+
+template <int N, bool kTransposed>
 Tensor ConvLayer<N, kTransposed>::forward(const Tensor& x) const {
   see_input(x);
-  return convolve(x, weight, bias, options_);
+  return on_padded(x, [this](const Tensor& padded, const auto& options) {
+    return convolve(padded, weight, bias, options);
+  });
 }
 
 template <int N, bool kTransposed>
 Tensor ConvLayer<N, kTransposed>::forward_relu(const Tensor& x) const requires(N == 2 && !kTransposed) {
   see_input(x);
   if constexpr (N == 2 && !kTransposed)  // Clang 14 instantiates it for the others, too
-    return conv2d_relu(x, weight, bias, options_);
+    return on_padded(x, [this](const Tensor& padded, const auto& options) {
+      return conv2d_relu(padded, weight, bias, options);
+    });
   return {};
 }
 
@@ -174,6 +212,7 @@ std::string ConvLayer<N, kTransposed>::extra_repr() const {
   if constexpr (kTransposed) add("output_padding", unless(o.output_padding, 0));
   if (o.groups != 1) add("groups", std::to_string(o.groups));
   if (!bias.defined()) add("bias", "False");
+  if (padding_mode_ != kZeros) add("padding_mode", padding_mode_);
   return text;
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "tern/nn/lazy.h"
 #include "tern/nn/module.h"
@@ -16,6 +18,8 @@ struct ConvOptions {
   SizeOf<N> dilation = 1;
   int64_t groups = 1;
   bool bias = true;
+  /// What lies around the input: "zeros", or "reflect", "replicate", "circular" as tern::pad has them.
+  std::string padding_mode = "zeros";
   std::optional<Device> device = std::nullopt;
   std::optional<DType> dtype = std::nullopt;
 };
@@ -78,6 +82,10 @@ class ConvLayer : public Module {
   int64_t out_channels() const { return kTransposed ? weight.size(1) * options_.groups : weight.size(0); }
   SizeOf<N> kernel_size() const;
   const OperatorOptions& options() const noexcept { return options_; }
+  /// "zeros" of a transposed one.
+  const std::string& padding_mode() const noexcept { return padding_mode_; }
+  /// The padding in numbers, as tern::pad takes it: {before, after} of the last dimension, and so on.
+  std::vector<int64_t> reversed_padding() const;
 
  protected:
   ConvLayer(detail::Lazy, int64_t out_channels, SizeOf<N> kernel_size, const Options& options);
@@ -86,8 +94,12 @@ class ConvLayer : public Module {
   Shape weight_shape(int64_t in_channels, int64_t out_channels, SizeOf<N> kernel_size) const;
   void set_in_channels(int64_t in_channels) const;
   void see_input(const Tensor& x) const;
+  /// Calls `convolution(x, options)`; with a padding that the operator has not, of an x with it.
+  template <class F>
+  Tensor on_padded(const Tensor& x, F convolution) const;
 
   OperatorOptions options_;
+  std::string padding_mode_ = "zeros";
 };
 
 extern template class ConvLayer<1, false>;

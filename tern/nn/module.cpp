@@ -97,9 +97,15 @@ std::string_view Fields::next_name(std::string_view& names) {
   return name;
 }
 
-Fields Module::fields() const {
+Fields Module::declared_fields() const {
   Fields fields;
   const_cast<Module*>(this)->collect_fields(fields);
+  if (added_) added_->collect(fields);
+  return fields;
+}
+
+Fields Module::fields() const {
+  Fields fields = declared_fields();
   if (hooks_) [[unlikely]]
     for (detail::Parametrization& p : hooks_->parametrizations) {
       std::erase_if(fields.parameters, [&](const auto& field) { return field.first == p.name; });

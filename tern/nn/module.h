@@ -102,6 +102,19 @@ class Fields {
   static std::string_view next_name(std::string_view& names);
 };
 
+namespace detail {
+/// Fields of a module beside those of its struct, as those that Python adds to layers; see
+/// Module::set_added_fields.
+class AddedFields {
+ public:
+  virtual ~AddedFields() = default;
+  /// Adds them to the struct's own, some of which it may take out.
+  virtual void collect(Fields& fields) = 0;
+  /// For a copy of the module: the same tensors, in a list of its own.
+  virtual std::shared_ptr<AddedFields> copy() const = 0;
+};
+}  // namespace detail
+
 /// What load_state_dict found. Names are full ("conv1.weight").
 struct IncompatibleKeys {
   std::vector<std::string> missing_keys;     ///< of the module, not in the dict
@@ -158,7 +171,8 @@ class Module {
     return false;
   }
 
-  /// Those of collect_fields; a field that is computed from others (nn/utils.h) gives its place to them.
+  /// Those of collect_fields and those that were added; a field that is computed from others (nn/utils.h)
+  /// gives its place to them.
   Fields fields() const;
 
   // Lists in order: own fields first, then those of the modules below, as in PyTorch. A tensor that stands in
@@ -265,6 +279,11 @@ class Module {
   const std::shared_ptr<detail::ModuleHooks>& hooks() const noexcept { return hooks_; }
   /// For nn/utils.h.
   detail::ModuleHooks& make_hooks();
+  /// As fields(), with those that are computed.
+  Fields declared_fields() const;
+  /// Fields that come after those of collect_fields; null where nobody added any.
+  const std::shared_ptr<detail::AddedFields>& added_fields() const noexcept { return added_; }
+  void set_added_fields(std::shared_ptr<detail::AddedFields> added) { added_ = std::move(added); }
 
  protected:
   Module() = default;
@@ -275,6 +294,7 @@ class Module {
 
  private:
   std::shared_ptr<detail::ModuleHooks> hooks_;
+  std::shared_ptr<detail::AddedFields> added_;
   bool training_ = true;
 };
 

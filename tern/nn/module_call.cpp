@@ -41,8 +41,7 @@ int64_t add_hook(ModuleHooks& hooks, std::vector<std::pair<int64_t, Hook>>& list
 
 void ModuleHooks::compute_parameters(Module& module) const {
   if (parametrizations.empty()) return;
-  Fields own;
-  module.collect_fields(own);
+  const Fields own = module.declared_fields();
   for (const Parametrization& p : parametrizations)
     for (const auto& [name, field] : own.parameters)
       if (name == p.name) static_cast<Tensor&>(*field) = p.compute(p, module.is_training());
@@ -203,6 +202,7 @@ Module::Module(const Module& other) { *this = other; }
 Module& Module::operator=(const Module& other) {
   if (this == &other) return *this;
   hooks_ = other.hooks_ ? std::make_shared<detail::ModuleHooks>(*other.hooks_) : nullptr;
+  added_ = other.added_ ? other.added_->copy() : nullptr;
   training_ = other.training_;
   return *this;
 }

@@ -68,8 +68,7 @@ std::string class_and_name(const Module& module, std::string_view name) {
 
 /// The field itself, also where it is computed.
 Parameter& raw_field(Module& module, std::string_view name) {
-  Fields own;
-  module.collect_fields(own);
+  const Fields own = module.declared_fields();
   for (const auto& [field, parameter] : own.parameters)
     if (field == name) return *parameter;
   TERN_THROW(ValueError, "{} is no parameter", class_and_name(module, name));

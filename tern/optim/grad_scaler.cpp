@@ -160,8 +160,12 @@ void GradScaler::Check::read() {
 }
 
 bool GradScaler::step(Optimizer& optimizer) {
+  return step(optimizer, [&] { optimizer.step(); });
+}
+
+bool GradScaler::step(Optimizer& optimizer, const std::function<void()>& take_step) {
   if (!options_.enabled) {
-    optimizer.step();
+    take_step();
     return true;
   }
   check_scaled("step");
@@ -177,9 +181,9 @@ bool GradScaler::step(Optimizer& optimizer) {
     tern::detail::call_and_record([check] { check->read(); });
     if (StepRecorder* recorder = tern::detail::step_recorder) {
       const Conditional where(*recorder, std::shared_ptr<const bool>(check, &check->finite));
-      optimizer.step();
+      take_step();
     } else if (check->finite) {
-      optimizer.step();
+      take_step();
     }
   } catch (...) {
     states_.erase(&optimizer);  // the next step begins with its own gradients

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -59,6 +60,8 @@ class GradScaler {
   /// unscale_(), unless that was called, and the optimizer's step, unless an element of a gradient is
   /// infinite or NaN. Whether it was made.
   bool step(Optimizer& optimizer);
+  /// The same with `take_step` for the optimizer's step, which may be more than step().
+  bool step(Optimizer& optimizer, const std::function<void()>& take_step);
   /// After the steps of all optimizers: a smaller scale when one was skipped, a larger one after
   /// `growth_interval` updates without; or `new_scale`.
   void update(std::optional<double> new_scale = {});

@@ -55,10 +55,10 @@ class Optimizer {
   /// True when that is the first of the betas.
   virtual bool uses_beta1() const noexcept = 0;
   /// Further values of a group that are saved with it: `initial_lr` and others that schedules leave there.
-  std::optional<double> extra(std::string_view name, size_t group) const {
+  virtual std::optional<double> extra(std::string_view name, size_t group) const {
     return extras(checked(group)).number(name);
   }
-  void set_extra(std::string_view name, double value, size_t group) {
+  virtual void set_extra(std::string_view name, double value, size_t group) {
     extras(checked(group)).set(name, value);
   }
 

@@ -26,17 +26,9 @@ ConvPaddingOf<M::kDims> padding_of(const M& layer) {
 /// What torch.nn.modules.conv._ConvNd keeps for padding modes other than zeros.
 template <Convolution M>
 Value reversed_padding(const M& layer) {
-  const auto padding = padding_of(layer);
-  const auto kernel = sizes_of(layer.kernel_size()), dilation = sizes_of(layer.options().dilation),
-             given = sizes_of(nn::explicit_padding<M::kDims>(padding));
-  const bool same = padding.word() == "same";
-  std::vector<Value> sides;
-  for (size_t d = kernel.size(); d-- > 0;) {
-    const int64_t total = dilation[d] * (kernel[d] - 1);
-    sides.emplace_back(same ? total / 2 : given[d]);
-    sides.emplace_back(same ? total - total / 2 : given[d]);
-  }
-  return padding.word().empty() ? Value::tuple(sides) : Value::list(sides);
+  const std::vector<int64_t> numbers = layer.reversed_padding();
+  const std::vector<Value> sides(numbers.begin(), numbers.end());
+  return padding_of(layer).word().empty() ? Value::tuple(sides) : Value::list(sides);
 }
 
 template <Convolution M>
@@ -55,15 +47,18 @@ Attributes settings(const M& layer) {
           {"transposed", M::kIsTransposed},
           {"output_padding", size_tuple(output_padding)},
           {"groups", o.groups},
-          {"padding_mode", "zeros"},
+          {"padding_mode", layer.padding_mode()},
           {"_reversed_padding_repeated_twice", reversed_padding(layer)}};
 }
 
 template <Convolution M>
 nn::AnyModule make(const Reader& in, const M*) {
   constexpr int N = M::kDims;
-  in.only("padding_mode", "zeros");
   typename M::Options options;
+  if constexpr (M::kIsTransposed)
+    in.only("padding_mode", "zeros");
+  else if (const Value* mode = in.find("padding_mode"))
+    options.padding_mode = mode->as_str();
   options.stride = in.size<N>("stride");
   options.dilation = in.size<N>("dilation");
   options.groups = in.integer("groups");

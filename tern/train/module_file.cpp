@@ -192,6 +192,16 @@ class ModuleReader {
     return module;
   }
 
+  nn::AnyModule read_layer(const Value& value, const train::ModuleClass& layer) {
+    derived_ = &value.as_object();
+    return with_context(shown(""), [&] {
+      nn::AnyModule module = made_of_settings(layer, value);
+      fill(*module, *derived_, /*filled_below=*/false, /*depth=*/0);
+      set_mode(*module, *derived_);
+      return module;
+    });
+  }
+
  private:
   /// A module, and whether the modules below it have their tensors already.
   struct Made {
@@ -352,7 +362,8 @@ class ModuleReader {
       if (added) found->second = nn::Parameter(tensor, tensor.requires_grad());
       *field = found->second;
     }
-    check_known("parameter", parameters, fields.parameters);
+    const bool may_have_more = &object == derived_;
+    if (!may_have_more) check_known("parameter", parameters, fields.parameters);
     const ValueDict& buffers = entries(object, "_buffers");
     for (const auto& [name, field] : fields.buffers) {
       const Value* value = buffers.find(Value(name));
@@ -370,7 +381,7 @@ class ModuleReader {
       if (added) found->second = tensor.detach();
       *field = found->second;
     }
-    check_known("buffer", buffers, fields.buffers);
+    if (!may_have_more) check_known("buffer", buffers, fields.buffers);
     if (filled_below) return;
     const Value* modules = object.attribute("_modules");
     for (const auto& [name, child] : fields.modules) {
@@ -378,7 +389,7 @@ class ModuleReader {
       with_context(fmt::format("'{}'", name),
                    [&, &inner = child] { fill(*inner, child_object, false, depth + 1); });
     }
-    if (modules)
+    if (modules && !may_have_more)
       check_known_modules(modules->as_dict(), fields.modules, "",
                           /*may_lack_functions=*/!object.class_name().starts_with("torch."));
   }
@@ -475,16 +486,28 @@ class ModuleReader {
   std::unordered_map<const TensorImpl*, Tensor> tied_buffers_;
   std::unordered_set<const void*> read_;
   int repeated_ = 0;
+  const ValueObject* derived_ = nullptr;  ///< of a class that has more than the layer that is made of it
 };
 
-/// Values of another kind than a module has are the file's fault.
+/// Reading moves no generator on: what a constructor draws by itself comes from a copy. Values of another
+/// kind than a module has are the file's fault.
 template <class Body>
-nn::AnyModule with_kinds_checked(const Body& body) {
+nn::AnyModule read_apart(const Body& body) {
+  Generator apart;
+  apart.set_bytes(default_generator().bytes());
+  const DefaultGeneratorGuard guard(std::move(apart));
   try {
     return body();
   } catch (const TypeError& error) {
     TERN_THROW(CheckpointError, "{}", error.message());
   }
+}
+
+const train::ModuleClass& layer_class(const Value& value, std::type_index layer) {
+  const train::ModuleClass* known = train::find_module_class(layer);
+  TERN_CHECK(known && value.is_object(), CheckpointError, "{} is no layer that a file can have",
+             value.str(60));
+  return *known;
 }
 
 /// Appends the places of the hooks in a tree of modules that was read.
@@ -523,16 +546,21 @@ Value module_to_value(const nn::Module& module) {
 }
 
 nn::AnyModule module_from_value(const Value& value, LoadReport* report) {
-  // What a constructor draws by itself comes from a copy: reading moves no generator on.
-  Generator apart;
-  apart.set_bytes(default_generator().bytes());
-  const DefaultGeneratorGuard guard(std::move(apart));
-  nn::AnyModule module = with_kinds_checked([&] { return ModuleReader().read(value); });
+  nn::AnyModule module = read_apart([&] { return ModuleReader().read(value); });
   if (report) {
     std::unordered_set<const void*> seen;
     list_hooks(value, "", seen, report->hooks);
   }
   return module;
+}
+
+nn::AnyModule layer_from_value(const Value& value, std::type_index layer) {
+  return read_apart([&] { return ModuleReader().read_layer(value, layer_class(value, layer)); });
+}
+
+nn::AnyModule layer_of_settings(const Value& value, std::type_index layer) {
+  const nn::init::SkipInitGuard skip;
+  return read_apart([&] { return layer_class(value, layer).make(value.as_object()); });
 }
 
 void save_module(const nn::Module& module, const std::filesystem::path& path, const SaveOptions& options) {

@@ -38,6 +38,11 @@ nn::AnyModule load_module(const std::filesystem::path& path, LoadOptions options
 /// The same with the tree of values between: what save() takes, and what load() gives.
 Value module_to_value(const nn::Module& module);
 nn::AnyModule module_from_value(const Value& value, LoadReport* report = nullptr);
+/// A layer of torch.nn's of this type from an object of a class that is derived from it, whose own
+/// parameters, buffers and modules are left aside.
+nn::AnyModule layer_from_value(const Value& value, std::type_index layer);
+/// The same with any numbers in its tensors: their shapes alone count. For values that are trusted.
+nn::AnyModule layer_of_settings(const Value& value, std::type_index layer);
 
 /// Makes an empty module of a class from what the file says about it, an inert object; its parameters,
 /// buffers and mode are filled in afterwards. What it makes is not limited by what the file holds: sizes that

@@ -9,7 +9,9 @@
 #include "tern/data/digits.h"
 #include "tern/data/image_folder.h"
 #include "tern/data/mnist.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/pointwise.h"
 #include "tests/data/data_testing.h"
 #include "tests/data/picture_bytes.h"
 
@@ -110,6 +112,18 @@ TEST(MNIST, BrokenFiles) {
   }
   expect_error<DataError>([] { FashionMNIST("/nowhere"); },
                           {"FashionMNIST: no file", "/nowhere", "FashionMNIST/raw/"});
+  expect_error<DataError>([] { KMNIST("/nowhere"); }, {"KMNIST: no file", "/nowhere", "KMNIST/raw/"});
+}
+
+TEST(ImageTensors, WhatIsDoneCanBeChanged) {
+  Digits set({.size = 2});
+  const Tensor floats = set.get(0).data;
+  set.set_options({.to_float = false, .transform = CenterCrop(20)});
+  EXPECT_EQ(set.get(0).data.dtype(), DType::UInt8);
+  EXPECT_EQ(set.get_batch({0, 1}).data.shape(), (Shape{2, 1, 20, 20}));
+  set.set_options({.normalize = true, .mean = {0}, .std = {0.5}});
+  EXPECT_TRUE(equal(set.get(0).data, floats * 2));
+  expect_error<ValueError>([&] { set.set_options({.normalize = true}); }, {"Digits", "mean and std"});
 }
 
 TEST(MNIST, Real) {

@@ -1,6 +1,6 @@
 # Installs the build into a fresh prefix, then configures, builds and runs the outside project of this folder against it, and
-# runs the installed program. Called by ctest with: BUILD_DIR, SOURCE_DIR (this folder), WORK_DIR, CXX, and PYTHON
-# where the Python module is built.
+# runs the installed program; and what goes into a wheel into another prefix, to use it from there. Called by ctest with: BUILD_DIR,
+# SOURCE_DIR (this folder), WORK_DIR, CXX, and PYTHON where the Python module is built.
 
 function(run)
   execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
@@ -26,5 +26,13 @@ if(PYTHON)
   if(NOT output STREQUAL "2.0\n")
     message(FATAL_ERROR "the installed Python module printed: ${output}")
   endif()
+
+  # What pip packs: in itself whole, at any place.
+  run("${CMAKE_COMMAND}" --install "${BUILD_DIR}" --component wheel --prefix "${WORK_DIR}/wheel")
+  run("${CMAKE_COMMAND}" -E env "PYTHONPATH=${WORK_DIR}/wheel" "${PYTHON}" -B "${SOURCE_DIR}/wheel.py" "${WORK_DIR}/wheel/tern")
+  if(NOT output STREQUAL "a training step\n")
+    message(FATAL_ERROR "the package of the wheel printed: ${output}")
+  endif()
+  run("${CMAKE_COMMAND}" -E env "PYTHONPATH=${WORK_DIR}/wheel" "${PYTHON}" -B -c "__import__('tern._program')._program.main()" --help)
 endif()
 message(STATUS "an outside project found, built and ran with the installed package")

@@ -14,11 +14,13 @@
 #include "tern/ops/conv.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/diagonal.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/fold.h"
 #include "tern/ops/grid.h"
 #include "tern/ops/index.h"
 #include "tern/ops/interpolate.h"
+#include "tern/ops/linalg.h"
 #include "tern/ops/linear.h"
 #include "tern/ops/loss.h"
 #include "tern/ops/loss_margin.h"
@@ -577,9 +579,34 @@ std::vector<ProofRow> optim_rows() {
   };
 }
 
+std::vector<ProofRow> linalg_rows() {
+  const auto real = [](DType d) { return d == bfloat16 ? float32 : d; };
+  return {{"linalg", [real](DType d) {
+             for (const int64_t n : {5, 40}) {
+               const Tensor x = leaf({2, n, n}, real(d));
+               const Tensor a = x + eye(n, {.dtype = real(d)}) * static_cast<double>(2 * n);
+               const Tensor b = leaf({2, n, 3}, real(d));
+               back(linalg::cholesky(matmul(a, mT(a))));
+               back(linalg::solve(a, b));
+               back(linalg::solve(a, mT(b), /*left=*/false));
+               back(linalg::solve_triangular(transpose(a, 1, 2), b, /*upper=*/true));
+               back(linalg::inv(a[0]));
+               back(linalg::lu_factor(a).first);
+               back(linalg::qr(cat({a, a}, 1)).first);
+               back(linalg::qr(a, "complete").second);
+               back(linalg::eigh(x + mT(x) + diag_embed(arange(n, {.dtype = real(d)}))).second);
+               linalg::eigvalsh(a.detach());
+               linalg::svd(cat({a, a}, 1).detach());
+               back(std::get<0>(linalg::svd(cat({a, a}, 2), /*full_matrices=*/false)));
+               linalg::svdvals(a.detach());
+             }
+           }}};
+}
+
 std::vector<ProofRow> all_rows() {
   std::vector<ProofRow> rows;
-  for (const auto& group : {pointwise_rows(), reduce_rows(), index_rows(), network_rows(), optim_rows()})
+  for (const auto& group :
+       {pointwise_rows(), reduce_rows(), index_rows(), network_rows(), optim_rows(), linalg_rows()})
     rows.insert(rows.end(), group.begin(), group.end());
   return rows;
 }

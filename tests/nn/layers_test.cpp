@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "tern/autograd/grad_mode.h"
 #include "tern/nn/activation.h"
 #include "tern/nn/conv.h"
 #include "tern/nn/distance.h"
@@ -43,6 +44,8 @@ TEST(Layers, PrintAsPyTorchDoes) {
       "bias=False)");
   EXPECT_EQ(Conv2d(1, 1, 3, {.padding = "same"}).str(),
             "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=same)");
+  EXPECT_EQ(Conv2d(1, 1, 3, {.bias = false, .padding_mode = "reflect"}).str(),
+            "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), bias=False, padding_mode=reflect)");
   EXPECT_EQ(Conv2d(1, 1, 3, {.padding = "valid"}).str(),
             "Conv2d(1, 1, kernel_size=(3, 3), stride=(1, 1), padding=valid)");
   EXPECT_EQ(Conv1d(16, 33, 3, {.stride = 2}).str(), "Conv1d(16, 33, kernel_size=(3,), stride=(2,))");
@@ -327,6 +330,24 @@ TEST(Layers, InstanceNormKeepsRunningStatistics) {
   norm.eval();
   norm(x);
   EXPECT_EQ(norm.running_mean.to_vector<float>(), kept);
+}
+
+TEST(Layers, ConvolutionsWithOtherPaddings) {
+  const NoGradGuard guard;
+  const Tensor x = tensor({1.0f, 2.0f, 3.0f}).view({1, 1, 3});
+  const std::pair<const char*, Tensor> rows[] = {{"zeros", tensor({0.0f, 1.0f, 2.0f, 3.0f, 0.0f})},
+                                                 {"reflect", tensor({2.0f, 1.0f, 2.0f, 3.0f, 2.0f})},
+                                                 {"replicate", tensor({1.0f, 1.0f, 2.0f, 3.0f, 3.0f})},
+                                                 {"circular", tensor({3.0f, 1.0f, 2.0f, 3.0f, 1.0f})}};
+  for (const auto& [mode, expected] : rows) {
+    Conv1d conv(1, 1, 1, {.padding = 1, .bias = false, .padding_mode = mode});
+    conv.weight.fill_(1);
+    EXPECT_TRUE(equal(conv(x).flatten(), expected)) << mode;
+  }
+  EXPECT_THAT(
+      message_of([] { Conv1d(1, 1, 1, {.padding_mode = "mirror"}); }),
+      HasSubstr("Conv1d: padding_mode must be one of {'zeros', 'reflect', 'replicate', 'circular'}, but "
+                "got padding_mode='mirror'"));
 }
 
 TEST(Layers, RefuseWrongArguments) {

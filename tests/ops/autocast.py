@@ -16,33 +16,38 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
-from operator_rows import attention, driver, image, index, loss, method, network, order, pointwise, reduce, shape  # noqa: E402
+from operator_rows import attention, driver, image, index, linalg, loss, method, network, order, pointwise, reduce, shape  # noqa: E402
 
 try:
     from torch._subclasses.fake_tensor import FakeTensorMode
 except ImportError:
     FakeTensorMode = None
 HAS_FAKES = FakeTensorMode is not None and driver.VERSION >= (2, 4)
-FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, image, method)
+FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, image, linalg, method)
 LOWER = torch.bfloat16
 
 # PyTorch's lists for CUDA (aten/src/ATen/autocast_mode.h), as far as Tern has the operators.
-TO_LOWER = {"scaled_dot_product_attention", "matmul", "mm", "bmm", "mv", "addmm", "addmv", "addr", "baddbmm", "chain_matmul", "cov", "corrcoef", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv3d", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "Tensor.matmul", "Tensor.mm"}
+TO_LOWER = {"scaled_dot_product_attention", "matmul", "mm", "bmm", "mv", "addmm", "addmv", "addr", "baddbmm", "chain_matmul", "cov", "corrcoef", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv3d", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linalg.multi_dot", "linalg.vecdot", "Tensor.matmul", "Tensor.mm"}
 TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "asin", "acos", "arcsin", "arccos", "sinh", "cosh", "logsumexp",
               "layer_norm", "group_norm", "rms_norm", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
               "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss",
               "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "cosine_similarity", "normalize", "pairwise_distance", "cdist", "pdist", "renorm", "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "Tensor.exp", "Tensor.log", "Tensor.square", "Tensor.pow"}
-FLOAT32_RESULT = {"sum", "prod", "cumsum", "cumprod", "trapezoid", "trapz", "cumulative_trapezoid", "softmin", "softmax", "log_softmax", "norm", "Tensor.sum", "Tensor.softmax", "Tensor.log_softmax", "Tensor.norm"}
+FLOAT32_RESULT = {"sum", "prod", "cumsum", "cumprod", "trapezoid", "trapz", "cumulative_trapezoid", "softmin", "softmax", "log_softmax", "norm", "linalg.norm", "linalg.vector_norm", "linalg.matrix_norm", "Tensor.sum", "Tensor.softmax", "Tensor.log_softmax", "Tensor.norm"}
 TO_WIDEST = {"atan2", "arctan2", "addcmul", "addcdiv", "bilinear", "dot", "index_put", "scatter_add", "tensordot", "cross"}
 # a / x is x.reciprocal() * a, which the row avoids for its rounding.
 BY_RECIPROCAL = {"number_div"}
+# Linear algebra that is on the list for the CPU; what is on none takes no 16-bit floats.
+LINALG_ON_CPU = {"linalg.cholesky", "linalg.cholesky_ex", "linalg.qr", "linalg.solve", "linalg.inv", "linalg.inv_ex", "linalg.lstsq", "linalg.cond",
+                 "linalg.matrix_rank", "linalg.eigh", "linalg.eigvalsh", "linalg.svd", "linalg.svdvals", "linalg.vecdot", "inverse", "cholesky", "cholesky_solve",
+                 "cholesky_inverse", "triangular_solve", "qr", "svd", "pinverse"}
+LINALG = {row.name for row in linalg.ROWS}
 # On a list of PyTorch's for the CPU.
-ON_CPU = TO_LOWER | {"prod", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
+ON_CPU = TO_LOWER | LINALG_ON_CPU | {"prod", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
                      "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss",
                      "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "ctc_loss", "index_copy", "cat", "stack", "pad", "quantile", "nanquantile", "trace", "cdist", "tensordot"}
 ON_CUDA = TO_LOWER | TO_FLOAT32 | FLOAT32_RESULT | TO_WIDEST | BY_RECIPROCAL | {"binary_cross_entropy", "cat", "stack"}
 # On the CPU PyTorch 1.13 has another list, or does not take bfloat16.
-SINCE_2 = {"addmv", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "tensordot", "inner", "isin", "embedding_bag", "embedding_bag_renormed"}
+SINCE_2 = {"addmv", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linalg.vecdot", "tensordot", "inner", "isin", "embedding_bag", "embedding_bag_renormed"}
 # Of an operator that is on no list, so many cases, whose dtypes alone are compared.
 FEW = 8
 
@@ -188,9 +193,11 @@ def main():
                 if row.name == "norm" and args[0].numel() > 10000:
                     continue  # the row sums in float64
                 # What operators on no list say of two dtypes is for operator_table.py.
-                if (not mixed or row.name in ON_CPU) and (driver.VERSION >= (2, 0) or row.name not in SINCE_2):
+                if row.name in LINALG - LINALG_ON_CPU - ON_CUDA:
+                    continue
+                if row.name not in LINALG - LINALG_ON_CPU and (not mixed or row.name in ON_CPU) and (driver.VERSION >= (2, 0) or row.name not in SINCE_2):
                     cases["cpu"].append(cpu_case(row, args))
-                if not mixed or row.name in ON_CUDA:
+                if row.name not in LINALG - ON_CUDA and (not mixed or row.name in ON_CUDA):
                     cases["simulated"].append(cuda_case(row, args, problems))
     failed = 0
     for device, those in cases.items():

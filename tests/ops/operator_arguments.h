@@ -21,6 +21,7 @@ class Arguments {
   explicit Arguments(const Value& list) : values_(list.as_sequence()) {}
 
   bool has(size_t i) const { return i < values_.size() && !values_[i].is_none(); }
+  bool is_text(size_t i) const { return has(i) && values_[i].is_str(); }
   bool is_tensor(size_t i) const { return has(i) && values_[i].is_tensor(); }
 
   /// Undefined when missing.

@@ -29,6 +29,7 @@ NOT_ROWS = {
     "tern/ops/autocast_rules.h": {"autocasts", "autocasts_on", "autocasts_on_gpu", "autocasts_on_cpu", "can_autocast", "autocast_tensor"},
     "tern/ops/embedding.h": {"embedding_gradient"},         # a part of embedding
     "tern/ops/jacobian.h": {"jacobian", "hessian", "vjp", "jvp", "hvp"},  # tests/ops/jacobian_test.cpp
+    "tern/ops/linalg_common.h": {"made", "expanded", "columns_of", "rows_of", "solve_with", "inverse_with", "unpack_lu"},  # parts of linalg
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
     "tern/ops/shape.h": {"equal_parts"},                    # a part of hsplit, vsplit and dsplit
@@ -60,10 +61,12 @@ def methods():
 def public_operators():
     """Names of the operators that the headers of tern/ops declare, and the methods of Tensor."""
     names = methods()
-    declaration = re.compile(r"^(?:inline )?(?:Tensor&?|bool|Scalar|std::vector<Tensor>|std::pair<Tensor, Tensor>) (\w+)\(", re.MULTILINE)
+    declaration = re.compile(r"^(?:inline )?(?:Tensor&?|bool|Scalar|std::vector<Tensor>|std::pair<Tensor, Tensor>|std::tuple<Tensor[\w, ]*>) (\w+)\(", re.MULTILINE)
     for header in sorted((HERE.parent.parent / "tern" / "ops").glob("*.h")):
         if not (header.stem.endswith("_plan") or header.stem.endswith("_geometry")):
             found = {name for name in declaration.findall(header.read_text()) if not name.startswith("operator")}
+            if header.stem == "linalg":
+                found = {f"linalg.{name}" for name in found}
             names |= found - NOT_ROWS.get(f"tern/ops/{header.name}", set())
     return names | {second for second, _ in method.second_names()}
 

@@ -26,6 +26,7 @@ extern const Table kNetwork;                        // operator_list_network.cpp
 extern const Table kResize;                         // operator_list_resize.cpp
 extern const Table kLoss;                           // operator_list_loss.cpp
 extern const Table kCreation;                       // operator_list_creation.cpp
+extern const Table kLinalg;                         // operator_list_linalg.cpp
 
 using A = const Arguments&;
 using Unary = Tensor (*)(const Tensor&);

@@ -9,7 +9,7 @@ import unittest
 
 import tern as torch
 from tern.utils.data import (
-    BatchSampler, ChainDataset, ConcatDataset, DataLoader, Dataset, Digits, IterableDataset, RandomSampler, Sampler,
+    BatchSampler, ChainDataset, ConcatDataset, DataLoader, Dataset, IterableDataset, RandomSampler, Sampler,
     SequentialSampler, StackDataset, Subset, SubsetRandomSampler, TensorDataset, WeightedRandomSampler, get_worker_info,
     random_split)
 
@@ -81,8 +81,6 @@ class Forms(unittest.TestCase):
         self.assertRaises(IndexError, lambda: data[10])
         (x,) = next(iter(DataLoader(TensorDataset(torch.arange(4)), batch_size=4)))
         self.assertEqual(x.tolist(), [0, 1, 2, 3])
-        images, labels = next(iter(DataLoader(Digits(size=8), batch_size=8)))
-        self.assertEqual((images.shape, labels.dtype), ((8, 1, 28, 28), torch.int64))
 
 
 class Orders(unittest.TestCase):

@@ -458,6 +458,28 @@ torch.finfo(torch.float64).tiny
 torch.finfo().max
 torch.iinfo(torch.int32).max
 torch.iinfo(torch.uint8).bits
+torch.linalg.inv(x @ x.T)
+(x @ x.T).inverse()
+(x @ x.T).det()
+torch.linalg.slogdet(x @ x.T).logabsdet
+torch.linalg.solve_triangular(x @ x.T, y[:, :2], upper=True)
+torch.linalg.lu_factor(x @ x.T).pivots
+torch.linalg.cholesky_ex(x @ x.T).info
+torch.linalg.cholesky(x @ x.T, upper=True)
+torch.linalg.qr(x.T, mode="r").R
+torch.linalg.eigh(x @ x.T, UPLO="U").eigenvalues
+torch.linalg.svd(x, full_matrices=False).S
+torch.linalg.lstsq(x.T, y.T).solution
+torch.linalg.pinv(x, rtol=1e-3)
+torch.linalg.cond(x @ x.T, p="fro")
+torch.linalg.norm(x)
+torch.linalg.norm(x, ord="nuc")
+torch.linalg.norm(x, 1, dim=(0, 1))
+torch.linalg.vector_norm(x, dim=1, keepdim=True)
+torch.linalg.matrix_norm(x, float("inf"))
+torch.linalg.vander(x[0], N=2)
+torch.linalg.multi_dot([x, y.T, x])
+issubclass(torch.linalg.LinAlgError, RuntimeError)
 """
 # Of which only shapes and dtypes are compared.
 RANDOM_FORMS = """
@@ -687,6 +709,8 @@ class Operators(unittest.TestCase):
                 except (TypeError, AttributeError):
                     self.assertLess(driver.VERSION, (2, 15), "PyTorch takes it")
                     continue
+                if isinstance(expected, str) and tern.get_default_device().type == "cuda":
+                    expected = expected.replace("torch.", "torch.cuda.")  # names of types
                 self.assertIsNone(difference(eval(form, names_for(tern)), expected, values=form not in random))
 
     def test_wrong_use_of_out(self):

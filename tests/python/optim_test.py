@@ -84,7 +84,7 @@ class Steps(unittest.TestCase):
                 file = io.BytesIO()
                 tern.save(ours.state_dict(), file)
                 file.seek(0)
-                loaded = torch.load(file)
+                loaded = torch.load(file, map_location="cpu")
                 for number, state in theirs.state_dict()["state"].items():
                     for key, value in state.items():
                         if torch.is_tensor(value) and value.dim() > 0:

@@ -1,4 +1,5 @@
-"""The tutorials: what d2l.ai and PyTorch's own pages write, with `import tern as torch`, on two simulated GPUs."""
+"""The tutorials: what d2l.ai and PyTorch's own pages write, with `import tern as torch`, on two GPUs, simulated ones where
+there are no others."""
 
 import io
 import os
@@ -7,11 +8,14 @@ import unittest
 
 import tern as torch
 
-torch.cuda.simulate_gpus(2)
+if not torch.cuda.is_available():
+    torch.cuda.simulate_gpus(2)
 
 from tern import nn  # noqa: E402
 from tern.nn import functional as F  # noqa: E402
-from tern.utils.data import DataLoader, Dataset, Digits  # noqa: E402
+from tern import transforms  # noqa: E402
+from tern.datasets import Digits  # noqa: E402
+from tern.utils.data import DataLoader, Dataset  # noqa: E402
 
 
 class MLP(nn.Module):
@@ -231,7 +235,7 @@ class Training(unittest.TestCase):
         net.to("cuda:0")
         optimizer, loss_fn = torch.optim.Adam(net.parameters(), lr=0.003), nn.CrossEntropyLoss()
         net.train()
-        loader = DataLoader(Digits(size=512), 64, shuffle=True)
+        loader = DataLoader(Digits(size=512, transform=transforms.ToTensor()), 64, shuffle=True)
         for _ in range(6):
             for X, y in loader:
                 optimizer.zero_grad()
@@ -239,7 +243,7 @@ class Training(unittest.TestCase):
                 loss.backward()
                 optimizer.step()
         net.eval()
-        images, labels = next(iter(DataLoader(Digits(train=False, size=256), 256)))
+        images, labels = next(iter(DataLoader(Digits(train=False, size=256, transform=transforms.ToTensor()), 256)))
         with torch.no_grad():
             self.assertGreater((net(images.cuda()).argmax(1) == labels.cuda()).float().mean().item(), 0.8)
 

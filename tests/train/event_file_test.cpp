@@ -6,7 +6,9 @@
 
 #include <bit>
 #include <cstring>
+#include <limits>
 #include <map>
+#include <numeric>
 
 #include "tern/base/error.h"
 #include "tests/train/train_testing.h"
@@ -110,6 +112,56 @@ TEST(EventFile, ScalarsCanBeDecoded) {
   EXPECT_EQ(Message(value->second).text(1), "train/accuracy");
   EXPECT_EQ(std::bit_cast<float>(static_cast<uint32_t>(Message(value->second).number(2))), 0.75f);
   EXPECT_EQ(Message(records[2]).number(2), 1'000'000'000'000u);
+}
+
+/// The one value of the event in a record.
+Message only_value(const std::string& record) { return Message(Message(Message(record).text(5)).text(1)); }
+
+std::vector<double> doubles(const std::string& bytes) {
+  std::vector<double> values;
+  for (size_t at = 0; at < bytes.size(); at += 8)
+    values.push_back(std::bit_cast<double>(little_endian(bytes, at, 8)));
+  return values;
+}
+
+TEST(EventFile, HistogramsPicturesAndTexts) {
+  const TemporaryFolder folder;
+  EventFile file(folder.path());
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  file.add_histogram("weights", std::vector<double>{0, 2, kNan, -1, 2}, /*step=*/7, /*time=*/2.5);
+  file.add_image("digit", {.height = 1, .width = 2, .channels = 1, .pixels = {5, 250}}, 8);
+  file.add_text("note", "**bold**", 9);
+  EXPECT_THROW(file.add_histogram("none", std::vector<double>{kNan}, 1), ValueError);
+  EXPECT_THROW(file.add_image("none", {.height = 2, .width = 2, .channels = 1, .pixels = {1}}, 1),
+               ValueError);
+  const auto records = read_records(read_text(file.path()));
+  ASSERT_EQ(records.size(), 4u);
+
+  EXPECT_EQ(Message(records[1]).number(2), 7u);
+  EXPECT_EQ(std::bit_cast<double>(Message(records[1]).number(1)), 2.5);
+  EXPECT_EQ(only_value(records[1]).text(1), "weights");
+  const Message histogram(only_value(records[1]).text(5));
+  std::vector<double> of_values;
+  for (uint64_t field = 1; field <= 5; ++field)
+    of_values.push_back(std::bit_cast<double>(histogram.number(field)));
+  EXPECT_EQ(of_values, (std::vector<double>{-1, 2, 4, 3, 9}));  // least, largest, number, sum, squares
+  const std::vector<double> ends = doubles(histogram.text(6)), heights = doubles(histogram.text(7));
+  ASSERT_EQ(ends.size(), heights.size());
+  EXPECT_LE(ends[0], -1);
+  EXPECT_GT(ends[1], -1);
+  EXPECT_GT(ends.back(), 2);
+  EXPECT_EQ((std::vector<double>{heights[0], heights[1], heights.back()}), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(std::accumulate(heights.begin(), heights.end(), 0.0), 4);
+
+  const Message picture(only_value(records[2]).text(4));
+  EXPECT_EQ(picture.number(1) * 100 + picture.number(2) * 10 + picture.number(3), 121u);
+  const std::string& png = picture.text(4);
+  EXPECT_EQ(data::decode_image({reinterpret_cast<const uint8_t*>(png.data()), png.size()}, "png").pixels,
+            (data::Bytes{5, 250}));
+
+  const Message text(only_value(records[3]));
+  EXPECT_EQ(Message(text.text(8)).text(8), "**bold**");
+  EXPECT_EQ(Message(Message(text.text(9)).text(1)).text(1), "text");
 }
 
 TEST(EventFile, ResumingSaysFromWhichStepOn) {

@@ -5,6 +5,7 @@ import functools
 from tern import _C
 from tern.autograd import functional  # noqa: F401
 from tern.autograd.function import Function  # noqa: F401
+from tern.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: F401
 from tern._C import backward, grad, is_grad_enabled  # noqa: F401
 
 

@@ -6,7 +6,7 @@ import types as _types
 from tern import _C
 from tern._C import Module
 from tern._types import Parameter
-from tern.nn import copies, functional, init, module, parallel, utils  # noqa: F401
+from tern.nn import copies, functional, init, module, parallel, state, utils  # noqa: F401
 from tern.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from tern.nn.parallel import DataParallel
 
@@ -37,11 +37,12 @@ parameter = _types.SimpleNamespace(Parameter=Parameter)  # torch.nn.parameter
 
 
 def _init_subclass(cls, **kwargs):
-    """A class that is derived from a layer and has a forward() of its own is called through it."""
-    if "forward" in cls.__dict__ and "__call__" not in cls.__dict__:
+    """A class that is derived from a layer is called through its forward()."""
+    if "__call__" not in cls.__dict__ and cls.__module__ != Module.__module__:
         cls.__call__ = Module._call_python
 
 
 Module.__init_subclass__ = classmethod(_init_subclass)
 Module.__copy__ = copies.replica
 Module.__deepcopy__ = copies.deep_copy
+Module.__reduce_ex__, Module.__setstate__ = copies.reduce, copies.set_state

@@ -19,7 +19,7 @@ class _Numbered(Module):
     """Modules named 0, 1, 2 and so on."""
 
     def _below(self):
-        return [module for _, module in self._modules_below()]
+        return [module for _, module in self._modules_added()]
 
     def _replace_all(self, modules):
         for name, _ in self._modules_below():

@@ -1,8 +1,8 @@
-"""Copies of modules that are written in Python."""
+"""Copies of modules that are written in Python, and of those that are added to layers; pickles of all modules."""
 
 import copy
 
-from tern import _C
+from tern import _C, serialization
 
 
 def blank(cls):
@@ -31,8 +31,19 @@ def replica(module, copied=None):
     if not module._is_python():
         if id(module) not in copied:
             copied[id(module)] = copy.copy(module)
+            _replicate_added(copied[id(module)], copied)
         return copied[id(module)]
     return _structure(module, lambda below: replica(below, copied), copied)
+
+
+def _replicate_added(layer, copied):
+    """What Python added to a copied layer, and to those that it is made of, is still the first one's."""
+    added = dict(layer._modules_added())
+    for name, below in layer._modules_below():
+        if name not in added:
+            _replicate_added(below, copied)
+        elif below is not None:
+            layer.add_module(name, replica(below, copied))
 
 
 def deep_copy(module, memo):
@@ -51,3 +62,54 @@ def deep_copy(module, memo):
         else:
             result.register_buffer(name, copy.deepcopy(tensor, memo), kind == "buffer")
     return result
+
+
+def _made(cls, settings):
+    """A module of the class with any numbers, whose __init__ was not called."""
+    if settings is None:
+        return blank(cls)
+    return _C._layer_from_bytes(settings, serialization._layer_of(cls))._as(cls)
+
+
+def _own(module):
+    """A module, and the layers of C++ that it is made of as one."""
+    added = dict(module._modules_added())
+    yield module
+    for name, below in module._modules_below():
+        if name not in added:
+            yield from _own(below)
+
+
+def _fields(module):
+    """What a module, or a layer inside of one, has: its mode, its own tensors, and what Python added."""
+    own = module._own_tensors()
+    return (module.training, [(name, getattr(module, name)) for name in own],
+            [(name, kind, getattr(module, name)) for name, kind in module._tensor_fields() if name not in own], module._modules_added())
+
+
+def _give(module, training, own, tensors, modules):
+    module.training = training
+    for name, tensor in own:
+        module._set_tensor(name, tensor)
+    for name, kind, tensor in tensors:
+        if kind == "parameter":
+            module.register_parameter(name, tensor)
+        else:
+            module.register_buffer(name, tensor, kind == "buffer")
+    for name, below in modules:
+        module.add_module(name, below)
+
+
+def reduce(self, protocol):
+    """For pickle and multiprocessing. Hooks are not in it."""
+    without = serialization._COMMON.union(getattr(self, "_not_saved", ()))
+    attributes = {name: value for name, value in vars(self).items() if name not in without}
+    settings = None if self._is_python() else _C._layer_to_bytes(self)
+    return _made, (type(self), settings), ([_fields(module) for module in _own(self)], attributes)
+
+
+def set_state(self, state):
+    fields, attributes = state
+    for module, its in zip(list(_own(self)), fields):
+        _give(module, *its)
+    vars(self).update(attributes)

@@ -10,11 +10,10 @@ def _get_name(self):
 
 
 def _repr(self):
-    if not self._is_python() and type(self).__module__ == Module.__module__:
+    if not self._is_python() and type(self).__module__ == Module.__module__ and not self._modules_added():
         return self._str()  # a layer, with nothing inside that Python could have changed
     extra = self.extra_repr()
-    children = self._modules_below() if self._is_python() else self.named_children()
-    children = [(name, repr(child).replace("\n", "\n  ")) for name, child in children]
+    children = [(name, repr(child).replace("\n", "\n  ")) for name, child in self._modules_below()]
     if hasattr(self, "_group"):
         children = self._group(children)
     lines = [f"({name}): {text}" for name, text in children]
@@ -112,21 +111,6 @@ def _duplicates(native, kinds):
     return named
 
 
-def _state_dict(self, *args, destination=None, prefix="", keep_vars=False):
-    """Names and tensors of all parameters and of the buffers that are saved."""
-    if args:
-        destination, prefix, keep_vars = (args + (prefix, keep_vars)[len(args) - 1:])[:3]
-    own = self._state_dict(prefix)
-    if keep_vars:
-        tensors = dict(self.named_parameters(remove_duplicate=False)) | dict(self.named_buffers(remove_duplicate=False))
-        for name in own:
-            own[name] = tensors.get(name[len(prefix):], own[name])
-    if destination is None:
-        return own
-    destination.update(own)
-    return destination
-
-
 def _type(self, dst_type):
     """Converts floating-point parameters and buffers."""
     return self.to(dst_type)
@@ -166,8 +150,7 @@ def _tensors(module, kinds):
 
 
 def _modules_of(self):
-    below = self._modules_below() if self._is_python() else self.named_children()
-    return Entries(self, below, self.add_module)
+    return Entries(self, self._modules_below(), self.add_module)
 
 
 Module.__repr__ = _repr
@@ -180,7 +163,6 @@ Module.train, Module.eval, Module.apply = _train, _eval, _apply
 Module.get_submodule, Module.set_submodule = _get_submodule, _set_submodule
 Module.get_parameter = lambda self, target: _get_tensor(self, target, {"parameter"}, "parameter")
 Module.get_buffer = lambda self, target: _get_tensor(self, target, {"buffer", "not saved"}, "buffer")
-Module.state_dict = _state_dict
 Module.type, Module.to_empty, Module.share_memory = _type, _to_empty, lambda self: self
 Module._modules = property(_modules_of)
 Module._parameters = property(lambda self: Entries(self, _tensors(self, {"parameter"}), self.register_parameter))

@@ -5,9 +5,9 @@ import types
 import warnings
 
 from tern import _C
-from tern._types import Parameter
 from tern.autograd import set_grad_enabled
 from tern.nn import copies
+from tern.nn.distributed import DistributedDataParallel  # noqa: F401
 from tern.utils.data.collate import each_tensor
 
 
@@ -98,12 +98,7 @@ def replicate(network, devices, detach=False):
         replica = copies.replica(network)
         for name, tensor in zip(names, copied):
             path, _, own = name.rpartition(".")
-            module = replica.get_submodule(path)
-            if module._is_python():
-                module._set_tensor(own, tensor)
-            else:
-                is_parameter = isinstance(getattr(module, own), Parameter)
-                setattr(module, own, Parameter._of(tensor) if is_parameter else tensor)
+            replica.get_submodule(path)._set_tensor(own, tensor)
         replicas.append(replica)
     return replicas
 

@@ -3,6 +3,7 @@
 import abc
 import bisect
 import itertools
+import types
 
 from tern import _C
 
@@ -29,6 +30,27 @@ class IterableDataset(Dataset):
 
     def __add__(self, other):
         return ChainDataset([self, other])
+
+
+def is_extension(dataset):
+    """Whether the extension can read a dataset without Python."""
+    if type(dataset) is Subset:
+        return is_extension(dataset.dataset)
+    if type(dataset) is ConcatDataset:
+        return all(map(is_extension, dataset.datasets))
+    if not isinstance(dataset, _C._Dataset):
+        return False
+    return getattr(dataset, "_gives_the_same", not isinstance(type(dataset).__getitem__, types.FunctionType))
+
+
+def as_extension(dataset):
+    """Such a dataset as one of the extension."""
+    if isinstance(dataset, _C._Dataset):
+        return dataset
+    if type(dataset) is Subset:
+        size = len(dataset.dataset)
+        return _C._Subset(as_extension(dataset.dataset), [i + size if i < 0 else i for i in map(int, dataset.indices)])
+    return _C._ConcatDataset(list(map(as_extension, dataset.datasets)))
 
 
 Dataset.register(_C._Dataset)  # those of the extension

@@ -8,7 +8,7 @@ import threading
 from tern import _C
 from tern.autograd import set_grad_enabled
 from tern.utils.data.collate import default_collate, default_convert, each_tensor
-from tern.utils.data.dataset import IterableDataset
+from tern.utils.data.dataset import IterableDataset, as_extension, is_extension
 from tern.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
 _worker = threading.local()
@@ -54,10 +54,10 @@ class DataLoader:
         self.dataset, self.batch_size, self.num_workers, self.drop_last = dataset, batch_size, num_workers, drop_last
         self.generator, self.prefetch_factor, self.pin_memory = generator, prefetch_factor or 2, pin_memory
         self.timeout, self.worker_init_fn, self.persistent_workers = timeout, worker_init_fn, persistent_workers
-        self.device, self.seed, self._epoch, self._engine = device, seed, 0, None
-        if (isinstance(dataset, _C._Dataset) and batch_sampler is None and collate_fn is None and batch_size is not None
+        self.device, self.seed, self._epoch, self._engine, self._native = device, seed, 0, None, False
+        if (not self._streams and is_extension(dataset) and batch_sampler is None and collate_fn is None and batch_size is not None
                 and (sampler is None or isinstance(sampler, _C._Sampler))):
-            self._engine = _C._DataLoader(dataset, batch_size, bool(shuffle), sampler, num_workers, pin_memory, drop_last,
+            self._engine = _C._DataLoader(as_extension(dataset), batch_size, bool(shuffle), sampler, num_workers, pin_memory, drop_last,
                                           generator, self.prefetch_factor, device, seed)
         if seed is not None:
             generator = self._order = _C.Generator()
@@ -78,10 +78,10 @@ class DataLoader:
             return (size + (0 if self.drop_last else self.batch_size - 1)) // self.batch_size
         return len(self.batch_sampler if self._batches else self.sampler)
 
-    @property
-    def _native(self):
+    def _own_batches(self):
         """Datasets of the extension make batches themselves."""
-        return self._batches and isinstance(self.dataset, _C._Dataset) and self.collate_fn is default_collate
+        return (self._batches and self.collate_fn is default_collate and isinstance(self.dataset, _C._Dataset)
+                and is_extension(self.dataset))
 
     def set_epoch(self, epoch):
         """The next pass is this epoch's."""
@@ -94,7 +94,7 @@ class DataLoader:
         if isinstance(self.sampler, _C._Sampler) and epoch is not None:
             self.set_epoch(epoch)
         epoch, self._epoch = self._epoch, self._epoch + 1
-        if self._engine:
+        if self._engine and is_extension(self.dataset):  # whose transform may have changed
             return iter(self._engine)
         if self.seed is not None:
             self._order.manual_seed(self.seed * 1_000_003 + epoch)
@@ -104,6 +104,8 @@ class DataLoader:
 
     def _index_tasks(self, epoch):
         sampler = self.batch_sampler if self._batches else self.sampler
+        self._native = self._own_batches()
+        self._random = (_C.randint(0, 2**62, ()).item() if self.seed is None else self.seed, epoch) if self._native else None
         for index in sampler._indices(epoch) if isinstance(sampler, _C._Sampler) else sampler:
             yield (lambda index=index: self._fetch(index))
 
@@ -111,7 +113,7 @@ class DataLoader:
         if not self._batches:
             return self._sample(index)
         if self._native:
-            return self.dataset._get_batch(list(index))
+            return self.dataset._get_batch(list(index), *self._random)
         if hasattr(self.dataset, "__getitems__"):
             return list(self.dataset.__getitems__(list(index)))
         return [self._sample(i) for i in index]
@@ -155,18 +157,26 @@ class DataLoader:
                 yield batch
             return
         mode, numbers = _C.is_grad_enabled(), itertools.count()
+        seed = (_C.randint(0, 2**62, (), generator=self.generator).item() if self.seed is None
+                else self.seed * 1_000_003 + epoch)
 
         def start():
             worker = next(numbers)
             if not self._streams:
-                _worker.info = WorkerInfo(worker, self.num_workers, self.seed, self.dataset)
+                _worker.info = WorkerInfo(worker, self.num_workers, seed + worker, self.dataset)
+            _worker.generator = _C._OwnGenerator(seed + worker)
             set_grad_enabled(mode)
             if self.worker_init_fn:
                 self.worker_init_fn(worker)
 
+        def run(task, number):
+            if not self._streams:
+                _C.manual_seed((seed + (number + 1) * 0x9E3779B97F4A7C15) % 2**64)  # whichever worker reads the batch
+            return self._run(task, epoch, number)
+
         workers = 1 if self._streams else self.num_workers
         pool = concurrent.futures.ThreadPoolExecutor(workers, "DataLoader", start)
-        calls = (pool.submit(self._run, task, epoch, number) for number, task in enumerate(tasks))
+        calls = (pool.submit(run, task, number) for number, task in enumerate(tasks))
         ahead = collections.deque()
         try:
             ahead.extend(itertools.islice(calls, self.num_workers * self.prefetch_factor))

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "tern/backends/cuda/check.h"
@@ -166,7 +167,11 @@ cudaDataType_t data_type(DType dtype) {
   }
 }
 
-bool allows_tf32() { return kernels::matmul_precision() != kernels::MatmulPrecision::Highest; }
+constinit thread_local bool full_float32 = false;
+
+bool allows_tf32() {
+  return !full_float32 && kernels::matmul_precision() != kernels::MatmulPrecision::Highest;
+}
 
 /// What set_float32_matmul_precision() allows; 16-bit floats are summed in float32 either way.
 cublasComputeType_t compute_type(DType dtype) {
@@ -573,6 +578,9 @@ bool matmul_suits_small(DType dtype, int64_t m, int64_t n, int64_t k) {
          std::min({m, n, k}) > 0 && k <= kLongest && m <= kMostResults && n <= kMostResults / m &&
          k <= kMostProducts / (m * n);
 }
+
+FullFloat32::FullFloat32() noexcept : outer_(std::exchange(full_float32, true)) {}
+FullFloat32::~FullFloat32() { full_float32 = outer_; }
 
 void matmul(const LaunchContext& context, const MatmulArgs& args) {
   if (args.m == 0 || args.n == 0 || args.batch_count() == 0) return;

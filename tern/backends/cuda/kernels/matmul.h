@@ -21,6 +21,19 @@ void linear_backward_small(const LaunchContext& context, const LinearBackwardArg
 /// False where cuBLASLt does not do both in one call, as for other dtypes: nothing but args.out has changed.
 bool matmul_with_row_sums(const LaunchContext& context, const MatmulArgs& args, void* row_sums);
 
+/// While one lives this thread's products of float32 do not use TF32, whatever set_float32_matmul_precision()
+/// allows.
+class FullFloat32 {
+ public:
+  FullFloat32() noexcept;
+  ~FullFloat32();
+  FullFloat32(const FullFloat32&) = delete;
+  FullFloat32& operator=(const FullFloat32&) = delete;
+
+ private:
+  bool outer_;
+};
+
 /// Every dtype and every stride, at no particular speed: integers, and products of no columns.
 void matmul_plain(const LaunchContext& context, const MatmulArgs& args);
 
