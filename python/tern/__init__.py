@@ -13,7 +13,7 @@ from tern._types import Size
 from tern.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from tern.serialization import load, save
 from tern import (
-    accelerator, amp, autograd, backends, cuda, datasets, distributed, io, linalg, multiprocessing, nn, optim, profiler, serialization, transforms, utils)
+    accelerator, amp, autograd, backends, cuda, datasets, distributed, io, linalg, nn, optim, profiler, serialization, transforms, utils)
 from tern.amp import autocast
 
 # Every operator and dtype; classes have their places.
@@ -25,6 +25,13 @@ bool, float, double, half = _C.bool, _C.float32, _C.float64, _C.float16
 int, long, short = _C.int32, _C.int64, _C.int16
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
+
+
+def __getattr__(name):
+    if name == "multiprocessing":  # Python's own takes longer to import than most of this package
+        import tern.multiprocessing
+        return tern.multiprocessing
+    raise AttributeError(f"module 'tern' has no attribute '{name}'")
 
 
 def FloatTensor(data):

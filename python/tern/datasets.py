@@ -10,6 +10,11 @@ from tern.transforms.compose import extension_steps
 from tern.utils.data.dataset import Dataset
 
 
+def _transformed(dataset, picture, label):
+    return (dataset.transform(picture) if dataset.transform else picture,
+            dataset.target_transform(label) if dataset.target_transform else label)
+
+
 class _Pictures:
     """What the sets share: transforms, which may be changed, and samples."""
 
@@ -144,8 +149,7 @@ class ImageFolder(_Pictures, _C._ImageFolder):
             return super().__getitem__(index)
         path, label = self.samples[index]
         picture = self.loader(path)
-        return (self.transform(picture) if self.transform else picture,
-                self.target_transform(label) if self.target_transform else label)
+        return _transformed(self, picture, label)
 
     @property
     def imgs(self):
@@ -172,5 +176,4 @@ class FakeData(Dataset):
         generator = _C.Generator().manual_seed(index + self.random_offset)
         picture = _C.randint(0, 256, self.image_size, generator=generator, dtype=_C.uint8, device="cpu")
         label = _C.randint(0, self.num_classes, (), generator=generator, device="cpu").item()
-        return (self.transform(picture) if self.transform else picture,
-                self.target_transform(label) if self.target_transform else label)
+        return _transformed(self, picture, label)

@@ -1,6 +1,8 @@
 // Checks and launches that the files of linalg share.
 #include "tern/ops/linalg_common.h"
 
+#include <limits>
+
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -86,6 +88,11 @@ Tensor expanded(const Tensor& x, const Shape& batch) {
   shape.push_back(x.size(-2));
   shape.push_back(x.size(-1));
   return shape == x.shape() ? x : expand(x, shape);
+}
+
+double eps_of(DType dtype) {
+  return dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
+                                 : double{std::numeric_limits<float>::epsilon()};
 }
 
 void check_info(const char* op, const Tensor& info, std::string (*reason)(int64_t)) {

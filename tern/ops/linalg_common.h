@@ -32,6 +32,9 @@ Tensor made(const Tensor& a, std::initializer_list<int64_t> sizes, DType dtype);
 Shape shared_batch(const char* op, const Tensor& a, const Tensor& b);
 Tensor expanded(const Tensor& x, const Shape& batch);
 
+/// The difference between 1 and the next number of float32 or float64.
+double eps_of(DType dtype);
+
 /// Throws LinAlgError where info is not 0: "op: (Batch element 3): " and what `reason` makes of the number.
 void check_info(const char* op, const Tensor& info, std::string (*reason)(int64_t));
 

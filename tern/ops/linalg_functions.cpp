@@ -166,24 +166,21 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& a, const Tensor& 
   const int64_t m = a.size(-2), n = a.size(-1), k = std::min(m, n);
   Tensor x, rank = empty_of({0}, a), values = empty_of({0}, a);
   rank = cast(rank, DType::Int64);
+  bool full = true;  // of full rank, all of them
   if (by_qr) {
     x = least_squares_by_qr(a, right);
   } else {
-    const double tolerance = rcond.value_or(
-        a.dtype() == DType::Float64
-            ? std::numeric_limits<double>::epsilon() * static_cast<double>(std::max(m, n))
-            : double{std::numeric_limits<float>::epsilon()} * static_cast<double>(std::max(m, n)));
+    const double tolerance = rcond.value_or(eps_of(a.dtype()) * static_cast<double>(std::max(m, n)));
     const Tensor singular = svdvals(a.detach());
     rank = k == 0 ? zeros(with_sizes(a, {}), {.dtype = DType::Int64, .device = a.device()})
                   : sum(gt(singular, mul(narrow(singular, -1, 0, 1), tolerance)), -1);
     // QR is as exact for matrices of full rank, and cheaper.
-    const bool full = a.numel() == 0 || amin(rank).item<int64_t>() == k;
+    full = a.numel() == 0 || amin(rank).item<int64_t>() == k;
     x = full ? least_squares_by_qr(a, right) : matmul(pinv(a, tolerance), right);
     if (way != "gelsy") values = singular;
   }
   Tensor residuals = empty_of({0}, a);
-  if (m > n && (by_qr || rank.numel() == 0 || amin(rank).item<int64_t>() == n))
-    residuals = sum(square(sub(matmul(a, x), right)), -2);
+  if (m > n && full) residuals = sum(square(sub(matmul(a, x), right)), -2);
   return {is_vector ? squeeze(x, -1) : x, residuals, rank, values};
 }
 

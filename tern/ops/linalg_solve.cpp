@@ -101,9 +101,7 @@ Tensor scaled(const Tensor& matrix, const Tensor& factor) {
 Tensor cofactors(const LuFactors& factors) {
   const NoGradGuard no_grad;
   const Tensor values = linalg::diagonal(factors.lu);
-  const bool wide = values.dtype() == DType::Float64;
-  const double eps =
-      wide ? std::numeric_limits<double>::epsilon() : double{std::numeric_limits<float>::epsilon()};
+  const double eps = eps_of(values.dtype());
   if (values.size(-1) == 0) return zeros_like(factors.lu);
   const Tensor least = clamp_min(mul(amax(abs(values), {-1}, /*keepdim=*/true), eps), eps);
   const Tensor lu = add(factors.lu, diag_embed(mul(cast(eq(values, 0), values.dtype()), least)));

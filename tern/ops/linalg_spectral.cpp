@@ -177,11 +177,6 @@ void check_driver(const char* op, std::optional<std::string_view> driver) {
              "{}: unrecognized driver '{}': leave it out", op, driver.value_or(""));
 }
 
-double eps_of(DType dtype) {
-  return dtype == DType::Float64 ? std::numeric_limits<double>::epsilon()
-                                 : double{std::numeric_limits<float>::epsilon()};
-}
-
 /// What singular values (the largest of which is `largest`, [..., 1]) must be above.
 Tensor threshold_of(const Tensor& a, const Tensor& largest, std::optional<double> atol,
                     std::optional<double> rtol) {

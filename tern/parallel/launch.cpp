@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <random>
 
 #include "tern/base/check.h"
 #include "tern/device/machine.h"
@@ -149,14 +148,12 @@ class Processes {
     while (!running_.empty()) {
       pass_on();
       look_for_ends(result);
-      const bool is_asked = asked_to_end != 0;
-      if (next == Clock::time_point::max() && (is_asked || result.failed_rank >= 0))
-        next = Clock::now() + (is_asked ? std::chrono::milliseconds(0) : options_.grace);
-      if (is_asked && !was_asked) {
+      if (asked_to_end != 0 && !was_asked) {
         was_asked = true;
-        // A terminal has sent SIGINT to all of them already.
-        if (asked_to_end != SIGINT) signal_all(asked_to_end);
-        was_told = asked_to_end != SIGINT;
+        was_told = asked_to_end != SIGINT;  // which a terminal has sent to all of them already
+        if (was_told) signal_all(asked_to_end);
+        next = Clock::now() + options_.grace;
+      } else if (result.failed_rank >= 0 && next == Clock::time_point::max()) {
         next = Clock::now() + options_.grace;
       }
       if (Clock::now() < next) continue;
@@ -223,13 +220,6 @@ class Processes {
   std::vector<Lines> lines_;
 };
 
-std::string make_secret() {
-  std::random_device device;
-  std::string secret;
-  for (int i = 0; i < 4; ++i) secret += fmt::format("{:08x}", device());
-  return secret;
-}
-
 }  // namespace
 
 LaunchResult launch(const std::vector<std::string>& command, const LaunchOptions& options) {
@@ -249,7 +239,10 @@ LaunchResult launch(const std::vector<std::string>& command, const LaunchOptions
       {"LOCAL_WORLD_SIZE", std::to_string(options.nproc_per_node)},
       {"MASTER_ADDR", options.master_addr},
       {"MASTER_PORT", std::to_string(port)}};
-  if (options.nnodes == 1) shared.emplace_back("TERN_JOB", make_secret());
+  if (options.nnodes == 1) {
+    const Secret secret = make_secret();
+    shared.emplace_back("TERN_JOB", std::string(secret.begin(), secret.end()));
+  }
 
   const SignalGuard signals;
   Processes processes(command, options);

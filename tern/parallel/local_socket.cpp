@@ -6,10 +6,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstddef>
 #include <cstring>
-#include <random>
 
 #include "tern/base/check.h"
 #include "tern/parallel/neighbours.h"
@@ -20,7 +18,7 @@ namespace {
 /// What the lower rank tells. Sent as bytes.
 struct Invitation {
   uint64_t machine = 0;
-  std::array<char, 32> name{};  ///< zeros where there is no socket
+  Secret name{};  ///< zeros where there is no socket
 };
 
 sockaddr_un address_of(const Invitation& invitation, socklen_t& size) {
@@ -44,13 +42,6 @@ bool is_of_this_user(const Socket& socket) {
   return ::getsockopt(socket.fd(), SOL_SOCKET, SO_PEERCRED, &other, &size) == 0 && other.uid == ::geteuid();
 }
 
-std::array<char, 32> random_name() {
-  std::random_device device;
-  std::array<char, 32> name;
-  for (char& c : name) c = "0123456789abcdef"[device() % 16];
-  return name;
-}
-
 void check_there(bool is_there, size_t rank) {
   TERN_CHECK(is_there, DistributedError, "rank {} has ended", rank);
 }
@@ -58,7 +49,7 @@ void check_there(bool is_there, size_t rank) {
 /// A socket from the other side, or none.
 Socket invite(const Socket& peer, size_t rank, Clock::time_point deadline) {
   const Socket door = new_local_socket();
-  Invitation invitation{this_machine(), random_name()};
+  Invitation invitation{this_machine(), make_secret()};
   socklen_t size = 0;
   const sockaddr_un address = address_of(invitation, size);
   if (::bind(door.fd(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||

@@ -8,6 +8,7 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
 #include "tern/device/event.h"
+#include "tern/device/plugin.h"
 #include "tern/device/recorder.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -73,8 +74,8 @@ void check_rank(const char* operation, int rank, int size) {
 }
 
 uint64_t Intent::hash_of(IntArrayRef numbers) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const int64_t number : numbers) hash = (hash ^ static_cast<uint64_t>(number)) * 0x100000001b3;
+  uint64_t hash = kEmptyFingerprint;
+  for (const int64_t number : numbers) hash = add_to_fingerprint(hash, static_cast<uint64_t>(number));
   return hash;
 }
 

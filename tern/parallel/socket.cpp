@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <random>
 #include <thread>
 
 #include "tern/base/check.h"
@@ -177,30 +178,29 @@ std::optional<size_t> Socket::send_some(const void* data, size_t nbytes, const v
   return std::nullopt;
 }
 
-bool Socket::receive(void* data, size_t nbytes, Clock::time_point deadline) const {
+template <class Some>
+bool Socket::move_all(size_t nbytes, short events, Clock::time_point deadline, const Some& some) const {
   for (size_t done = 0; done < nbytes;) {
-    const auto count = receive_some(static_cast<char*>(data) + done, nbytes - done);
+    const std::optional<size_t> count = some(done);
     if (!count) return false;
     done += *count;
     if (*count != 0) continue;
-    std::vector<Awaited> awaited{{fd_, POLLIN}};
+    std::vector<Awaited> awaited{{fd_, events}};
     wait_for(awaited, deadline);
     if (awaited[0].come == 0 && Clock::now() >= deadline) return false;
   }
   return true;
 }
 
+bool Socket::receive(void* data, size_t nbytes, Clock::time_point deadline) const {
+  return move_all(nbytes, POLLIN, deadline,
+                  [&](size_t done) { return receive_some(static_cast<char*>(data) + done, nbytes - done); });
+}
+
 bool Socket::send(const void* data, size_t nbytes, Clock::time_point deadline) const {
-  for (size_t done = 0; done < nbytes;) {
-    const auto count = send_some(static_cast<const char*>(data) + done, nbytes - done);
-    if (!count) return false;
-    done += *count;
-    if (*count != 0) continue;
-    std::vector<Awaited> awaited{{fd_, POLLOUT}};
-    wait_for(awaited, deadline);
-    if (awaited[0].come == 0 && Clock::now() >= deadline) return false;
-  }
-  return true;
+  return move_all(nbytes, POLLOUT, deadline, [&](size_t done) {
+    return send_some(static_cast<const char*>(data) + done, nbytes - done);
+  });
 }
 
 void Socket::finish() const { ::shutdown(fd_, SHUT_WR); }
@@ -219,6 +219,13 @@ void wait_for(std::vector<Awaited>& sockets, Clock::time_point deadline) {
 Clock::time_point deadline_after(std::chrono::milliseconds timeout) {
   constexpr auto kMost = std::chrono::hours(24 * 365);
   return Clock::now() + std::min<std::chrono::milliseconds>(timeout, kMost);
+}
+
+Secret make_secret() {
+  std::random_device device;
+  Secret secret;
+  for (char& c : secret) c = "0123456789abcdef"[device() % 16];
+  return secret;
 }
 
 bool is_this_machine(const std::string& host) { return host == "localhost" || host == "127.0.0.1"; }

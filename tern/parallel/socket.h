@@ -2,6 +2,7 @@
 // tcp_transport.h.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,10 @@ class Socket {
   void finish() const;
 
  private:
+  /// Calls some(done), which moves bytes after the first `done`, until all are; waits for `events` meanwhile.
+  template <class Some>
+  bool move_all(size_t nbytes, short events, Clock::time_point deadline, const Some& some) const;
+
   int fd_ = -1;
 };
 
@@ -66,6 +71,10 @@ void wait_for(std::vector<Awaited>& sockets, Clock::time_point deadline);
 
 /// `timeout` from now, or as late as clocks can tell.
 Clock::time_point deadline_after(std::chrono::milliseconds timeout);
+
+/// Hexadecimal digits that nobody can guess.
+using Secret = std::array<char, 32>;
+Secret make_secret();
 
 /// True for "localhost" and 127.0.0.1: whoever is called so is on this machine.
 bool is_this_machine(const std::string& host);

@@ -10,20 +10,18 @@
 #include <cstring>
 #include <functional>
 #include <list>
-#include <random>
 #include <string_view>
 #include <type_traits>
 
 #include "tern/base/check.h"
 #include "tern/base/env.h"
 #include "tern/device/machine.h"
+#include "tern/device/plugin.h"
 #include "tern/parallel/local_socket.h"
 #include "tern/parallel/transport.h"
 
 namespace tern::dist {
 namespace {
-
-using Token = std::array<char, 16>;
 
 /// What a process says first, to rank 0 and to the others. Sent as bytes.
 struct Hello {
@@ -33,14 +31,14 @@ struct Hello {
   uint32_t port = 0;               ///< where it waits for the others
   std::array<char, 24> version{};  ///< of Tern
   uint64_t job = 0;                ///< a hash
-  Token token{};                   ///< what rank 0 has told all of them; zeros to rank 0
+  Secret token{};                  ///< what rank 0 has told all of them; zeros to rank 0
 
   bool is_of_tern() const { return magic == Hello().magic && interface_number == kTransportInterface; }
 };
 
 /// Rank 0's answer, before an address for each process, or a text.
 struct Answer {
-  Token token{};
+  Secret token{};
   uint32_t refusal_nbytes = 0;
 };
 struct Place {
@@ -56,19 +54,7 @@ std::array<char, N> text_of(std::string_view text) {
   return result;
 }
 
-/// 64 bits of FNV-1a: the same whatever made the program.
-uint64_t hash_of(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
-Token make_token() {
-  std::random_device device;
-  Token token;
-  for (char& c : token) c = static_cast<char>(device());
-  return token;
-}
+uint64_t hash_of(std::string_view text) { return add_to_fingerprint(kEmptyFingerprint, text); }
 
 /// Takes connections until `arrived(hello, socket)`, which gets those that have said something whole, says
 /// that this was the last. False when the time is over.
@@ -155,7 +141,7 @@ void meet_as_first(const Rendezvous& here, std::vector<Socket>& peers, std::chro
         peer.send(refusal.data(), refusal.size(), soon);
     TERN_THROW(DistributedError, "{}", refusal);
   }
-  const Answer answer{make_token(), 0};
+  const Answer answer{make_secret(), 0};
   for (size_t r = 1; r < peers.size(); ++r) {
     // Those on this machine may have come by a name that leads nowhere from others.
     std::vector<Place> seen = places;

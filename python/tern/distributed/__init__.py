@@ -223,10 +223,11 @@ def new_group(ranks=None, timeout=None, backend=None, pg_options=None, use_local
     return GroupMember.NON_GROUP_MEMBER if native is None else ProcessGroup(native, ranks, backend or world._backend)
 
 
-def _root(group, rank, group_rank):
+def _root(group, rank, group_rank, default=None):
     """Ranks are those among all; with group_src and group_dst in the group."""
     if group_rank is not None:
         return group_rank
+    rank = default if rank is None else rank
     if rank not in group._ranks:
         raise _C.ValueError(f"rank {rank} is not in {group}")
     return group._ranks.index(rank)
@@ -307,7 +308,7 @@ def _fill_one(output, tensors):
 @_operation
 def gather(group, tensor, gather_list=None, dst=None, group_dst=None):
     """The tensors of all into those of the list, on `dst`."""
-    root = _root(group, 0 if dst is None and group_dst is None else dst, group_dst)
+    root = _root(group, dst, group_dst, default=0)
     tensors = group._native.gather(tensor, root)
     if group.rank() == root:
         _fill(gather_list or [], tensors, "gather")
@@ -316,7 +317,7 @@ def gather(group, tensor, gather_list=None, dst=None, group_dst=None):
 @_operation
 def scatter(group, tensor, scatter_list=None, src=None, group_src=None):
     """Every process' tensor becomes the one of the list, which `src` has, that is at its rank."""
-    root = _root(group, 0 if src is None and group_src is None else src, group_src)
+    root = _root(group, src, group_src, default=0)
     group._native.scatter(tensor, list(scatter_list or []) if group.rank() == root else [], root)
 
 
@@ -403,7 +404,7 @@ def all_gather_object(group, object_list, obj):
 @_operation
 def gather_object(group, obj, object_gather_list=None, dst=None, group_dst=None):
     """The same, on `dst` only."""
-    root = _root(group, 0 if dst is None and group_dst is None else dst, group_dst)
+    root = _root(group, dst, group_dst, default=0)
     gathered = group._native.all_gather_bytes(_to_bytes(obj))
     if group.rank() == root:
         object_gather_list[:] = map(_from_bytes, gathered)
@@ -412,14 +413,14 @@ def gather_object(group, obj, object_gather_list=None, dst=None, group_dst=None)
 @_operation
 def broadcast_object_list(group, object_list, src=None, device=None, group_src=None):
     """The list's objects become those of `src`."""
-    root = _root(group, 0 if src is None and group_src is None else src, group_src)
+    root = _root(group, src, group_src, default=0)
     object_list[:] = _from_bytes(group._native.broadcast_bytes(_to_bytes(list(object_list)), root))
 
 
 @_operation
 def scatter_object_list(group, scatter_object_output_list, scatter_object_input_list=None, src=None, group_src=None):
     """The first of the output list becomes the one of the input list, which `src` has, that is at this process' rank."""
-    root = _root(group, 0 if src is None and group_src is None else src, group_src)
+    root = _root(group, src, group_src, default=0)
     values = list(scatter_object_input_list or []) if group.rank() == root else []
     if group.rank() == root and len(values) != group.size():
         raise _C.ValueError(f"scatter_object_list: expected {group.size()} objects, one for each process, got {len(values)}")

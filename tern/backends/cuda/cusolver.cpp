@@ -1,28 +1,10 @@
 // Opening of cuSOLVER, its handles and its errors.
 #include "tern/backends/cuda/cusolver.h"
 
-#include <unordered_map>
-
 #include "tern/backends/cuda/check.h"
-#include "tern/backends/cuda/device.h"
 
 namespace tern::cuda_backend {
 namespace {
-
-std::mutex& cusolver_mutex() {
-  static auto* mutex = new std::mutex;  // CUDA may be gone before static objects are
-  return *mutex;
-}
-
-/// Of the stream alone, as cuDNN's: its memory is used in the order of one stream.
-cusolverDnHandle_t cusolver_handle_of(cudaStream_t stream) {
-  static auto* handles = new std::unordered_map<cudaStream_t, cusolverDnHandle_t>;
-  if (const auto made = handles->find(stream); made != handles->end()) return made->second;
-  cusolverDnHandle_t handle = nullptr;
-  TERN_SOLVER_CALL(cusolverDnCreate(&handle));
-  TERN_SOLVER_CALL(cusolverDnSetStream(handle, stream));
-  return (*handles)[stream] = handle;
-}
 
 const char* status_text(cusolverStatus_t status) {
   switch (status) {
@@ -63,7 +45,11 @@ void check_cusolver(cusolverStatus_t status, const char* call) {
     throw_library_error("cuSOLVER", call, status_text(status));
 }
 
-CusolverHandle::CusolverHandle(const LaunchContext& context)
-    : lock_(cusolver_mutex()), handle_(cusolver_handle_of(stream_of(context.stream).handle())) {}
+cusolverDnHandle_t make_cusolver_handle(cudaStream_t stream) {
+  cusolverDnHandle_t handle = nullptr;
+  TERN_SOLVER_CALL(cusolverDnCreate(&handle));
+  TERN_SOLVER_CALL(cusolverDnSetStream(handle, stream));
+  return handle;
+}
 
 }  // namespace tern::cuda_backend

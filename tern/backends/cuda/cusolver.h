@@ -4,10 +4,8 @@
 
 #include <cusolverDn.h>
 
-#include <mutex>
-
 #include "tern/backends/cuda/library.h"
-#include "tern/device/launch.h"
+#include "tern/backends/cuda/stream_handle.h"
 
 namespace tern::cuda_backend {
 
@@ -50,16 +48,8 @@ const Cusolver& cusolver();
 /// Throws DeviceError unless cuSOLVER gave success.
 void check_cusolver(cusolverStatus_t status, const char* call);
 
-/// The handle of a launch's stream; nobody else has one while this lives.
-class CusolverHandle {
- public:
-  explicit CusolverHandle(const LaunchContext& context);
-  cusolverDnHandle_t get() const noexcept { return handle_; }
-
- private:
-  std::lock_guard<std::mutex> lock_;
-  cusolverDnHandle_t handle_;
-};
+cusolverDnHandle_t make_cusolver_handle(cudaStream_t stream);
+using CusolverHandle = StreamHandle<cusolverDnHandle_t, &make_cusolver_handle>;
 
 }  // namespace tern::cuda_backend
 

@@ -273,7 +273,7 @@ TERN_SHARED(double)
 #undef TERN_SHARED
 
 void triangular_solve(const LaunchContext&, const TriangularSolveArgs& args) {
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     const double work =
         static_cast<double>(args.n) * static_cast<double>(args.n) * static_cast<double>(args.k);
     each_matrix(args.batch, work, [&](int64_t i) {

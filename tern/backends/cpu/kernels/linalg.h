@@ -12,7 +12,7 @@
 #include "tern/backends/cpu/kernels/gemm_vec.h"
 #include "tern/backends/cpu/kernels/scratch.h"
 #include "tern/base/parallel.h"
-#include "tern/core/dtype.h"
+#include "tern/kernels/real_types.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
@@ -110,15 +110,6 @@ void each_matrix(int64_t batch, double work, const Body& body) {
   parallel_for(batch, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) body(i);
   });
-}
-
-/// Calls body(T{}) with the type of a dtype, float or double.
-template <class Body>
-void with_real(DType dtype, const Body& body) {
-  if (dtype == DType::Float64)
-    body(double{});
-  else
-    body(float{});
 }
 
 /// Calls body(n), for the smallest orders with a type that knows n, so that loops are unrolled.

@@ -201,7 +201,7 @@ TERN_QR(double)
 
 void cholesky(const LaunchContext&, const CholeskyArgs& args) {
   const int64_t n = args.n;
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     each_matrix(args.batch, cube(n) / 6, [&](int64_t i) {
       const Strided<T> a{static_cast<T*>(args.a) + i * n * n, n, 1};
       args.info[i] = factor_cholesky(a, n);
@@ -213,7 +213,7 @@ void cholesky(const LaunchContext&, const CholeskyArgs& args) {
 void lu_factor(const LaunchContext&, const LuFactorArgs& args) {
   const int64_t m = args.m, n = args.n, count = std::min(m, n);
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(count) / 3;
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     each_matrix(args.batch, work, [&](int64_t i) {
       T* const a = static_cast<T*>(args.a) + i * m * n;
       int32_t* const pivots = args.pivots + i * count;
@@ -239,7 +239,7 @@ void lu_permutation(const LaunchContext&, const LuPermutationArgs& args) {
 void qr(const LaunchContext&, const QrArgs& args) {
   const int64_t m = args.m, n = args.n, count = std::min(m, n);
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(count);
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     each_matrix(args.batch, work, [&](int64_t i) {
       factor_qr(column_major(static_cast<T*>(args.a) + i * m * n, m), m, n,
                 static_cast<T*>(args.tau) + i * count);
@@ -250,7 +250,7 @@ void qr(const LaunchContext&, const QrArgs& args) {
 void householder_product(const LaunchContext&, const HouseholderProductArgs& args) {
   const int64_t m = args.m, n = args.n;
   const double work = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(args.count);
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     each_matrix(args.batch, work, [&](int64_t i) {
       form_q(column_major(static_cast<T*>(args.a) + i * m * n, m), m, n, args.count,
              static_cast<const T*>(args.tau) + i * args.count);

@@ -531,7 +531,7 @@ bool solve_svd(const SvdArgs& args, T* data, T* u, T* values, T* vh) {
 
 void eigh(const LaunchContext&, const EighArgs& args) {
   const int64_t n = args.n;
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     each_matrix(args.batch, 9 * cube(n), [&](int64_t i) {
       T *const a = static_cast<T*>(args.a) + i * n * n, *const values = static_cast<T*>(args.values) + i * n;
       const bool found = solve_eigen(args, a, values);
@@ -545,7 +545,7 @@ void eigh(const LaunchContext&, const EighArgs& args) {
 
 void svd(const LaunchContext&, const SvdArgs& args) {
   const int64_t m = args.m, n = args.n;
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     each_matrix(args.batch,
                 20 * cube(n) + static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(n),
                 [&](int64_t i) {

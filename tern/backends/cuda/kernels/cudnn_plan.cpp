@@ -1,32 +1,14 @@
-// Choosing of engines by what the heuristic advises and the rules allow; handles and the lock of all that is
-// cuDNN's.
+// Choosing of engines by what the heuristic advises and the rules allow.
 #include "tern/backends/cuda/kernels/cudnn_plan.h"
 
 #include <algorithm>
 #include <array>
-#include <unordered_map>
 #include <utility>
 
 #include "tern/backends/cuda/check.h"
-#include "tern/backends/cuda/device.h"
 
 namespace tern::cuda_backend {
 namespace {
-
-std::mutex& cudnn_mutex() {
-  static auto* mutex = new std::mutex;  // CUDA may be gone before static objects are
-  return *mutex;
-}
-
-/// Of the stream alone: a handle's inner streams take part in a recording of the one that it serves.
-cudnnHandle_t handle_of(cudaStream_t stream) {
-  static auto* handles = new std::unordered_map<cudaStream_t, cudnnHandle_t>;
-  if (const auto made = handles->find(stream); made != handles->end()) return made->second;
-  cudnnHandle_t handle = nullptr;
-  check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
-  check_cudnn(cudnn()->cudnnSetStream(handle, stream), "cudnnSetStream");
-  return (*handles)[stream] = handle;
-}
 
 bool ask(const Descriptor& from, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
          int64_t most, int64_t& count, void* values) {
@@ -79,8 +61,12 @@ std::vector<Descriptor> advice(const Descriptor& graph, cudnnBackendHeurMode_t m
 
 }  // namespace
 
-CudnnHandle::CudnnHandle(const LaunchContext& context)
-    : lock_(cudnn_mutex()), handle_(handle_of(stream_of(context.stream).handle())) {}
+cudnnHandle_t make_cudnn_handle(cudaStream_t stream) {
+  cudnnHandle_t handle = nullptr;
+  check_cudnn(cudnn()->cudnnCreate(&handle), "cudnnCreate");
+  check_cudnn(cudnn()->cudnnSetStream(handle, stream), "cudnnSetStream");
+  return handle;
+}
 
 std::vector<CudnnEngine> find_engines(cudnnHandle_t handle, std::span<const Descriptor> operations,
                                       const EngineRules& rules) {

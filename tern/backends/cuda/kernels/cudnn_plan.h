@@ -2,25 +2,18 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "tern/backends/cuda/cudnn.h"
+#include "tern/backends/cuda/stream_handle.h"
 #include "tern/device/backend.h"
 
 namespace tern::cuda_backend {
 
-/// The handle of a launch's stream. While it lives no other thread uses cuDNN, nor the plans that are kept.
-class CudnnHandle {
- public:
-  explicit CudnnHandle(const LaunchContext& context);
-  cudnnHandle_t get() const noexcept { return handle_; }
-
- private:
-  std::unique_lock<std::mutex> lock_;
-  cudnnHandle_t handle_;
-};
+cudnnHandle_t make_cudnn_handle(cudaStream_t stream);
+/// While one lives no other thread uses cuDNN, nor the plans that are kept.
+using CudnnHandle = StreamHandle<cudnnHandle_t, &make_cudnn_handle>;
 
 /// An execution plan, and the bytes of workspace that it needs.
 struct CudnnEngine {

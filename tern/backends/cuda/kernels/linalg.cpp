@@ -9,6 +9,7 @@
 #include "tern/backends/cuda/cusolver.h"
 #include "tern/backends/cuda/device.h"
 #include "tern/backends/cuda/kernels/matmul.h"
+#include "tern/kernels/real_types.h"
 
 namespace tern::cuda_backend {
 namespace {
@@ -40,14 +41,6 @@ TERN_SOLVER(double, D)
 template <class Member, class... Args>
 void call(const char* name, Member member, const Args&... args) {
   check_cusolver((cusolver().*member)(args...), name);
-}
-
-template <class F>
-void with_real(DType dtype, const F& f) {
-  if (dtype == DType::Float64)
-    f(double{});
-  else
-    f(float{});
 }
 
 /// cuSOLVER's sizes are ints.
@@ -141,7 +134,7 @@ void solve_triangle(const LaunchContext& context, const TriangularSolveArgs& arg
 
 void cholesky(const LaunchContext& context, const CholeskyArgs& args) {
   if (args.n <= kSmallOrder) return cholesky_small(context, args);
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     using S = Solver<T>;
     const CusolverHandle handle(context);
     const int n = size_of(args.n);
@@ -159,7 +152,7 @@ void cholesky(const LaunchContext& context, const CholeskyArgs& args) {
 
 void lu_factor(const LaunchContext& context, const LuFactorArgs& args) {
   if (args.m <= kSmallOrder && args.n <= kSmallOrder) return lu_factor_small(context, args);
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     using S = Solver<T>;
     const CusolverHandle handle(context);
     const int m = size_of(args.m), n = size_of(args.n);
@@ -180,7 +173,7 @@ void triangular_solve(const LaunchContext& context, const TriangularSolveArgs& a
 }
 
 void qr(const LaunchContext& context, const QrArgs& args) {
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     using S = Solver<T>;
     const CusolverHandle handle(context);
     const int m = size_of(args.m), n = size_of(args.n);
@@ -196,7 +189,7 @@ void qr(const LaunchContext& context, const QrArgs& args) {
 }
 
 void householder_product(const LaunchContext& context, const HouseholderProductArgs& args) {
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     using S = Solver<T>;
     const CusolverHandle handle(context);
     const int m = size_of(args.m), n = size_of(args.n), k = size_of(args.count);
@@ -212,7 +205,7 @@ void householder_product(const LaunchContext& context, const HouseholderProductA
 }
 
 void eigh(const LaunchContext& context, const EighArgs& args) {
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     using S = Solver<T>;
     const CusolverHandle handle(context);
     const int n = size_of(args.n);
@@ -230,7 +223,7 @@ void eigh(const LaunchContext& context, const EighArgs& args) {
 }
 
 void svd(const LaunchContext& context, const SvdArgs& args) {
-  with_real(args.dtype, [&]<class T>(T) {
+  visit_real(args.dtype, [&]<class T>() {
     using S = Solver<T>;
     const CusolverHandle handle(context);
     const int m = size_of(args.m), n = size_of(args.n);

@@ -3,6 +3,7 @@
 
 #include "tern/backends/cuda/kernels/block.cuh"
 #include "tern/backends/cuda/kernels/launch.cuh"
+#include "tern/kernels/real_types.h"
 
 namespace tern::cuda_backend {
 namespace {
@@ -161,27 +162,17 @@ __global__ void __launch_bounds__(kBlock) find_nan(const T* values, int64_t n, i
   if (threadIdx.x == 0 && found != 0 && info[blockIdx.x] == 0) info[blockIdx.x] = static_cast<int32_t>(n);
 }
 
-template <class F>
-void with_float_or_double(DType dtype, const F& f) {
-  if (dtype == DType::Float64)
-    f(double{});
-  else
-    f(float{});
-}
-
 }  // namespace
 
 void cholesky_small(const LaunchContext& context, const CholeskyArgs& args) {
-  with_float_or_double(args.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  visit_real(args.dtype, [&]<class T>() {
     start(context, blocks(args.batch), kOrder, 0, factor_cholesky<T>, static_cast<T*>(args.a), args.info,
           static_cast<int>(args.n));
   });
 }
 
 void lu_factor_small(const LaunchContext& context, const LuFactorArgs& args) {
-  with_float_or_double(args.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  visit_real(args.dtype, [&]<class T>() {
     start(context, blocks(args.batch), kOrder, 0, factor_lu<T>, static_cast<T*>(args.a), args.pivots,
           args.info, static_cast<int>(args.m), static_cast<int>(args.n));
   });
@@ -189,16 +180,15 @@ void lu_factor_small(const LaunchContext& context, const LuFactorArgs& args) {
 
 void clear_above(const LaunchContext& context, const CholeskyArgs& args) {
   const int64_t rows = args.batch * args.n;
-  with_float_or_double(args.dtype, [&](auto zero) {
-    using T = decltype(zero);
+  visit_real(args.dtype, [&]<class T>() {
     start(context, blocks(rows), kBlock, 0, clear_rows<T>, static_cast<T*>(args.a), rows, args.n);
   });
 }
 
 void triangular_solve_small(const LaunchContext& context, const TriangularSolveArgs& args) {
   const int64_t tiles = ceil_div(args.k, kSolvers);
-  with_float_or_double(args.dtype, [&](auto zero) {
-    start(context, blocks(tiles * args.batch), kSolvers, 0, solve_small<decltype(zero)>, args,
+  visit_real(args.dtype, [&]<class T>() {
+    start(context, blocks(tiles * args.batch), kSolvers, 0, solve_small<T>, args,
           static_cast<unsigned>(tiles));
   });
 }
@@ -209,8 +199,7 @@ void lu_permutation(const LaunchContext& context, const LuPermutationArgs& args)
 
 void report_nan(const LaunchContext& context, DType dtype, const void* values, int64_t batch, int64_t n,
                 int32_t* info) {
-  with_float_or_double(dtype, [&](auto zero) {
-    using T = decltype(zero);
+  visit_real(dtype, [&]<class T>() {
     start(context, blocks(batch), kBlock, 0, find_nan<T>, static_cast<const T*>(values), n, info);
   });
 }
