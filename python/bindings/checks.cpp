@@ -39,12 +39,18 @@ void bind_profiler(py::module_& m) {
       .def_readonly("seconds", &ProfileRow::seconds)
       .def_readonly("bytes", &ProfileRow::bytes)
       .def_readonly("flops", &ProfileRow::flops);
+  py::enum_<ProfileOrder>(m, "_ProfileOrder")
+      .value("TIME", ProfileOrder::Time)
+      .value("MEAN", ProfileOrder::Mean)
+      .value("CALLS", ProfileOrder::Calls)
+      .value("BYTES", ProfileOrder::Bytes)
+      .value("FLOPS", ProfileOrder::Flops);
   py::class_<Profiler>(m, "_Profiler")
       .def(py::init())
       .def("start", &Profiler::start)
       .def("stop", &Profiler::stop, ReleaseGil())
       .def("events", &Profiler::events)
-      .def("averages", &Profiler::averages)
+      .def("averages", &Profiler::averages, py::arg("order") = ProfileOrder::Time)
       .def("table", &Profiler::table)
       .def("export_chrome_trace", &Profiler::export_chrome_trace);
 }

@@ -70,13 +70,7 @@ class Work {
 
 Work all_reduce_async(const Group& group, const Tensor& tensor, ReduceOp op) {
   const Tensor dense = tensor.detach().contiguous();
-  return Work(group->all_reduce_async(dense, op), [tensor, dense] {
-    const NoGradGuard no_grad;
-    if (tensor.storage() == dense.storage())
-      tensor.storage()->bump_version();
-    else
-      Tensor(tensor.detach()).copy_(dense);
-  });
+  return Work(group->all_reduce_async(dense, op), [tensor, dense] { dist::put_back(tensor, dense); });
 }
 
 /// The processes' module, called with the group set for the layers in it.
@@ -105,6 +99,8 @@ class Engine {
 };
 
 void bind_group(py::module_& m) {
+  m.def("_is_mpi_available", &dist::is_mpi_available,
+        "Whether processes that MPI starts can speak with each other.");
   py::enum_<ReduceOp>(m, "_ReduceOp")
       .value("SUM", ReduceOp::Sum)
       .value("AVG", ReduceOp::Avg)

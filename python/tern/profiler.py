@@ -10,6 +10,13 @@ class ProfilerActivity(enum.Enum):
     CUDA = 1
 
 
+_orders = {"count": _C._ProfileOrder.CALLS, "flops": _C._ProfileOrder.FLOPS, "bytes": _C._ProfileOrder.BYTES}
+for _where in "cpu", "cuda", "device":
+    for _own in "", "self_":
+        _orders[f"{_own}{_where}_time_total"] = _C._ProfileOrder.TIME
+        _orders[f"{_own}{_where}_time"] = _C._ProfileOrder.MEAN
+
+
 class Averages(list):
     """Rows by names of operators, the most time first."""
 
@@ -17,8 +24,11 @@ class Averages(list):
         super().__init__(profiler.averages())
         self._profiler = profiler
 
-    def table(self, sort_by=None, row_limit=15, **_):
-        return self._profiler.table(row_limit)
+    def table(self, sort_by=None, row_limit=100, **_):
+        """The first rows as text. `sort_by` is one of PyTorch's keys for times, "count", "flops" or "bytes"."""
+        if sort_by is not None and sort_by not in _orders:
+            raise ValueError(f"sort_by={sort_by!r} is not recorded; known are {', '.join(_orders)}")
+        return self._profiler.table(row_limit, _orders.get(sort_by, _C._ProfileOrder.TIME))
 
 
 class profile:

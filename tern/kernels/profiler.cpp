@@ -25,6 +25,22 @@ std::string rate_text(double amount, double seconds, const char* unit) {
                      : fmt::format("{:.2f} M{}", rate / 1e6, unit);
 }
 
+double amount_of(const ProfileRow& row, ProfileOrder order) {
+  switch (order) {
+    case ProfileOrder::Mean:
+      return row.seconds / static_cast<double>(row.calls);
+    case ProfileOrder::Calls:
+      return static_cast<double>(row.calls);
+    case ProfileOrder::Bytes:
+      return row.bytes;
+    case ProfileOrder::Flops:
+      return row.flops;
+    case ProfileOrder::Time:
+      break;
+  }
+  return row.seconds;
+}
+
 }  // namespace
 
 class Profiler::Recorder final : public LaunchObserver {
@@ -100,7 +116,7 @@ void Profiler::stop() { recorder_->stop(); }
 const std::vector<ProfileEvent>& Profiler::events() const { return recorder_->events(); }
 uint64_t Profiler::dropped() const { return recorder_->dropped(); }
 
-std::vector<ProfileRow> Profiler::averages() const {
+std::vector<ProfileRow> Profiler::averages(ProfileOrder order) const {
   std::map<std::string, ProfileRow> by_name;
   for (const ProfileEvent& event : events()) {
     if (event.kind == Activity::Kind::Wait) continue;
@@ -113,12 +129,13 @@ std::vector<ProfileRow> Profiler::averages() const {
   }
   std::vector<ProfileRow> rows;
   for (auto& [name, row] : by_name) rows.push_back(std::move(row));
-  std::ranges::stable_sort(rows, std::ranges::greater(), &ProfileRow::seconds);
+  std::ranges::stable_sort(rows, std::ranges::greater(),
+                           [&](const ProfileRow& row) { return amount_of(row, order); });
   return rows;
 }
 
-std::string Profiler::table(size_t limit) const {
-  const std::vector<ProfileRow> rows = averages();
+std::string Profiler::table(size_t limit, ProfileOrder order) const {
+  const std::vector<ProfileRow> rows = averages(order);
   double total = 0;
   for (const ProfileRow& row : rows) total += row.seconds;
   size_t width = 8;

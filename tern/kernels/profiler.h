@@ -35,6 +35,9 @@ struct ProfileRow {
   double flops = 0;
 };
 
+/// What the rows of a table are ordered by, the most first.
+enum class ProfileOrder { Time, Mean, Calls, Bytes, Flops };
+
 struct ProfilerOptions {
   size_t max_events = 1'000'000;  ///< what comes after is counted, not recorded
 };
@@ -65,10 +68,10 @@ class Profiler {
   const std::vector<ProfileEvent>& events() const;
   /// How many events came after max_events.
   uint64_t dropped() const;
-  /// Events by name, the most time first; waits are left out, for they overlap with what they wait for.
-  std::vector<ProfileRow> averages() const;
+  /// Events by name; waits are left out, for they overlap with what they wait for.
+  std::vector<ProfileRow> averages(ProfileOrder order = ProfileOrder::Time) const;
   /// The first `rows` of them as a table.
-  std::string table(size_t rows = 15) const;
+  std::string table(size_t rows = 15, ProfileOrder order = ProfileOrder::Time) const;
   /// Everything as a trace in Chrome's JSON format, a process for each device and a thread for each stream.
   std::string chrome_trace() const;
   /// Writes it to a file. Throws IoError.

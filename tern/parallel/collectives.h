@@ -12,6 +12,10 @@ namespace tern::dist {
 /// Blocks. Throws as ProcessGroup::all_reduce.
 Tensor all_reduce(const Tensor& tensor, const ProcessGroup& group);
 
+/// Puts into `tensor` what an operation made of its dense copy, which may share its memory; without
+/// gradients.
+void put_back(const Tensor& tensor, const Tensor& dense);
+
 /// While it lives, layers that the calling thread runs belong to a network that every process of the group
 /// has a part of the batch for. The group must outlive it; null: to none.
 class [[nodiscard]] GroupGuard {

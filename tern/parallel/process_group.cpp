@@ -12,6 +12,7 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/shape.h"
+#include "tern/parallel/collectives.h"
 #include "tern/parallel/part_transport.h"
 #include "tern/parallel/process_group_impl.h"
 

@@ -15,6 +15,9 @@
 
 namespace tern::dist {
 
+/// Whether processes that MPI starts can speak with each other by it: Tern's plugin and MPI are there.
+bool is_mpi_available();
+
 enum class ReduceOp : uint8_t { Sum, Avg, Product, Min, Max };
 
 struct ProcessGroupOptions {

@@ -60,8 +60,6 @@ struct Intent {
 
 void check_rank(const char* operation, int rank, int size);
 void check_not_recorded();
-/// Puts into `tensor` what `dense` is, which may share its memory.
-void put_back(const Tensor& tensor, const Tensor& dense);
 
 class ProcessGroup::Impl {
  public:

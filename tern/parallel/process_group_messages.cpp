@@ -7,6 +7,7 @@
 #include "tern/device/recorder.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/parallel/collectives.h"
 #include "tern/parallel/process_group_impl.h"
 
 namespace tern::dist {

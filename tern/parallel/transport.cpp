@@ -43,6 +43,15 @@ const TransportPlugin& mpi_plugin() {
 
 }  // namespace
 
+bool is_mpi_available() {
+  try {
+    mpi_plugin();
+    return true;
+  } catch (const DistributedError&) {
+    return false;
+  }
+}
+
 std::unique_ptr<Transport> open_transport(const ProcessGroupOptions& options) {
   // Who says where the others are means those.
   if (!is_one_of_several() || !options.init_method.empty()) {

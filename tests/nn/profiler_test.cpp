@@ -73,6 +73,9 @@ TEST(Profiler, AveragesAndTable) {
               ::testing::AllOf(::testing::HasSubstr("matmul"), ::testing::HasSubstr("FLOP/s"),
                                ::testing::HasSubstr("5 events")));
   EXPECT_THAT(profiler.table(1), ::testing::HasSubstr("... and 1 more"));
+  EXPECT_EQ(profiler.averages(ProfileOrder::Calls).front().name, "matmul");
+  EXPECT_EQ(profiler.averages(ProfileOrder::Bytes).front().bytes,
+            std::ranges::max(rows, {}, &ProfileRow::bytes).bytes);
 }
 
 TEST(Profiler, StreamsCopiesAndWaitsOfSimulatedGpus) {

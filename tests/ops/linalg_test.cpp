@@ -7,6 +7,8 @@
 
 #include <functional>
 
+#include <fmt/format.h>
+
 #include "tern/autograd/gradcheck.h"
 #include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
@@ -82,10 +84,11 @@ TEST(Linalg, SecondDerivatives) {
 /// Largest |x|.
 double size_of(const Tensor& x) { return x.abs().max().item<double>(); }
 
+/// `tolerance` is relative to the matrix' 2-norm.
 void expect_decompositions(const Tensor& a, double tolerance) {
-  const double scale = size_of(a) == 0 ? 1 : size_of(a);
   const Tensor one = eye(a.size(-1), {.dtype = a.dtype(), .device = a.device()});
   const auto [u, s, vh] = linalg::svd(a);
+  const double scale = size_of(s) == 0 ? 1 : size_of(s);
   EXPECT_LT(size_of(matmul(u * s.unsqueeze(-2), vh) - a) / scale, tolerance);
   EXPECT_LT(size_of(matmul(mT(u), u) - one), tolerance);
   EXPECT_LT(size_of(matmul(vh, mT(vh)) - one), tolerance);
@@ -111,10 +114,35 @@ TEST(Linalg, DecompositionsOfEveryKindOfMatrix) {
         x * pow(10.0, -arange(n, {.dtype = float64}).unsqueeze(-1) * (12.0 / static_cast<double>(n)));
     for (const Tensor& a : {x, low_rank, graded, x * huge / 100.0, x * tiny, eye(n, {.dtype = float64}),
                             zeros({n, n}, {.dtype = float64}), ones({n, n}, {.dtype = float64}), triu(x)})
-      expect_decompositions(a, 1e-13 * static_cast<double>(n));
-    expect_decompositions(x.to(float32), 2e-6 * std::sqrt(static_cast<double>(n)) * 3);
-    expect_decompositions(x.to(float32) * 1e36, 2e-6 * std::sqrt(static_cast<double>(n)) * 3);
+      expect_decompositions(a, 2e-14 * static_cast<double>(n));
+    expect_decompositions(x.to(float32), 2e-6 * std::sqrt(static_cast<double>(n)));
+    expect_decompositions(x.to(float32) * 1e36, 2e-6 * std::sqrt(static_cast<double>(n)));
   }
+}
+
+TEST(Linalg, MatricesOfLowRankConverge) {
+  for (const int64_t n : {17, 101, 150}) {
+    const double size_n = static_cast<double>(n);
+    for (const int64_t rank : {0, 1, 2}) {
+      const Tensor x =
+          rank == 0 ? ones({n, n}, {.dtype = float64}) : matmul(numbers({n, rank}), numbers({rank, n}, 5));
+      for (const double size : {1.0, 1e-100}) {
+        SCOPED_TRACE(fmt::format("rank {} of {} by {}", rank, n, size));
+        expect_decompositions(x * size, 2e-14 * size_n);
+      }
+      for (const double size : {1.0, 1e-30}) {
+        SCOPED_TRACE(fmt::format("float32, rank {} of {} by {}", rank, n, size));
+        expect_decompositions((x * size).to(float32), 2e-6 * std::sqrt(size_n));
+      }
+    }
+  }
+}
+
+TEST(Linalg, EigenvaluesOfSmallBlocksBesideLargeOnes) {
+  const Tensor x = tensor({{1.0, 0.0, 0.0}, {0.0, 2e-40, 1e-40}, {0.0, 1e-40, 2e-40}}, {.dtype = float64});
+  const Tensor expected = tensor({1e-40, 3e-40, 1.0}, {.dtype = float64});
+  EXPECT_LT(size_of(linalg::eigvalsh(x) / expected - 1), 1e-14);
+  EXPECT_LT(size_of(linalg::svdvals(x) / expected.flip({0}) - 1), 1e-14);
 }
 
 TEST(Linalg, FactorsOfManyAndOfLargeMatrices) {

@@ -158,6 +158,13 @@ class Outside(unittest.TestCase):
             nn.Linear(4, 4)(tern.ones(2, 4)).relu()
         self.assertIn("relu", {event.name for event in profile.events()})
         self.assertIn("relu", profile.key_averages().table(sort_by="cpu_time_total", row_limit=10))
+        small, large = tern.ones(2), tern.ones(512, 512)
+        with tern.profiler.profile() as profile:
+            small.exp(), small.exp(), large.mm(large)
+        for key, first in {"count": "exp", "flops": "matmul", "cpu_time": "matmul"}.items():
+            self.assertRegex(profile.key_averages().table(sort_by=key, row_limit=1).splitlines()[1], first)
+        with self.assertRaisesRegex(ValueError, "known are"):
+            profile.key_averages().table(sort_by="cpu_memory_usage")
         self.assertTrue(all(row.count > 0 for row in profile.key_averages()))
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")

@@ -81,11 +81,12 @@ def is_initialized():
     return _world.group is not None
 
 
-def is_mpi_available():
+is_mpi_available, is_nccl_available = _C._is_mpi_available, _C.cuda_is_available
+
+
+def is_gloo_available():
+    """Whether tensors of the CPU travel by TCP: everywhere."""
     return True
-
-
-is_gloo_available, is_nccl_available = is_mpi_available, _C.cuda_is_available
 
 
 def is_torchelastic_launched():

@@ -1,7 +1,8 @@
 // Eigenvalues of symmetric matrices and singular values. Matrices are brought to two diagonals by
 // reflections, whose products are delayed and done by panels (J. Dongarra, D. Sorensen, S. Hammarling, "Block
-// reduction of matrices to condensed forms", 1989); those iterate in float64 (implicit QL of EISPACK's
-// imtql2, the bidiagonal QR of LINPACK's dsvdc), and the rotations reach the vectors many at a time.
+// reduction of matrices to condensed forms", 1989); those iterate in float64 (implicit QL and
+// QR of LAPACK's dsteqr, the bidiagonal QR of LINPACK's dsvdc), and the rotations reach the vectors many at a
+// time.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -64,6 +65,15 @@ template <class T>
 void multiply_by(T* x, int64_t count, T factor) {
   for (int64_t i = 0; i < count; ++i) x[i] *= factor;
 }
+
+/// Divides finite values by a power of two, which it returns, so that the largest is of the order of 1.
+double divide_by_order(double* x, int64_t count) {
+  const double largest = largest_of(x, count), order = largest == 0 ? 1 : std::ldexp(1, std::ilogb(largest));
+  multiply_by(x, count, 1 / order);
+  return order;
+}
+/// Beside values of the order of 1, what is 0; squares of what is above do not vanish.
+constexpr double kTiny = 0x1p-400;
 
 /// The deflation threshold of what becomes a T.
 template <class T>
@@ -191,42 +201,48 @@ void to_tridiagonal(Strided<T> a, int64_t n, double* d, double* e, T* tau) {
   }
 }
 
-/// Eigenvalues of the tridiagonal matrix, not in order. False where they do not converge.
+/// Eigenvalues of the tridiagonal matrix, not in order; d and e are of the order of 1. False where they do
+/// not converge. As in LAPACK's dsteqr, a block is swept towards its end of smaller values: where those of
+/// rounding stand beside large ones, sweeps in the other direction stall.
 bool iterate_tridiagonal(int64_t n, double* d, double* e, double eps, auto&& rotate) {
-  if (n > 0) e[n - 1] = 0;
-  for (int64_t l = 0; l < n; ++l)
-    for (int sweep = 0;; ++sweep) {
-      int64_t m = l;
-      while (m < n - 1 && std::abs(e[m]) > eps * (std::abs(d[m]) + std::abs(d[m + 1]))) ++m;
-      if (m == l) break;
-      if (sweep == kMostSweeps) return false;
-      double g = (d[l + 1] - d[l]) / (2 * e[l]), r = std::hypot(g, 1.0), s = 1, c = 1, p = 0;
-      g = d[m] - d[l] + e[l] / (g + std::copysign(r, g));
-      int64_t i = m - 1;
-      for (; i >= l; --i) {
-        const double f = s * e[i], b = c * e[i];
-        r = std::sqrt(f * f + g * g);
-        e[i + 1] = r;
-        if (r == 0) {
-          d[i + 1] -= p;
-          e[m] = 0;
-          break;
-        }
-        const double inverse = 1 / r;
-        s = f * inverse;
-        c = g * inverse;
-        g = d[i + 1] - p;
-        r = (d[i] - g) * s + 2 * c * b;
-        p = s * r;
-        d[i + 1] = g + p;
-        g = c * r - b;
-        rotate(i + 1, i, c, s);
-      }
-      if (r == 0 && i >= l) continue;
-      d[l] -= p;
-      e[l] = g;
-      e[m] = 0;
+  const auto splits = [&](int64_t i) {
+    return std::abs(e[i]) <= kTiny + eps * (std::abs(d[i]) + std::abs(d[i + 1]));
+  };
+  int64_t sweeps = kMostSweeps * n;
+  for (int64_t last = n - 1; last > 0;) {
+    if (splits(last - 1)) {
+      --last;
+      continue;
     }
+    if (sweeps-- == 0) return false;
+    int64_t first = last - 1;
+    while (first > 0 && !splits(first - 1)) --first;
+    // Of the block, in an order in which its value of index 0 converges.
+    const bool is_reversed = std::abs(d[last]) < std::abs(d[first]);
+    const int64_t count = last - first;
+    const auto at = [&](int64_t i) { return is_reversed ? last - i : first + i; };
+    const auto value = [&](int64_t i) -> double& { return d[at(i)]; };
+    const auto beside = [&](int64_t i) -> double& { return e[is_reversed ? last - 1 - i : first + i]; };
+    const double slope = (value(1) - value(0)) / (2 * beside(0));
+    double g = value(count) - value(0) + beside(0) / (slope + std::copysign(std::hypot(slope, 1.0), slope));
+    double s = 1, c = 1, p = 0;
+    int64_t i = count - 1;
+    for (; i >= 0; --i) {
+      const double f = s * beside(i), b = c * beside(i), length = std::sqrt(f * f + g * g);
+      if (i + 1 < count) beside(i + 1) = length;
+      if (length == 0) break;
+      s = f / length;
+      c = g / length;
+      g = value(i + 1) - p;
+      const double r = (value(i) - g) * s + 2 * c * b;
+      p = s * r;
+      value(i + 1) = g + p;
+      g = c * r - b;
+      rotate(at(i + 1), at(i), c, s);
+    }
+    value(i + 1) -= p;
+    if (i < 0) beside(0) = g;
+  }
   return true;
 }
 
@@ -268,6 +284,7 @@ bool solve_eigen(const EighArgs& args, T* data, T* values) {
   const Scratch<T> taus(n);
   double *const d = diagonals.get(), *const e = d + n;
   to_tridiagonal(a, n, d, e, taus.get());
+  const double unit = divide_by_order(d, 2 * n - 1);
   bool converged = false;
   if (args.vectors) {
     form_shifted_q(a, n, taus.get());
@@ -281,7 +298,7 @@ bool solve_eigen(const EighArgs& args, T* data, T* values) {
     converged = iterate_tridiagonal(n, d, e, threshold<T>(), [](int64_t, int64_t, double, double) {});
     std::sort(d, d + n);
   }
-  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<T>(d[i] / static_cast<double>(scale));
+  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<T>(d[i] * unit / static_cast<double>(scale));
   return converged;
 }
 
@@ -378,11 +395,10 @@ Turn turn_of(double f, double g) {
   return length == 0 ? Turn{} : Turn{f / length, g / length, length};
 }
 
-/// Singular values of the bidiagonal matrix, which may be negative and are in no order. False where they do
-/// not converge.
+/// Singular values of the bidiagonal matrix, which may be negative and are in no order; s and e are of the
+/// order of 1. False where they do not converge.
 bool iterate_bidiagonal(int64_t n, double* s, double* e, double eps, auto&& rotate_left,
                         auto&& rotate_right) {
-  constexpr double kTiny = 0x1p-966;
   if (n > 0) e[n - 1] = 0;
   int sweep = 0;
   for (int64_t p = n; p > 0;) {
@@ -462,6 +478,7 @@ bool solve_singular(Strided<T> a, int64_t n, bool vectors, T* values, Strided<T>
   double *const d = diagonals.get(), *const e = d + n;
   T *const tau_left = taus.get(), *const tau_right = tau_left + n;
   to_bidiagonal(a, n, d, e, tau_left, v, tau_right);
+  const double unit = divide_by_order(d, 2 * n - 1);
   const auto nothing = [](int64_t, int64_t, double, double) {};
   bool converged = false;
   if (vectors) {
@@ -486,7 +503,7 @@ bool solve_singular(Strided<T> a, int64_t n, bool vectors, T* values, Strided<T>
     swap_columns(a, n, i, j);
     swap_columns(v, n, i, j);
   });
-  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<T>(d[i]);
+  for (int64_t i = 0; i < n; ++i) values[i] = static_cast<T>(d[i] * unit);
   return converged;
 }
 
