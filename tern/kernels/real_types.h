@@ -5,7 +5,7 @@
 
 namespace tern {
 
-/// Calls f.operator()<T>() with float for Float32 and double for Float64, which `dtype` must be one of.
+/// Calls `f.operator()<T>()` with float for Float32 and double for Float64, which `dtype` must be one of.
 template <class F>
 void visit_real(DType dtype, F&& f) {
   if (dtype == DType::Float64)

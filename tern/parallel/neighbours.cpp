@@ -2,11 +2,12 @@
 #include "tern/parallel/neighbours.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <fstream>
 #include <functional>
 #include <vector>
+
+#include "tern/parallel/socket.h"
 
 namespace tern::dist {
 namespace {
@@ -20,11 +21,9 @@ struct Residence {
 }  // namespace
 
 uint64_t this_machine() {
-  char name[256] = "";
-  ::gethostname(name, sizeof name - 1);
   std::string start;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), start);
-  return std::hash<std::string>()(name + ('/' + start));
+  return std::hash<std::string>()(own_host_name() + '/' + start);
 }
 
 Neighbours find_neighbours(Transport& transport) {

@@ -24,7 +24,8 @@ struct ProcessGroupOptions {
   /// How long a process waits for the others in one operation before that is a DistributedError.
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   /// Where the processes meet, by TCP: "tcp://10.0.0.1:29500", an address of rank 0 and a port that is free
-  /// there, or "env://", as MASTER_ADDR and MASTER_PORT say. Empty: as they were started.
+  /// there; or by a file that all of them see, "file:///shared/meeting", in which rank 0 writes its address
+  /// for as long as that takes; or "env://", as MASTER_ADDR and MASTER_PORT say. Empty: as they were started.
   std::string init_method = {};
   /// This process' number, and how many there are; negative: as RANK and WORLD_SIZE say.
   int rank = -1, world_size = -1;

@@ -2,6 +2,8 @@
 #include "tern/parallel/socket.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -68,31 +70,6 @@ std::string in_digits(const sockaddr_storage& name) {
   return digits.starts_with(kMapped) ? digits.substr(kMapped.size()) : digits;
 }
 
-/// An attempt: open, or the reason why not.
-Socket connect_once(const std::string& host, uint16_t port, Clock::time_point deadline, std::string& reason) {
-  const Addresses addresses = addresses_of(host, port, reason);
-  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
-    Socket socket = made(at->ai_family);
-    int error = 0;
-    if (!socket.is_open() || ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) != 0) error = errno;
-    if (error == EINPROGRESS) {
-      std::vector<Awaited> awaited{{socket.fd(), POLLOUT}};
-      wait_for(awaited, std::min(deadline, Clock::now() + std::chrono::seconds(10)));
-      socklen_t size = sizeof error;
-      if (awaited[0].come == 0)
-        error = ETIMEDOUT;
-      else
-        ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
-    }
-    if (error == 0) {
-      set_up(socket);
-      return socket;
-    }
-    reason = std::strerror(error);
-  }
-  return {};
-}
-
 }  // namespace
 
 Socket::~Socket() {
@@ -132,10 +109,35 @@ Socket Socket::listen(uint16_t port, bool from_here_only) {
              error == EADDRINUSE ? "it is in use: choose another MASTER_PORT" : std::strerror(error));
 }
 
+Socket Socket::try_connect(const std::string& host, uint16_t port, Clock::time_point deadline,
+                           std::string& reason) {
+  const Addresses addresses = addresses_of(host, port, reason);
+  for (const addrinfo* at = addresses.get(); at != nullptr; at = at->ai_next) {
+    Socket socket = made(at->ai_family);
+    int error = 0;
+    if (!socket.is_open() || ::connect(socket.fd(), at->ai_addr, at->ai_addrlen) != 0) error = errno;
+    if (error == EINPROGRESS) {
+      std::vector<Awaited> awaited{{socket.fd(), POLLOUT}};
+      wait_for(awaited, std::min(deadline, Clock::now() + std::chrono::seconds(10)));
+      socklen_t size = sizeof error;
+      if (awaited[0].come == 0)
+        error = ETIMEDOUT;
+      else
+        ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+    if (error == 0) {
+      set_up(socket);
+      return socket;
+    }
+    reason = std::strerror(error);
+  }
+  return {};
+}
+
 Socket Socket::connect(const std::string& host, uint16_t port, Clock::time_point deadline) {
   std::string reason = "there was no time";
   for (auto pause = std::chrono::milliseconds(20); Clock::now() < deadline;) {
-    if (Socket socket = connect_once(host, port, deadline, reason); socket.is_open()) return socket;
+    if (Socket socket = try_connect(host, port, deadline, reason); socket.is_open()) return socket;
     std::this_thread::sleep_for(
         std::min<Clock::duration>(pause, std::max(deadline - Clock::now(), Clock::duration(0))));
     pause = std::min(pause * 2, std::chrono::milliseconds(500));
@@ -226,6 +228,28 @@ Secret make_secret() {
   Secret secret;
   for (char& c : secret) c = "0123456789abcdef"[device() % 16];
   return secret;
+}
+
+std::string own_host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::vector<std::string> own_addresses() {
+  std::vector<std::string> addresses;
+  ifaddrs* found = nullptr;
+  if (::getifaddrs(&found) != 0) return addresses;
+  for (const ifaddrs* at = found; at != nullptr; at = at->ifa_next) {
+    const int family = at->ifa_addr == nullptr ? AF_UNSPEC : at->ifa_addr->sa_family;
+    if (!(at->ifa_flags & IFF_UP) || (at->ifa_flags & IFF_LOOPBACK)) continue;
+    if (family != AF_INET && family != AF_INET6) continue;
+    sockaddr_storage name{};
+    std::memcpy(&name, at->ifa_addr, family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+    addresses.push_back(in_digits(name));
+  }
+  ::freeifaddrs(found);
+  return addresses;
 }
 
 bool is_this_machine(const std::string& host) { return host == "localhost" || host == "127.0.0.1"; }

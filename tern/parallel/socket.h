@@ -31,6 +31,9 @@ class Socket {
   static Socket listen(uint16_t port, bool from_here_only);
   /// Asks again and again until the deadline. Throws DistributedError.
   static Socket connect(const std::string& host, uint16_t port, Clock::time_point deadline);
+  /// Asks once; not open, with the reason, where nobody answers.
+  static Socket try_connect(const std::string& host, uint16_t port, Clock::time_point deadline,
+                            std::string& reason);
   /// Nothing where nobody is waiting.
   std::optional<Socket> accept() const;
 
@@ -75,6 +78,10 @@ Clock::time_point deadline_after(std::chrono::milliseconds timeout);
 /// Hexadecimal digits that nobody can guess.
 using Secret = std::array<char, 32>;
 Secret make_secret();
+
+/// The machine's name, and its addresses in digits, but for those that lead nowhere else.
+std::string own_host_name();
+std::vector<std::string> own_addresses();
 
 /// True for "localhost" and 127.0.0.1: whoever is called so is on this machine.
 bool is_this_machine(const std::string& host);

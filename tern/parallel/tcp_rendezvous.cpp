@@ -17,6 +17,7 @@
 #include "tern/base/env.h"
 #include "tern/device/machine.h"
 #include "tern/device/plugin.h"
+#include "tern/parallel/file_rendezvous.h"
 #include "tern/parallel/local_socket.h"
 #include "tern/parallel/transport.h"
 
@@ -115,9 +116,15 @@ std::string refusal_of(const Hello& hello, const Rendezvous& here, const std::ve
   return "";
 }
 
-void meet_as_first(const Rendezvous& here, std::vector<Socket>& peers, std::chrono::milliseconds timeout) {
+void meet_as_first(Rendezvous here, std::vector<Socket>& peers, std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(timeout);
   const Socket door = Socket::listen(here.port, is_this_machine(here.host));
+  std::optional<Notice> notice;
+  if (!here.file.empty()) {
+    const Secret secret = make_secret();
+    here.job = {secret.data(), secret.size()};
+    notice.emplace(here.file, door.port(), here.job);
+  }
   std::vector<Place> places(peers.size());
   int missing = here.size - 1;
   std::string refusal;
@@ -154,9 +161,11 @@ void meet_as_first(const Rendezvous& here, std::vector<Socket>& peers, std::chro
   }
 }
 
-void meet_as_other(const Rendezvous& here, std::vector<Socket>& peers, std::chrono::milliseconds timeout) {
+void meet_as_other(Rendezvous here, std::vector<Socket>& peers, std::chrono::milliseconds timeout) {
   const Clock::time_point deadline = deadline_after(timeout);
   const Socket door = Socket::listen(0, is_this_machine(here.host));
+  peers[0] = here.file.empty() ? Socket::connect(here.host, here.port, deadline)
+                               : Notice::follow(here.file, deadline, here.job);
   Hello hello{.rank = here.rank,
               .size = here.size,
               .port = door.port(),
@@ -164,14 +173,14 @@ void meet_as_other(const Rendezvous& here, std::vector<Socket>& peers, std::chro
               .job = hash_of(here.job)};
   Answer answer;
   std::vector<Place> places(peers.size());
-  peers[0] = Socket::connect(here.host, here.port, deadline);
   // Rank 0, whose time is over first, says who is missing.
   const Clock::time_point later = deadline_after(timeout) + std::chrono::seconds(5);
   const auto hears = [&](void* data, size_t nbytes) {
-    TERN_CHECK(peers[0].receive(data, nbytes, later), DistributedError,
-               "rank {}: what waits at {} port {} {}", here.rank, printable(here.host), here.port,
-               Clock::now() < later ? "has ended, or belongs to another job"
-                                    : "has not found all processes in time");
+    TERN_CHECK(
+        peers[0].receive(data, nbytes, later), DistributedError, "rank {}: what waits at {} {}", here.rank,
+        here.file.empty() ? fmt::format("{} port {}", printable(here.host), here.port) : printable(here.file),
+        Clock::now() < later ? "has ended, or belongs to another job"
+                             : "has not found all processes in time");
   };
   peers[0].send(&hello, sizeof hello, deadline);
   hears(&answer, sizeof answer);
@@ -222,9 +231,15 @@ std::optional<Rendezvous> find_rendezvous(const ProcessGroupOptions& options) {
     here.host = address.substr(0, colon);
     if (here.host.starts_with('[') && here.host.ends_with(']')) here.host = here.host.substr(1, colon - 2);
     here.port = port_of(address.substr(colon + 1));
+  } else if (constexpr std::string_view kFile = "file://"; method.starts_with(kFile)) {
+    here.file = method.substr(kFile.size());
+    TERN_CHECK(here.file.starts_with('/'), ValueError,
+               "init_method: '{}' has no path that begins with /: 'file:///shared/meeting'",
+               printable(method));
   } else {
     TERN_CHECK(method.empty() || method == "env://", ValueError,
-               "init_method: '{}' is not known: 'env://', or 'tcp://host:port'", printable(method));
+               "init_method: '{}' is not known: 'env://', 'tcp://host:port', or 'file:///path'",
+               printable(method));
     if (size.value_or(1) == 1 && options.world_size < 0 && !rank) return std::nullopt;
     const auto host = env_text("MASTER_ADDR");
     here.host = host.value_or("localhost");

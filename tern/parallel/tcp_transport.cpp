@@ -27,6 +27,8 @@ struct Frame {
   int64_t channel;
 };
 constexpr uint64_t kMostMessageBytes = uint64_t{1} << 30;
+/// The channel of a process' last words: the rank of the one for which it ends.
+constexpr int kLastWords = -1;
 /// So much of a connection is read before another has its turn.
 constexpr size_t kTurnBytes = size_t{4} << 20;
 
@@ -43,6 +45,8 @@ class Peer {
   explicit Peer(Socket socket) : socket_(std::move(socket)) {}
 
   bool is_over() const { return is_over_; }
+  /// Whom its last words name; negative where it has said none.
+  int named() const { return named_; }
   bool is_sending() const { return !outgoing_.empty(); }
   bool is_sending_lasting() const {
     return std::any_of(outgoing_.begin(), outgoing_.end(), [](const Kept& kept) { return !kept.copy; });
@@ -60,7 +64,7 @@ class Peer {
       if (const auto count = socket_.send_some(&frame, sizeof frame, data, nbytes))
         sent = *count;
       else
-        return end();
+        return end_of_sending();
     }
     if (sent == sizeof frame + nbytes) return;
     if (sent < sizeof frame) keep(reinterpret_cast<const char*>(&frame) + sent, sizeof frame - sent, false);
@@ -73,7 +77,7 @@ class Peer {
     while (is_sending() && !is_over_) {
       Kept& first = outgoing_.front();
       const auto count = socket_.send_some(first.data, first.nbytes);
-      if (!count) return end();
+      if (!count) return end_of_sending();
       if (*count == 0) return;
       first.data += *count;
       first.nbytes -= *count;
@@ -121,6 +125,12 @@ class Peer {
   }
 
  private:
+  /// The other end takes nothing more; its last words may have come.
+  void end_of_sending() {
+    receive_come();
+    end();
+  }
+
   /// What the connection has not taken.
   struct Kept {
     const char* data;
@@ -152,6 +162,8 @@ class Peer {
     const int channel = static_cast<int>(frame_.channel);
     if (direct_)
       direct_->has_come = true;
+    else if (channel == kLastWords && body_.size() == sizeof named_)
+      std::memcpy(&named_, body_.data(), sizeof named_);
     else
       letters_[channel].push_back(std::move(body_));
     awaiting_.erase(channel);
@@ -161,6 +173,7 @@ class Peer {
   }
   Socket socket_;
   bool is_over_ = false;
+  int32_t named_ = -1;
   std::deque<Kept> outgoing_;
   Frame frame_{};
   std::vector<char> body_;
@@ -175,6 +188,13 @@ class TcpTransport final : public MessageTransport {
   TcpTransport(int rank, std::vector<Socket> sockets, Timeout timeout)
       : timeout_(timeout), rank_(rank), bell_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     for (Socket& socket : sockets) peers_.emplace_back(std::move(socket));
+  }
+
+  ~TcpTransport() override {
+    if (ended_ < 0) return;
+    for (Peer& each : peers_)
+      if (!is_idle(each) && !each.is_sending())
+        each.send(&ended_, sizeof ended_, kLastWords, /*lasting=*/false);
   }
 
   int rank() const override { return rank_; }
@@ -199,8 +219,7 @@ class TcpTransport final : public MessageTransport {
       from.give_up(channel);
       if (letters.empty()) {
         TERN_CHECK(!closed_.contains(channel), DistributedError, "rank {} has ended", rank_);
-        TERN_CHECK(!from.is_over(), DistributedError,
-                   "rank {} has ended: the connection of rank {} to it is over", source, rank_);
+        if (from.is_over()) throw_ended(source);
         TERN_CHECK(in_time, DistributedError,
                    "rank {} of {} has waited {} ms for rank {}: it ended, or does something else", rank_,
                    size(), timeout_.count(), source);
@@ -263,6 +282,16 @@ class TcpTransport final : public MessageTransport {
   }
 
  private:
+  /// Those that end because another one did say which: so everybody is told of the first.
+  [[noreturn]] void throw_ended(int source) {
+    const int named = peer(source).named();
+    const bool is_another = named >= 0 && named < size() && named != rank_ && named != source;
+    if (ended_ < 0) ended_ = is_another ? named : source;
+    TERN_CHECK(!is_another, DistributedError, "rank {} has ended: so says rank {}, which has ended for that",
+               named, source);
+    TERN_THROW(DistributedError, "rank {} has ended: the connection of rank {} to it is over", source, rank_);
+  }
+
   void send_to(int destination, const void* data, size_t nbytes, int channel, bool lasting) {
     TERN_CHECK(nbytes <= kMostMessageBytes, ValueError, "a message of {} bytes is too large", nbytes);
     const std::lock_guard lock(mutex_);
@@ -322,6 +351,7 @@ class TcpTransport final : public MessageTransport {
   std::condition_variable changed_;
   std::vector<Peer> peers_;  ///< with an idle one at its own place
   std::set<int> closed_;
+  int32_t ended_ = -1;  ///< the process whose end was met first; negative: none
   bool is_looked_after_ = false;
 };
 

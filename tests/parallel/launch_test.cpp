@@ -39,8 +39,8 @@ TEST(Launch, OneThatFailsEndsTheOthers) {
     int exit_code;
     const char* reason;
   } rows[] = {
-      {"[ $RANK != 1 ] || exit 7; sleep 100", 7, "rank 1 ended with exit code 7"},
-      {"[ $RANK != 1 ] || kill -9 $$; sleep 100", 137, "rank 1 was ended by signal 9 (Killed)"},
+      {"[ $RANK != 1 ] || exit 7; exec sleep 100", 7, "rank 1 ended with exit code 7"},
+      {"[ $RANK != 1 ] || kill -9 $$; exec sleep 100", 137, "rank 1 was ended by signal 9 (Killed)"},
       {"trap '' TERM; [ $RANK != 2 ] || exit 3; while :; do sleep 0.1; done", 3,
        "rank 2 ended with exit code 3"},
       {"[ $RANK != 0 ] || exit 1; sleep 0.05", 1, "rank 0 ended with exit code 1"},
@@ -59,7 +59,7 @@ TEST(Launch, SignalsGoOn) {
     std::this_thread::sleep_for(milliseconds(300));
     ::kill(::getpid(), SIGTERM);
   });
-  const auto result = shell("sleep 100", {.nproc_per_node = 2, .grace = milliseconds(200)});
+  const auto result = shell("exec sleep 100", {.nproc_per_node = 2, .grace = milliseconds(200)});
   later.join();
   EXPECT_EQ(result.exit_code, 128 + SIGTERM);
   EXPECT_EQ(result.reason, "ended by signal 15");

@@ -3,13 +3,18 @@
 // such connections as well.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
+
+#include <fmt/format.h>
 
 #include "tern/parallel/tcp_rendezvous.h"
 #include "tern/parallel/tcp_transport.h"
 #include "tests/parallel/parallel_testing.h"
 #include "tests/support/each_process.h"
+#include "tests/support/temporary_folder.h"
 
 namespace tern::dist {
 namespace {
@@ -87,6 +92,34 @@ TEST(Tcp, ProcessesThatDoNotFitAreTold) {
                                  "it is in use: choose another MASTER_PORT");
 }
 
+TEST(Tcp, ProcessesMeetByAFile) {
+  const TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "meeting";
+  std::vector<Rendezvous> processes;
+  for (int rank = 0; rank < 4; ++rank)
+    processes.push_back(
+        *find_rendezvous({.init_method = "file://" + path.string(), .rank = rank, .world_size = 4}));
+  const auto write = [&](std::string_view text) { std::ofstream(path) << text; };
+  const uint16_t port = free_port();
+  write(fmt::format("tern an-earlier-run {} 127.0.0.1\n", port));
+  EXPECT_EQ(meet_all({processes[1], processes[2], processes[3], processes[0]}, seconds(20),
+                     [] { std::this_thread::sleep_for(milliseconds(200)); }),
+            std::vector<std::string>(4));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+
+  expect_error<DistributedError>([&] { meet(processes[1], milliseconds(50)); },
+                                 "'" + path.string() + "' leads to: nobody has written it");
+  write("a thesis");
+  expect_error<DistributedError>([&] { meet(processes[0], milliseconds(50)); },
+                                 "exists, and is no file by which processes meet: name a new one");
+  expect_error<DistributedError>([&] { meet(processes[1], milliseconds(50)); },
+                                 "something else stands in it");
+  EXPECT_EQ(std::filesystem::file_size(path), 8u);
+  processes[0].file = folder.path() / "absent" / "meeting";
+  expect_error<DistributedError>([&] { meet(processes[0], milliseconds(50)); },
+                                 "cannot be written: No such file or directory");
+}
+
 TEST(Tcp, Options) {
   const struct {
     const char* method;
@@ -98,7 +131,8 @@ TEST(Tcp, Options) {
       {"tcp://10.0.0.1", 1, 2, "has no host and port: 'tcp://10.0.0.1:29500'"},
       {"tcp://10.0.0.1:", 1, 2, "'' is no port"},
       {"tcp://10.0.0.1:70000", 1, 2, "'70000' is no port: a number from 1 to 65535"},
-      {"file:///tmp/x", 1, 2, "'file:///tmp/x' is not known: 'env://', or 'tcp://host:port'"},
+      {"file://x", 1, 2, "'file://x' has no path that begins with /"},
+      {"http://x", 1, 2, "'http://x' is not known: 'env://', 'tcp://host:port', or 'file:///path'"},
       {"tcp://10.0.0.1:29500", 2, 2, "there is no rank 2 among 2 processes"},
       {"tcp://10.0.0.1:29500", -1, 2, "the rank of this process is not known: set RANK"},
   };
@@ -167,6 +201,22 @@ TEST(Tcp, OnesThatAreNotTakenStay) {
         end->send(&number, sizeof number, 0, kChannel);
         end->send(&longer, sizeof longer, 0, kChannel);
       });
+}
+
+TEST(Tcp, EverybodyIsToldWhoEndedFirst) {
+  const uint16_t port = free_port();
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto end = open_tcp_transport(place(rank, 3, port), seconds(20));
+      if (rank == 2) return;
+      int number = 0;  // 1 waits for 2, which ends, and 0 for 1
+      expect_error<DistributedError>([&] { end->receive(&number, sizeof number, rank + 1, kChannel); },
+                                     rank == 1
+                                         ? "rank 2 has ended: the connection of rank 1 to it is over"
+                                         : "rank 2 has ended: so says rank 1, which has ended for that");
+    });
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Tcp, WaitsOfSeveralThreadsAreIndependent) {

@@ -288,7 +288,8 @@ SPAWNED = """
         dist.init_process_group("gloo", init_method=address, rank=rank, world_size=size)
         x = torch.tensor([float(rank)])
         dist.all_reduce(x)
-        print(x.item(), flush=True)
+        sys.stdout.write(f"{x.item()}\\n")  # in one piece
+        sys.stdout.flush()
         if fails and rank == 1:
             raise KeyError("of rank one")
         dist.barrier()
@@ -346,8 +347,9 @@ class Processes(unittest.TestCase):
 
     def test_spawn(self):
         script = self.script("spawned.py", SPAWNED)
-        done = start(sys.executable, script, f"tcp://localhost:{free_port()}")
-        self.assertEqual((done.returncode, done.stdout), (0, "1.0\n1.0\n"), done.stderr)
+        for address in f"tcp://localhost:{free_port()}", "file://" + self.path("meeting"):
+            done = start(sys.executable, script, address)
+            self.assertEqual((done.returncode, done.stdout), (0, "1.0\n1.0\n"), done.stderr)
         done = start(sys.executable, script, f"tcp://localhost:{free_port()}", "fails")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "(?s)ProcessRaisedException: .*Process 1 terminated.*KeyError: 'of rank one'")
