@@ -38,19 +38,19 @@ TEST(SimMemory, CountersAndIdentity) {
 }
 
 TEST(SimMemory, RunsOutAndGoesOn) {
-  const SimulatedGpus gpus({.gpus = 2, .memory = 64 * kMiB});
+  const SimulatedGpus gpus({.gpus = 2, .memory = 8 * kMiB});
   std::vector<Tensor> kept;
   for (int round = 0; round < 100; ++round) {
     kept.clear();
     try {
-      while (true) kept.push_back(ones({int64_t(2 * kMiB)}, {.device = kGpu0}));
+      while (true) kept.push_back(ones({int64_t(kMiB / 4)}, {.device = kGpu0}));
     } catch (const OutOfMemoryError& error) {
       EXPECT_THAT(error.what(), ::testing::AllOf(::testing::HasSubstr("out of memory on cuda:0"),
-                                                 ::testing::HasSubstr("tried to allocate 8388608 bytes"),
-                                                 ::testing::HasSubstr("reserved 67108864 bytes")));
+                                                 ::testing::HasSubstr("tried to allocate 1048576 bytes"),
+                                                 ::testing::HasSubstr("reserved 8388608 bytes")));
     }
     ASSERT_EQ(kept.size(), 8u) << round;
-    EXPECT_NO_THROW(ones({int64_t(2 * kMiB)}, {.device = kGpu1})) << "the other device has memory of its own";
+    EXPECT_NO_THROW(ones({int64_t(kMiB / 4)}, {.device = kGpu1})) << "the other device has memory of its own";
   }
   EXPECT_EQ(cuda::memory_stats(0).num_ooms, 100u);
 }
