@@ -36,6 +36,7 @@ struct Memory {
   std::map<int, size_t> used;
   std::map<char*, size_t> fresh;  ///< allocated since the memory was open last
   int open = 0;
+  size_t opened = 0;  ///< of the region, from its start
 
   Memory() {
     if (kHeap) return;
@@ -54,6 +55,13 @@ struct Memory {
     const auto first = (reinterpret_cast<uintptr_t>(start) + kPage - 1) / kPage * kPage;
     const auto last = (reinterpret_cast<uintptr_t>(start) + nbytes) / kPage * kPage;
     if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  }
+
+  /// Where the last allocation ends, from the region's start.
+  size_t used_reach() const {
+    if (live.empty()) return 0;
+    const auto& [start, last] = *live.rbegin();
+    return static_cast<size_t>(start - region) + last.nbytes;
   }
 
   /// The first gap that is large enough; null where there is none. What lies next begins a little later, so
@@ -78,8 +86,10 @@ Memory& memory() {
   return *only;
 }
 
+/// Of the opened part: to change all that was ever touched would take longer than most kernels.
 void protect(int access) {
-  if (!kHeap && mprotect(memory().region, memory().reach, access) != 0) std::abort();
+  const Memory& all = memory();
+  if (all.opened > 0 && mprotect(all.region, all.opened, access) != 0) std::abort();
 }
 
 }  // namespace
@@ -87,6 +97,7 @@ void protect(int access) {
 OpenMemory::OpenMemory() {
   Memory& all = memory();
   if (all.open++ > 0) return;
+  if (!kHeap) all.opened = all.used_reach();
   protect(PROT_READ | PROT_WRITE);
   for (const auto& [start, nbytes] : all.fresh) std::memset(start, 0xa5, nbytes);  // no zeros
   all.fresh.clear();
