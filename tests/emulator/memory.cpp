@@ -5,9 +5,11 @@
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <memory>
 
 #include "tests/emulator/queue.h"
 #include "tests/emulator/sanitizer.h"
@@ -23,6 +25,10 @@ constexpr bool kHeap = true;
 constexpr bool kHeap = false;
 #endif
 
+/// Memory is opened, closed and given back in whole ones: once one is split, to close it takes longer than
+/// most kernels.
+constexpr size_t kHugePage = size_t{2} << 20;
+
 struct Allocation {
   size_t nbytes;
   int gpu;
@@ -36,14 +42,15 @@ struct Memory {
   std::map<int, size_t> used;
   std::map<char*, size_t> fresh;  ///< allocated since the memory was open last
   int open = 0;
-  size_t opened = 0;  ///< of the region, from its start
+  size_t opened = 0;  ///< of the region, from its start, what is in use
 
   Memory() {
     if (kHeap) return;
     reach = 2 * settings().memory * static_cast<size_t>(settings().gpus);
-    void* made = mmap(nullptr, reach, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t room = reach + kHugePage;
+    void* made = mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (made == MAP_FAILED) std::abort();
-    region = static_cast<char*>(made);
+    region = static_cast<char*>(std::align(kHugePage, reach, made, room));
     madvise(region, reach, MADV_HUGEPAGE);
     watch::add_global(region, reach);
   }
@@ -51,9 +58,8 @@ struct Memory {
   /// Gives the pages back that nothing else lies on, where there are many: to get them again takes longer.
   static void forget(char* start, size_t nbytes) {
     if (nbytes < size_t{4} << 20) return;
-    constexpr uintptr_t kPage = 4096;
-    const auto first = (reinterpret_cast<uintptr_t>(start) + kPage - 1) / kPage * kPage;
-    const auto last = (reinterpret_cast<uintptr_t>(start) + nbytes) / kPage * kPage;
+    const auto first = (reinterpret_cast<uintptr_t>(start) + kHugePage - 1) / kHugePage * kHugePage;
+    const auto last = (reinterpret_cast<uintptr_t>(start) + nbytes) / kHugePage * kHugePage;
     if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
   }
 
@@ -61,7 +67,8 @@ struct Memory {
   size_t used_reach() const {
     if (live.empty()) return 0;
     const auto& [start, last] = *live.rbegin();
-    return static_cast<size_t>(start - region) + last.nbytes;
+    const size_t end = static_cast<size_t>(start - region) + last.nbytes;
+    return std::min((end + kHugePage - 1) / kHugePage * kHugePage, reach);
   }
 
   /// The first gap that is large enough; null where there is none. What lies next begins a little later, so
@@ -86,7 +93,6 @@ Memory& memory() {
   return *only;
 }
 
-/// Of the opened part: to change all that was ever touched would take longer than most kernels.
 void protect(int access) {
   const Memory& all = memory();
   if (all.opened > 0 && mprotect(all.region, all.opened, access) != 0) std::abort();
