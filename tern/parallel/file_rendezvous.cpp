@@ -10,6 +10,7 @@
 #include <sstream>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "tern/base/check.h"
 #include "tern/device/machine.h"
@@ -27,20 +28,22 @@ struct Told {
   uint16_t port = 0;
   std::vector<std::string> hosts = {};
 };
+
 std::string start_of(const std::filesystem::path& path) {
   std::array<char, 4096> text{};
   std::ifstream file(path);
   file.read(text.data(), text.size());
   return {text.data(), static_cast<size_t>(file.gcount())};
 }
+
 /// Without hosts where nobody has written the file, or something else stands in it.
 Told read_notice(const std::filesystem::path& path) {
   const std::string start = start_of(path);
-  std::istringstream words(start);
-  std::string word;
   Told told{.is_empty = start.empty()};
-  if (words >> word && word + ' ' == kStart && words >> told.job >> told.port)
-    while (words >> word) told.hosts.push_back(word);
+  if (!start.starts_with(kStart)) return told;
+  std::istringstream words(start.substr(kStart.size()));
+  words >> told.job >> told.port;
+  for (std::string word; words >> word;) told.hosts.push_back(word);
   if (!told.hosts.empty() && told.hosts.front() == own_host_name())
     told.hosts.insert(told.hosts.begin(), "127.0.0.1");
   return told;

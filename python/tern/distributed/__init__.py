@@ -99,12 +99,13 @@ def init_process_group(backend=None, init_method=None, timeout=None, world_size=
                        pg_options=None, device_id=None):
     """Meets the other processes: those that `python -m tern.distributed.run`, torchrun, `tern launch`, mpirun or srun started
     this one with, or, by init_method="tcp://host:port" or "file:///path" with rank and world_size, those that meet there. A
-    group of one where there are no others. `backend` may be any of PyTorch's: tensors on GPUs go by NCCL where that is possible, all else by TCP
-    or, in processes that MPI started, by MPI."""
+    group of one where there are no others. `backend` may be any of PyTorch's: tensors on GPUs go by NCCL where that is
+    possible, all else by TCP or, in processes that MPI started, by MPI."""
     if is_initialized():
         raise RuntimeError("trying to initialize the default process group twice!")
     if store is not None:
-        raise _C.NotImplementedError("init_process_group: a store is not supported: use init_method='tcp://host:port' or 'file:///path'")
+        raise _C.NotImplementedError("init_process_group: a store is not supported: "
+                                     "use init_method='tcp://host:port' or 'file:///path'")
     for name in (backend or "gloo").lower().split(","):
         if name.split(":")[-1] not in ("gloo", "nccl", "mpi"):
             raise _C.ValueError(f"init_process_group: '{backend}' is no backend: gloo, nccl or mpi")
