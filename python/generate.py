@@ -36,7 +36,7 @@ METHODS_BY_HAND = set("copy_ uniform_ normal_ exponential_ bernoulli_ random_ sp
 NOT_PYTHONS = set("unary binary binary_out ternary bag_mode_word clip".split())
 
 # Headers whose functions are in a namespace of their own and in a module of that name.
-NAMESPACES = {"ops/linalg.h": "linalg"}
+NAMESPACES = {"ops/linalg.h": "linalg", "ops/special.h": "special"}
 
 PUBLIC = re.compile(r'#include "tern/(ops/\w+\.h)"')
 NAMED = {name: ("values", "indices") for name in
@@ -47,6 +47,7 @@ RESULTS = {
                "lu": ("P", "L", "U"), "solve_ex": ("result", "info"), "inv_ex": ("inverse", "info"), "slogdet": ("sign", "logabsdet"),
                "eigh": ("eigenvalues", "eigenvectors"), "svd": ("U", "S", "Vh"),
                "lstsq": ("solution", "residuals", "rank", "singular_values")},
+    "special": {},
     "": {"slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "svd": ("U", "S", "V"), "triangular_solve": ("solution", "cloned_coefficient")},
 }
 # Arguments that PyTorch calls otherwise than the headers: for all functions, then for some.
@@ -64,11 +65,14 @@ RENAMED_IN = {
     "trapezoid": {"x": "x", "y": "y"}, "trapz": {"x": "x", "y": "y"}, "cumulative_trapezoid": {"x": "x", "y": "y"},
     "cholesky_solve": {"b": "input", "l": "input2"}, "cholesky_inverse": {"l": "input"}, "triangular_solve": {"b": "b", "a": "A"},
     "one_hot": {"classes": "tensor"}, "multinomial": {"weights": "input"}, "bernoulli": {"p": "input"},
+    "igamma": {"a": "input", "x": "other"}, "igammac": {"a": "input", "x": "other"}, "poisson": {"rate": "input"}, "standard_gamma": {"shape": "input"},
 }
 # The same of a namespace: for all its functions under "", then for some.
 RENAMED_IN_NAMESPACE = {"linalg": {
     "": {"a": "A", "b": "B", "lu": "LU", "uplo": "UPLO", "n": "N", "dims": "dim"}, "vecdot": {"a": "x", "b": "y", "dims": "dim"},
     "cross": {"a": "input", "b": "other"}, "matrix_power": {"a": "A", "n": "n"},
+}, "special": {
+    "": {"x": "input"}, "gammainc": {"a": "input", "x": "other"}, "gammaincc": {"a": "input", "x": "other"}, "zeta": {"x": "input", "q": "other"},
 }}
 DEFAULTS = {("norm", "p"): "2.0", ("sum", "dims"): "None", ("mean", "dims"): "None"}
 # Tensors without a default in C++ that may be None.
@@ -364,6 +368,7 @@ def main():
 
 # Methods of PyTorch's Tensor that are functions only in C++.
 AS_METHODS = set("""
+    gcd lcm igamma igammac mvlgamma bitwise_left_shift bitwise_right_shift
     nanmedian nanquantile bincount histc logsumexp softmin atleast_1d tensor_split hsplit vsplit dsplit bernoulli multinomial
     unsqueeze swapaxes ravel put combinations nansum minimum maximum clamp matmul as_strided hardshrink prelu kron renorm
     inverse det slogdet logdet cholesky cholesky_solve cholesky_inverse triangular_solve qr svd pinverse matrix_power matrix_exp

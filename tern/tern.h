@@ -68,6 +68,7 @@
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
 #include "tern/ops/sort.h"
+#include "tern/ops/special.h"
 #include "tern/ops/unique.h"
 #include "tern/ops/window.h"
 

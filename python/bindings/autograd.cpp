@@ -32,7 +32,7 @@ void bind_autograd(py::module_& m) {
   m.def(
       "grad",
       [](py::object outputs, py::object inputs, py::object grad_outputs, bool retain_graph, bool create_graph,
-         bool allow_unused) {
+         bool, bool allow_unused) {
         const std::vector<Tensor> of = tensors_of(outputs), to = tensors_of(inputs),
                                   given = tensors_of(grad_outputs);
         std::vector<Tensor> gradients;
@@ -45,7 +45,8 @@ void bind_autograd(py::module_& m) {
         return py::tuple(py::cast(gradients));
       },
       py::arg("outputs"), py::arg("inputs"), py::arg("grad_outputs") = py::none(),
-      py::arg("retain_graph") = false, py::arg("create_graph") = false, py::arg("allow_unused") = false);
+      py::arg("retain_graph") = false, py::arg("create_graph") = false, py::arg("only_inputs") = true,
+      py::arg("allow_unused") = false);
 
   py::class_<autograd::DetectAnomalyGuard, std::unique_ptr<autograd::DetectAnomalyGuard>>(m, "_AnomalyGuard")
       .def(py::init<>());

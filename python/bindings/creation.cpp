@@ -7,6 +7,13 @@ namespace tern::python {
 
 namespace {
 
+/// Lists, tuples and other sequences, such as ranges; texts are none.
+bool is_list(py::handle data) {
+  return py::isinstance<py::list>(data) || py::isinstance<py::tuple>(data) ||
+         (PySequence_Check(data.ptr()) && !PyUnicode_Check(data.ptr()) && !PyBytes_Check(data.ptr()) &&
+          !py::hasattr(data, "__array__") && PySequence_Size(data.ptr()) >= 0);
+}
+
 /// What nested lists hold, in row-major order.
 struct Numbers {
   Shape shape;
@@ -18,7 +25,7 @@ struct Numbers {
       const py::object numbers_of_it = py::cast(data.cast<Tensor>().detach()).attr("tolist")();
       return add(numbers_of_it, depth);
     }
-    if (py::isinstance<py::list>(data) || py::isinstance<py::tuple>(data)) {
+    if (is_list(data)) {
       const auto length = static_cast<int64_t>(py::len(data));
       if (depth == shape.size()) {
         if (!numbers.empty()) throw_uneven(depth);
@@ -144,6 +151,7 @@ void bind_creation(py::module_& m) {
       },
       py::arg("seed"), py::kw_only(), py::arg("engine") = py::none(),
       "Seeds the default generator. With engine='torch' the CPU draws PyTorch's numbers from now on.");
+  m.def("_draws_as_torch", [] { return default_generator().engine() == RandomEngine::MersenneTwister; });
   m.def("seed", &seed);
   m.def(
       "initial_seed",

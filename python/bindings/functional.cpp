@@ -78,7 +78,25 @@ void bind_tables(py::module_& m) {
 
 // ---- attention, recurrent cells, choices
 
+/// softmax(x) without a dimension, which PyTorch chooses, with its warning.
+void bind_softmax_of_chosen_dim(py::module_& m, const char* name,
+                                Tensor (*f)(const Tensor&, int64_t, std::optional<DType>)) {
+  m.def(
+      name,
+      [name = std::string(name), f](const Tensor& x, const py::none&, int, std::optional<DType> dtype) {
+        const std::string text = "Implicit dimension choice for " + name +
+                                 " has been deprecated. Change the call to include dim=X as an argument.";
+        if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+        return f(x, nn::softmax_dim({}, x), dtype);
+      },
+      py::arg("input").none(false), py::arg("dim") = py::none(), py::arg("_stacklevel") = 3,
+      py::arg("dtype") = py::none());
+}
+
 void bind_networks(py::module_& m) {
+  bind_softmax_of_chosen_dim(m, "softmax", &softmax);
+  bind_softmax_of_chosen_dim(m, "log_softmax", &log_softmax);
+  bind_softmax_of_chosen_dim(m, "softmin", &softmin);
   function(m, "scaled_dot_product_attention", &scaled_dot_product_attention,
            rows(argument<Tensor>("query"), argument<Tensor>("key"), argument<Tensor>("value"),
                 argument<Tensor>("attn_mask", {}), argument("dropout_p", 0.0), argument("is_causal", false),

@@ -47,14 +47,21 @@ int64_t dimensions_of(py::handle item) {
   return is_mask ? tensor.dim() : 1;
 }
 
-/// A tuple is several items, a list in its place a tensor.
+/// A tuple is several items; a list in its place, an array or a range a tensor.
 std::vector<py::object> items_of(py::handle key) {
   std::vector<py::object> items;
   auto add = [&](py::handle item) {
-    const bool is_sequence =
-        py::isinstance<py::list>(item) || py::isinstance<py::tuple>(item) ||
-        (py::hasattr(item, "__array__") && !is_tensor(item) && !PyIndex_Check(item.ptr()));
-    items.push_back(is_sequence ? py::cast(index_tensor(item)) : py::reinterpret_borrow<py::object>(item));
+    const auto same = py::reinterpret_borrow<py::object>(item);
+    if (is_tensor(item) || PyLong_Check(item.ptr()) || PySlice_Check(item.ptr()) || item.is_none())
+      items.push_back(same);
+    else if (py::hasattr(item, "__array__"))
+      items.push_back(py::getattr(item, "ndim", py::int_(1)).equal(py::int_(0))
+                          ? item.attr("item")()
+                          : py::cast(index_tensor(item)));
+    else if (PySequence_Check(item.ptr()) && !PyUnicode_Check(item.ptr()) && !PyBytes_Check(item.ptr()))
+      items.push_back(py::cast(index_tensor(py::list(same))));
+    else
+      items.push_back(same);
   };
   if (py::isinstance<py::tuple>(key))
     for (py::handle item : key) add(item);
@@ -120,7 +127,7 @@ Tensor value_as_tensor(py::handle value, const Tensor& like) {
   return index_tensor(value).to(like.device(), like.dtype());
 }
 
-/// Without the leading sizes of 1 that the target lacks.
+/// Without the leading sizes of 1 beyond `dims` dimensions, which broadcast anyway.
 Tensor fitted(Tensor source, int64_t dims) {
   while (source.dim() > dims && source.size(0) == 1) source = source.squeeze(0);
   return source;
@@ -141,7 +148,7 @@ void bind_indexing(TensorClass& tensor) {
     const Tensor source = value_as_tensor(value, self);
     const py::gil_scoped_release no_gil;
     if (place.gathers)
-      target.index_put_(place.indices, source.to(target.dtype()));
+      target.index_put_(place.indices, fitted(source, 0).to(target.dtype()));
     else
       target.copy_(fitted(source, target.dim()));
   });

@@ -89,6 +89,17 @@ LayerClass<Layer> simple_layer(py::module_& m, const char* name, const Settings&
 /// written in Python, which the layer would not call. In modules.cpp.
 void check_forward(const char* what, const nn::Module& module);
 
+/// What stands in the place of a layer's own module: Python's module or None, null where there is none. In
+/// modules.cpp.
+py::object replacement_of(const nn::Module& layer, const char* name);
+
+/// Puts a module of any class, or None, into the place of one that the layer's forward() calls; throws
+/// TypeError unless the layer's class has a forward() of its own. In modules.cpp.
+void replace_module(nn::Module& layer, const char* name, py::object value);
+
+/// Takes that away again.
+void restore_module(nn::Module& layer, const char* name);
+
 /// A module that is a field of the layer: as an attribute it keeps the layer alive; one that is assigned
 /// shares its tensors with what was given.
 template <class Class, class Owner, class Module>
@@ -96,11 +107,15 @@ void module_field(Class& c, const char* name, Module Owner::*field) {
   using Layer = typename Class::type;
   c.def_property(
       name,
-      [field](const std::shared_ptr<Layer>& self) {
-        return std::shared_ptr<Module>(self, &((*self).*field));
+      [field, name](const std::shared_ptr<Layer>& self) -> py::object {
+        if (py::object other = replacement_of(*self, name)) return other;
+        return py::cast(std::shared_ptr<Module>(self, &((*self).*field)));
       },
-      [field, name](Layer& self, const Module& module) {
+      [field, name](Layer& self, py::object value) {
+        if (!py::isinstance<Module>(value)) return replace_module(self, name, std::move(value));
+        const auto& module = value.cast<const Module&>();
         check_forward(name, module);
+        restore_module(self, name);
         self.*field = module;
       });
 }

@@ -30,7 +30,7 @@ void bind_with_number(py::module_& m, const char* name, const char* number, doub
 }
 template <class Layer>
 void bind_of_dim(py::module_& m, const char* name) {
-  simple_layer<Layer>(m, name, setting("dim", &Layer::dim));
+  simple_layer<Layer>(m, name, setting("dim", &Layer::dim, std::nullopt));
 }
 
 void bind_prelu(py::module_& m) {

@@ -40,6 +40,15 @@ void bind_packed(py::module_& m) {
       .def_property_readonly("unsorted_indices",
                              [](const Packed& self) { return order_tensor(self.unsorted_indices); })
       .def_property_readonly("is_cuda", [](const Packed& self) { return self.data.is_cuda(); })
+      // As a tuple of these four.
+      .def("__iter__",
+           [](const py::object& self) {
+             return py::iter(py::make_tuple(self.attr("data"), self.attr("batch_sizes"),
+                                            self.attr("sorted_indices"), self.attr("unsorted_indices")));
+           })
+      .def("__getitem__", [](const py::object& self,
+                             const py::object& place) { return py::tuple(self).attr("__getitem__")(place); })
+      .def("__len__", [](const Packed&) { return 4; })
       .def("to", py::overload_cast<DType>(&Packed::to, py::const_), py::arg("dtype"), ReleaseGil())
       .def("to", py::overload_cast<Device>(&Packed::to, py::const_), py::arg("device"), ReleaseGil())
       .def(
@@ -111,6 +120,11 @@ void bind_recurrent_base(py::module_& m) {
       rows(option("num_layers", &Options::num_layers), option("bias", &Options::bias),
            option("batch_first", &Options::batch_first), option("dropout", &Options::dropout),
            option("bidirectional", &Options::bidirectional), option("proj_size", &Options::proj_size)));
+  c.def_property_readonly("_flat_weights_names", [](const Layer& self) {
+    std::vector<std::string> names;
+    for (const auto& [name, parameter] : self.named_parameters()) names.push_back(name);
+    return names;
+  });
   c.def_property_readonly("all_weights", [](const Layer& self) {
     py::list all;
     for (const nn::RecurrentParameters& layer : self.layers) {

@@ -3,6 +3,18 @@
 
 namespace tern::python {
 
+void take_old_reduction(py::module_& m, const char* name) {
+  const py::object function = m.attr(name);
+  m.def(name, [function](const py::args& args, const py::kwargs& given) {
+    py::dict named(given);
+    if (!named.contains("size_average") && !named.contains("reduce"))
+      throw py::reference_cast_error();  // no overload fits
+    named["reduction"] = imported("tern.nn.old_names", "reduction_of")(
+        named.attr("pop")("size_average", py::none()), named.attr("pop")("reduce", py::none()));
+    return function(*args, **named);
+  });
+}
+
 namespace {
 
 void bind_of_classes(py::module_& m) {

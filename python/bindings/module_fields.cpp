@@ -117,6 +117,7 @@ void PythonFields::collect(nn::Fields& fields) {
     const auto hidden = [&](const auto& field) { return is_hidden(field.first); };
     std::erase_if(fields.parameters, hidden);
     std::erase_if(fields.buffers, hidden);
+    std::erase_if(fields.modules, hidden);
   }
   for (const auto& field : fields_) switch (field->kind) {
       case Kind::Parameter:

@@ -36,16 +36,50 @@ py::object existing_object(const nn::Module& module) {
   return {};
 }
 
+namespace {
+
+/// Whether the class of a layer's object, which there may be none of, has a forward() that is written in
+/// Python.
+bool has_own_forward(const nn::Module& module, const py::object& object) {
+  const auto* layer = py::detail::get_type_info(typeid(module));
+  if (!object || !layer) return false;
+  const py::handle base = reinterpret_cast<PyObject*>(layer->type);
+  return !py::type::of(object).attr("forward").is(base.attr("forward"));
+}
+
+}  // namespace
+
 void check_forward(const char* what, const nn::Module& module) {
   const py::object object = existing_object(module);
-  const auto* layer = py::detail::get_type_info(typeid(module));
-  if (!object || !layer) return;
-  const py::handle base = reinterpret_cast<PyObject*>(layer->type);
-  if (!py::type::of(object).attr("forward").is(base.attr("forward")))
+  if (has_own_forward(module, object))
     throw TypeError(
         std::string(what) + ": " + Py_TYPE(object.ptr())->tp_name +
         " has a forward() of its own, which a layer of C++ would not call: write the layer around it "
         "in Python too, with nn.ModuleList for several");
+}
+
+py::object replacement_of(const nn::Module& layer, const char* name) {
+  const PythonFields* fields = python_fields(layer);
+  return fields && fields->is_hidden(name) ? fields->find(name).value_or(py::none()) : py::object();
+}
+
+void replace_module(nn::Module& layer, const char* name, py::object value) {
+  if (!value.is_none() && !py::isinstance<nn::Module>(value))
+    throw TypeError("cannot assign '" + std::string(Py_TYPE(value.ptr())->tp_name) + "' as child module '" +
+                    name + "' (nn.Module or None expected)");
+  if (!has_own_forward(layer, existing_object(layer)))
+    throw TypeError(std::string(name) + ": the forward() of " + layer.class_name() +
+                    " calls a module of another class there than " + Py_TYPE(value.ptr())->tp_name +
+                    ": derive a class with a forward() of its own");
+  add_module(layer, name, std::move(value));
+  make_python_fields(layer).hide(name);
+}
+
+void restore_module(nn::Module& layer, const char* name) {
+  if (PythonFields* fields = python_fields(layer); fields && fields->is_hidden(name)) {
+    fields->remove(name);
+    fields->show(name);
+  }
 }
 
 py::object module_object(const nn::Module& module, const py::object& owner) {
@@ -344,8 +378,10 @@ void bind_modules(py::module_& m) {
     nn::Fields own;
     module.collect_fields(own);
     std::vector<std::pair<std::string, py::object>> all;
-    for (const auto& [name, below] : own.modules) all.emplace_back(name, module_object(*below, self));
-    if (const PythonFields* added = python_fields(module))
+    const PythonFields* added = python_fields(module);
+    for (const auto& [name, below] : own.modules)
+      if (!added || !added->is_hidden(name)) all.emplace_back(name, module_object(*below, self));
+    if (added)
       for (auto& field : added->modules_below()) all.push_back(std::move(field));
     return all;
   });

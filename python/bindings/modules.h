@@ -42,10 +42,13 @@ class PythonFields final : public nn::detail::AddedFields {
   /// The modules below, as Python's objects.
   std::vector<std::pair<std::string, py::object>> modules_below() const;
 
-  // A layer's own tensor that was deleted is no parameter any more; it takes any tensor then.
+  // A layer's own tensor that was deleted is no parameter any more; it takes any tensor then. Modules that
+  // others stand in for are none of its modules; "layers" hides "layers.0" too.
   void hide(const std::string& name) { hidden_.insert(name); }
   void show(const std::string& name) { hidden_.erase(name); }
-  bool is_hidden(const std::string& name) const { return hidden_.contains(name); }
+  bool is_hidden(const std::string& name) const {
+    return !hidden_.empty() && (hidden_.contains(name) || hidden_.contains(name.substr(0, name.find('.'))));
+  }
 
   /// The Python object of a layer's own parameter, kept for what is assigned to its attributes.
   py::object keep(const std::string& name, const Tensor& parameter);

@@ -335,28 +335,6 @@ void bind_element_functions(py::module_& m) {
 void bind_random(py::module_& m) {
   using MaybeGenerator = const std::optional<Generator>&;
   const auto generator = [] { return py::arg_v("generator", py::none()); };
-  // Means and deviations of each element: as in PyTorch not differentiated.
-  const auto scaled = [](const Tensor& mean, const Tensor& std, MaybeGenerator source) {
-    const NoGradGuard no_grad;
-    const Tensor& like = std.dim() > 0 ? std : mean;
-    const Shape shape = broadcast_shapes(mean.shape(), std.shape(), "normal");
-    const Tensor numbers = normal(0, 1, shape, {.dtype = like.dtype(), .device = like.device()}, source);
-    return add(mul(numbers, std), mean);
-  };
-  m.def("normal", scaled, py::arg("mean").none(false), py::arg("std").none(false), py::kw_only(), generator(),
-        ReleaseGil());
-  m.def(
-      "normal",
-      [scaled](const Tensor& mean, double std, MaybeGenerator source) {
-        return scaled(mean, full({}, std, {.dtype = mean.dtype(), .device = mean.device()}), source);
-      },
-      py::arg("mean").none(false), py::arg("std") = 1.0, py::kw_only(), generator(), ReleaseGil());
-  m.def(
-      "normal",
-      [scaled](double mean, const Tensor& std, MaybeGenerator source) {
-        return scaled(full({}, mean, {.dtype = std.dtype(), .device = std.device()}), std, source);
-      },
-      py::arg("mean"), py::arg("std").none(false), py::kw_only(), generator(), ReleaseGil());
   m.def(
       "bernoulli",
       [](const Tensor& x, double p, MaybeGenerator source) {
@@ -469,6 +447,7 @@ void bind_questions(py::module_& m) {
 
 void bind_operators(py::module_& m) {
   m.def_submodule("_linalg", "torch.linalg.");
+  m.def_submodule("_special", "torch.special.");
   bind_operators_0(m);
   bind_operators_1(m);
   bind_operators_2(m);

@@ -204,6 +204,9 @@ struct values_caster {
     value.values.clear();
     make_caster<T> one;
     if (source.is_none()) return true;
+    // A tensor or an array of one dimension.
+    if (hasattr(source, "tolist") && getattr(source, "ndim", int_(0)).equal(int_(1)))
+      return load(source.attr("tolist")(), true);
     if (isinstance<tuple>(source) || isinstance<list>(source)) {
       for (handle item : source) {
         if (!one.load(item, true)) return false;

@@ -49,6 +49,10 @@ void bind_operators_of_python(TensorClass& c) {
   c.def(
       "__rfloordiv__", [](const Tensor& b, const Scalar& a) { return floor_divide(like(b, a), b); },
       py::is_operator(), ReleaseGil());
+  operators(c, "__lshift__", "__rlshift__",
+            [](const auto& a, const auto& b) { return bitwise_left_shift(a, b); });
+  operators(c, "__rshift__", "__rrshift__",
+            [](const auto& a, const auto& b) { return bitwise_right_shift(a, b); });
   operators(c, "__eq__", nullptr, [](const Tensor& a, const auto& b) { return a.eq(b); });
   operators(c, "__ne__", nullptr, [](const Tensor& a, const auto& b) { return a.ne(b); });
   operators(c, "__lt__", nullptr, [](const Tensor& a, const auto& b) { return a.lt(b); });
@@ -205,7 +209,8 @@ void bind_attributes(TensorClass& c) {
   c.def_property_readonly("H", [](const Tensor& x) { return x.dim() == 0 ? x : x.mT(); });
   c.def("adjoint", [](const Tensor& x) { return x.mT(); });
   c.def("is_signed", [](const Tensor& x) { return x.dtype() != DType::UInt8 && !is_bool(x.dtype()); });
-  for (const char* name : {"is_sparse", "is_quantized", "is_meta", "is_mkldnn"})
+  for (const char* name : {"is_sparse", "is_sparse_csr", "is_quantized", "is_nested", "is_meta", "is_mkldnn",
+                           "is_mps", "is_xla", "is_xpu"})  // kinds that there are not
     c.def_property_readonly(name, [](const Tensor&) { return false; });
 }
 
@@ -227,7 +232,18 @@ void bind_gradients(TensorClass& c) {
       "grad", [](const Tensor& x) { return x.grad(); },
       [](const Tensor& x, const Tensor& grad) { x.set_grad(grad); });
   c.def_property(
-      "data", [](const Tensor& x) { return x.detach(); },
+      "data",
+      [](const Tensor& x) {
+        if (!nn::is_lazy(x)) return x.detach();
+        // As in PyTorch, where nobody tells that it does nothing.
+        if (PyErr_WarnEx(PyExc_UserWarning,
+                         "`data` of an uninitialized parameter is empty, and what is done to it has no "
+                         "effect: call the "
+                         "lazy layer with one batch first",
+                         1) != 0)
+          throw py::error_already_set();
+        return empty({0}, {.dtype = x.dtype(), .device = x.device(), .requires_grad = false});
+      },
       [](const Tensor& x, const Tensor& data) { nn::detail::set_data(x, data.detach()); });
   c.def_property_readonly("is_leaf", [](const Tensor& x) { return x.is_leaf(); });
   c.def_property_readonly("grad_fn", [](const Tensor& x) -> std::optional<std::string> {
@@ -330,6 +346,7 @@ void bind_moves(TensorClass& c) {
       "type",
       [](const Tensor& x, const py::object& type, bool) {
         const auto text = py::str(py::getattr(type, "__name__", type)).cast<std::string>();
+        if (text == "Tensor" || text == "torch.Tensor") return x.to(get_default_dtype());
         for (const Conversion& each : conversions)
           if (text == each.type || text == std::string("torch.") + each.type) return x.to(each.dtype);
         throw TypeError("type: expected a dtype, or the name of a class of tensors, got " + text);
@@ -463,13 +480,15 @@ TensorClass bind_tensor(py::module_& m) {
   TensorClass c(m, "Tensor", py::dynamic_attr(), "An n-dimensional array on a device, with its gradient.");
   c.def(py::init([](const Tensor& tensor) { return tensor.impl_ptr(); }), py::arg("tensor").none(false));
   c.def(py::init([](py::args sizes) {
-    Shape shape;
-    if (sizes.size() == 1 && (py::isinstance<py::list>(sizes[0]) || py::isinstance<py::tuple>(sizes[0])) &&
-        py::type::of(sizes[0]).attr("__name__").cast<std::string>() != "Size")
-      return imported("tern._C", "tensor")(sizes[0], py::arg("dtype") = DType::Float32)
+    if (sizes.empty()) return empty({0}).impl_ptr();
+    const py::object first = sizes[0];
+    const bool is_size = py::type::of(first).attr("__name__").cast<std::string>() == "Size";
+    if (sizes.size() == 1 && !is_size && PySequence_Check(first.ptr()))
+      return imported("tern._C", "tensor")(first, py::arg("dtype") = get_default_dtype())
           .cast<Tensor>()
           .impl_ptr();
-    if (!load_ints(sizes.size() == 1 ? py::object(sizes[0]) : py::object(sizes), shape))
+    Shape shape;
+    if (!load_ints(is_size ? first : py::object(sizes), shape))
       throw TypeError("Tensor() takes sizes, or a list of numbers");
     return empty(shape).impl_ptr();
   }));

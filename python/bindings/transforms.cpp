@@ -19,7 +19,9 @@ template <>
 struct Words<data::Interpolation> {
   static constexpr const char* kWhat = "interpolation of a resize";
   static constexpr std::pair<const char*, data::Interpolation> kAll[] = {
-      {"bilinear", data::Interpolation::kBilinear}, {"box", data::Interpolation::kArea}};
+      {"nearest", data::Interpolation::kNearest}, {"bilinear", data::Interpolation::kBilinear},
+      {"bicubic", data::Interpolation::kBicubic}, {"box", data::Interpolation::kArea},
+      {"hamming", data::Interpolation::kHamming}, {"lanczos", data::Interpolation::kLanczos}};
 };
 template <>
 struct Words<data::Sampling> {
@@ -45,6 +47,10 @@ struct Words<data::AutoAugmentPolicy> {
       {"svhn", data::AutoAugmentPolicy::kSVHN}};
 };
 
+/// The words of PIL's numbers for interpolations.
+constexpr const char* kInterpolationsOfPil[] = {"nearest", "lanczos", "bilinear",
+                                                "bicubic", "box",     "hamming"};
+
 /// What is filled in: a number, one for each channel, or None for 0.
 struct Fill {
   std::vector<double> values{0};
@@ -69,8 +75,13 @@ struct words_caster {
   using Words = tern::python::Words<Enum>;
   PYBIND11_TYPE_CASTER(Enum, const_name("str"));
   bool load(handle source, bool) {
-    const object word =
+    object word =
         isinstance<str>(source) ? reinterpret_borrow<object>(source) : getattr(source, "name", none());
+    if constexpr (std::is_same_v<Enum, tern::data::Interpolation> ||
+                  std::is_same_v<Enum, tern::data::Sampling>)
+      if (PyLong_CheckExact(source.ptr()))
+        if (const auto number = source.cast<size_t>(); number < std::size(tern::python::kInterpolationsOfPil))
+          word = str(tern::python::kInterpolationsOfPil[number]);
     if (!isinstance<str>(word)) return false;
     const auto text = word.attr("lower")().template cast<std::string>();
     std::string known;

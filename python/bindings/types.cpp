@@ -1,5 +1,6 @@
 // Values that are no tensors: dtypes, devices, sizes, numbers, generators.
 #include <array>
+#include <random>
 
 #include "bindings.h"
 
@@ -197,7 +198,24 @@ void bind_types(py::module_& m) {
            [](Device self) { return py::make_tuple(py::type::of<Device>(), py::make_tuple(self.str())); });
 
   py::class_<Generator>(m, "Generator", "The state of random numbers.")
-      .def(py::init([](Device) { return Generator(); }), py::arg("device") = kCPU)
+      .def(py::init([](Device) {  // of the engine that the default one has, with PyTorch's seed where that is
+                                  // PyTorch's
+             const RandomEngine engine = default_generator().engine();
+             return Generator(engine == RandomEngine::MersenneTwister ? 67280421310721 : 0, engine);
+           }),
+           py::arg("device") = kCPU)
+      .def_property_readonly(
+          "device", [](const Generator&) { return kCPU; },
+          "Where its state is; tensors of all devices draw from it.")
+      .def(
+          "seed",
+          [](Generator& self) {
+            std::random_device entropy;
+            const uint64_t drawn = uint64_t{entropy()} << 32 | entropy();
+            self.manual_seed(drawn);
+            return drawn;
+          },
+          "Seeds it with a number that is not foreseen, and returns that.")
       .def(
           "manual_seed",
           [](py::object self, uint64_t seed) {

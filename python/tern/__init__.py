@@ -3,6 +3,7 @@
 The work is done in C++ by the extension `tern._C`; these files give its functions the places that PyTorch has for them.
 """
 
+import importlib as _importlib
 import math as _math
 
 from tern import _C, _types
@@ -13,7 +14,8 @@ from tern._types import Size
 from tern.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from tern.serialization import load, save
 from tern import (
-    accelerator, amp, autograd, backends, cuda, datasets, distributed, io, linalg, nn, optim, profiler, serialization, transforms, utils)
+    accelerator, amp, autograd, backends, cuda, datasets, distributed, hub, io, jit, linalg, nn, onnx, optim, profiler, random,
+    serialization, special, testing, transforms, utils)
 from tern.amp import autocast
 
 # Every operator and dtype; classes have their places.
@@ -25,22 +27,13 @@ bool, float, double, half = _C.bool, _C.float32, _C.float64, _C.float16
 int, long, short = _C.int32, _C.int64, _C.int16
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
+_standard_gamma = _C.standard_gamma
 
 
 def __getattr__(name):
-    if name == "multiprocessing":  # Python's own takes longer to import than most of this package
-        import tern.multiprocessing
-        return tern.multiprocessing
+    if name in ("distributions", "models", "multiprocessing"):  # which take longer to import than the rest of this package
+        return _importlib.import_module(f"tern.{name}")
     raise AttributeError(f"module 'tern' has no attribute '{name}'")
-
-
-def FloatTensor(data):
-    """A float32 tensor of numbers or lists; LongTensor one of int64."""
-    return _C.tensor(data, dtype=_C.float32)
-
-
-def LongTensor(data):
-    return _C.tensor(data, dtype=_C.int64)
 
 
 def compile(model=None, **options):
@@ -62,3 +55,5 @@ def _enter_device(self):
 _entered = []
 device.__enter__ = _enter_device
 device.__exit__ = lambda self, *_: _C.set_default_device(_entered.pop())
+
+from tern import _modules, shared_memory, signatures  # noqa: E402, F401: when all others are there

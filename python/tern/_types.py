@@ -81,5 +81,11 @@ def _copy(self):
     return self.detach().requires_grad_(self.requires_grad)
 
 
-_C.Tensor.__reduce_ex__, _C.Tensor.__copy__ = _pickle, _copy
+def _new(self, *sizes):
+    """Of sizes a tensor like this one that is not filled, of numbers one of them."""
+    one = sizes[0] if len(sizes) == 1 else None
+    return self.new_tensor(one) if isinstance(one, (list, _C.Tensor)) else self.new_empty(one if isinstance(one, tuple) else sizes)
+
+
+_C.Tensor.__reduce_ex__, _C.Tensor.__copy__, _C.Tensor.new = _pickle, _copy, _new
 _C._set_classes(Size, Parameter)

@@ -12,6 +12,18 @@ def current_accelerator(check_available=False):
     return _C.device("cuda") if is_available() else None
 
 
+class device_index(cuda.device):
+    """In this context the current device is that one; None changes nothing."""
+
+    def __enter__(self):
+        if self.index is not None:
+            super().__enter__()
+
+    def __exit__(self, *error):
+        if self.index is not None:
+            super().__exit__(*error)
+
+
 device_count = _C.cuda_device_count
 synchronize = cuda.synchronize
 current_device_index = _C.cuda_current_device

@@ -10,6 +10,13 @@ from tern.transforms.compose import extension_steps
 from tern.utils.data.dataset import Dataset
 
 
+def _read_again(kind, args, options, attributes):
+    dataset = kind(*args, **options)
+    vars(dataset).update(attributes)
+    dataset.transform = dataset.transform
+    return dataset
+
+
 def _transformed(dataset, picture, label):
     return (dataset.transform(picture) if dataset.transform else picture,
             dataset.target_transform(label) if dataset.target_transform else label)
@@ -17,6 +24,16 @@ def _transformed(dataset, picture, label):
 
 class _Pictures:
     """What the sets share: transforms, which may be changed, and samples."""
+
+    def __new__(cls, *args, **options):
+        made = super().__new__(cls)
+        made._made_with = args, options
+        return made
+
+    def __reduce__(self):
+        """For pickle and copies: the set is read again, and gets the attributes that this one has."""
+        args, options = self._made_with
+        return _read_again, (type(self), args, options, dict(vars(self)))
 
     def __init__(self, transform, target_transform, *made_of):
         super().__init__(*made_of)
@@ -84,6 +101,8 @@ class _FromFiles(_Pictures):
     def targets(self):
         return self._labels
 
+    train_labels = test_labels = targets
+
     @property
     def data(self):
         """The bytes of all pictures."""
@@ -98,6 +117,8 @@ class _Idx(_FromFiles):
     def data(self):
         """uint8 [size, height, width]."""
         return self._images[:, 0]
+
+    train_data = test_data = data
 
 
 class MNIST(_Idx, _C._MNIST):

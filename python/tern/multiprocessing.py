@@ -5,8 +5,13 @@ import multiprocessing.connection as _connection
 import traceback as _traceback
 from multiprocessing import *  # noqa: F401,F403
 from multiprocessing import get_context
+from multiprocessing.reduction import ForkingPickler as _ForkingPickler
 
-from tern import _C, distributed as _distributed
+from tern import _C, distributed as _distributed, shared_memory as _shared_memory
+from tern._types import Parameter as _Parameter
+
+for _class in _C.Tensor, _Parameter:
+    _ForkingPickler.register(_class, _shared_memory.reduce)
 
 
 class ProcessRaisedException(Exception):
@@ -92,11 +97,15 @@ def spawn(fn, args=(), nprocs=1, join=True, daemon=False, start_method="spawn"):
 
 
 def set_sharing_strategy(new_strategy):
-    """Does nothing: tensors go between processes as copies."""
+    """Does nothing: there is one. Tensors after share_memory_() are shared, all others go between processes as copies."""
+
+
+def get_sharing_strategy():
+    return "file_descriptor"
 
 
 def get_all_sharing_strategies():
-    return {"copy"}
+    return {"file_descriptor"}
 
 
 cpu_count = _multiprocessing.cpu_count

@@ -28,6 +28,7 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
     With `mmap` the numbers stay in the file until they are looked at."""
     if callable(map_location):
         map_location = _location_function(map_location)
+    weights_only = weights_only and not _safe
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("load: mmap=True needs the path of a file")
@@ -37,6 +38,36 @@ def load(f, map_location=None, *, weights_only=True, mmap=None):
         return _C._load_from_bytes(data, map_location, weights_only)
     os.stat(f)  # raises what Python raises for a file that is not there
     return _C._load(os.fspath(f), map_location, weights_only, bool(mmap))
+
+
+_safe = []
+
+
+class safe_globals:
+    """In this context load(weights_only=True) takes files that name classes. It makes what weights_only=False makes: the classes are not
+    looked at, since no file can run anything."""
+
+    def __init__(self, safe_globals):
+        self.globals = list(safe_globals)
+
+    def __enter__(self):
+        _safe.extend(self.globals)
+
+    def __exit__(self, *_):
+        del _safe[len(_safe) - len(self.globals):]
+
+
+def add_safe_globals(safe_globals):
+    """What the context safe_globals does, from now on."""
+    _safe.extend(safe_globals)
+
+
+def get_safe_globals():
+    return list(_safe)
+
+
+def clear_safe_globals():
+    _safe.clear()
 
 
 class _Storage:
@@ -65,7 +96,11 @@ def _location_function(function):
 
 # Where classes that are written in Python here are in PyTorch.
 _PLACES = {"torch.nn.modules.container": "tern.nn.containers", "torch.nn.parallel.data_parallel": "tern.nn.parallel",
-           "torch.nn.parallel.distributed": "tern.nn.distributed"}
+           "torch.nn.parallel.distributed": "tern.nn.distributed",
+           "torchvision.ops.misc": "tern.models._misc", "torchvision.ops.stochastic_depth": "tern.models._stochastic_depth",
+           **{f"torchvision.models.{family}": f"tern.models.{family}" for family in (
+               "alexnet convnext densenet efficientnet googlenet inception mnasnet mobilenetv2 mobilenetv3 regnet resnet shufflenetv2 "
+               "squeezenet swin_transformer vgg vision_transformer").split()}}
 _LAYERS = {value for value in vars(_C).values() if isinstance(value, type) and issubclass(value, _C.Module)} - {_C.Module}
 # Attributes that every module of PyTorch has.
 _COMMON = set("""training _parameters _buffers _non_persistent_buffers_set _modules _backward_pre_hooks _backward_hooks
@@ -76,6 +111,8 @@ _COMMON = set("""training _parameters _buffers _non_persistent_buffers_set _modu
 
 def _module_class(module, name):
     """The class of this name, if it is derived from nn.Module in Python; nothing is imported for it, and nothing run."""
+    if module.startswith("torchvision."):
+        import tern.models  # noqa: F401: Tern's own
     place = sys.modules.get(_PLACES.get(module, module))
     for part in name.split("."):
         place = getattr(place, "__dict__", {}).get(part)

@@ -35,6 +35,9 @@
   X(atanh)                        \
   X(erf)                          \
   X(erfc)                         \
+  X(erfinv)                       \
+  X(lgamma)                       \
+  X(digamma)                      \
   X(sinc)                         \
   X(deg2rad)                      \
   X(rad2deg)                      \

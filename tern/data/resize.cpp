@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <vector>
 
 #include "tern/base/check.h"
@@ -19,15 +20,54 @@ struct Taps {
   std::vector<double> weights;
 };
 
-double filter_value(double x, Interpolation interpolation) {
-  if (interpolation == Interpolation::kArea) return x > -0.5 && x <= 0.5 ? 1.0 : 0.0;
-  return std::abs(x) < 1.0 ? 1.0 - std::abs(x) : 0.0;
+double sinc(double x) { return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x); }
+
+/// A filter, and how far from its middle it reaches.
+struct Filter {
+  double support;
+  double (*value)(double x);
+};
+
+Filter filter_of(Interpolation interpolation) {
+  switch (interpolation) {
+    case Interpolation::kArea:
+      return {0.5, [](double x) { return x > -0.5 && x <= 0.5 ? 1.0 : 0.0; }};
+    case Interpolation::kHamming:
+      return {1, [](double x) {
+                return std::abs(x) < 1 ? sinc(x) * (0.54 + 0.46 * std::cos(std::numbers::pi * x)) : 0.0;
+              }};
+    case Interpolation::kBicubic:
+      return {2, [](double x) {
+                constexpr double a = -0.5;
+                x = std::abs(x);
+                if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+                return x < 2 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
+              }};
+    case Interpolation::kLanczos:
+      return {3, [](double x) { return -3 <= x && x < 3 ? sinc(x) * sinc(x / 3) : 0.0; }};
+    default:
+      return {1, [](double x) { return std::abs(x) < 1.0 ? 1.0 - std::abs(x) : 0.0; }};
+  }
+}
+
+/// One tap each, of weight 1.
+Taps make_nearest_taps(int64_t in_size, int64_t out_size) {
+  Taps taps{1, std::vector<int64_t>(static_cast<size_t>(out_size)),
+            std::vector<int64_t>(static_cast<size_t>(out_size), 1),
+            std::vector<double>(static_cast<size_t>(out_size), 1.0)};
+  const double scale = static_cast<double>(in_size) / static_cast<double>(out_size);
+  for (int64_t i = 0; i < out_size; ++i)
+    taps.first[static_cast<size_t>(i)] =
+        std::min(in_size - 1, static_cast<int64_t>((static_cast<double>(i) + 0.5) * scale));
+  return taps;
 }
 
 Taps make_taps(int64_t in_size, int64_t out_size, Interpolation interpolation) {
+  if (interpolation == Interpolation::kNearest) return make_nearest_taps(in_size, out_size);
+  const Filter filter = filter_of(interpolation);
   const double scale = static_cast<double>(in_size) / static_cast<double>(out_size);
   const double filter_scale = std::max(scale, 1.0);
-  const double support = (interpolation == Interpolation::kArea ? 0.5 : 1.0) * filter_scale;
+  const double support = filter.support * filter_scale;
   Taps taps;
   taps.stride = static_cast<int64_t>(std::ceil(support)) * 2 + 1;
   taps.first.resize(static_cast<size_t>(out_size));
@@ -41,7 +81,7 @@ Taps make_taps(int64_t in_size, int64_t out_size, Interpolation interpolation) {
     double sum = 0;
     for (int64_t j = first; j < last; ++j) {
       const double x = (static_cast<double>(j) - center + 0.5) / filter_scale;
-      sum += weights[j - first] = filter_value(x, interpolation);
+      sum += weights[j - first] = filter.value(x);
     }
     for (int64_t j = 0; j < last - first; ++j) weights[j] = sum != 0 ? weights[j] / sum : weights[j];
     taps.first[static_cast<size_t>(i)] = first;

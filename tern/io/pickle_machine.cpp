@@ -100,11 +100,10 @@ Value PickleMachine::global(std::string_view module, std::string_view name) {
   bool known = value.kind() != ValueKind::Global || value.as_global().known != nullptr;
   bool inert = options_.is_inert && options_.is_inert(module, name);
   if (!known && options_.weights_only && !inert)
-    fail(
-        fmt::format("the file names {}.{}, which is no plain data (nothing was run). To read objects of "
-                    "unknown classes as "
-                    "inert values, load with weights_only = false",
-                    module, name));
+    fail(fmt::format(
+        "the file names {}.{}, which is no plain data (nothing was run). With weights_only = false "
+        "modules of known classes are made, and all other objects become inert values",
+        module, name));
   globals_.emplace(std::move(key), value);
   return value;
 }

@@ -25,6 +25,13 @@ enum class ResultKind : uint8_t {
 // X(enumerator, "PyTorch's name", result kind). To add a unary operator: a functor of the same name in
 // kernels/functors.h, a line here, the operator with its gradient in ops/, a row in
 // tests/ops/operator_table.py.
+// Of kernels/special.h; Polygamma's params are n and n! with the sign of the result.
+#define TERN_UNARY_SPECIAL(X)      \
+  X(Lgamma, "lgamma", Float)       \
+  X(Digamma, "digamma", Float)     \
+  X(Polygamma, "polygamma", Float) \
+  X(Erfinv, "erfinv", Float)
+
 #define TERN_UNARY_OPS(X)              \
   X(Neg, "neg", Same)                  \
   X(Abs, "abs", Same)                  \
@@ -81,7 +88,8 @@ enum class ResultKind : uint8_t {
   X(IsInf, "isinf", Bool)              \
   X(IsFinite, "isfinite", Bool)        \
   X(Signbit, "signbit", Bool)          \
-  X(LogicalNot, "logical_not", Bool)
+  X(LogicalNot, "logical_not", Bool)   \
+  TERN_UNARY_SPECIAL(X)
 
 #define TERN_BINARY_FUNCTIONS(X)   \
   X(Logaddexp, "logaddexp", Float) \
@@ -93,6 +101,18 @@ enum class ResultKind : uint8_t {
   X(Heaviside, "heaviside", Same)  \
   X(NanToNum, "nan_to_num", Float) \
   X(Lerp, "lerp", Float)
+
+// Special functions of two operands, and functions of two integers.
+#define TERN_BINARY_SPECIAL(X)     \
+  X(Gammainc, "gammainc", Float)   \
+  X(Gammaincc, "gammaincc", Float) \
+  X(Zeta, "zeta", Float)           \
+  X(StandardGammaGrad, "standard_gamma_backward", Float)
+#define TERN_BINARY_INTEGERS(X)                     \
+  X(BitwiseLeftShift, "bitwise_left_shift", Same)   \
+  X(BitwiseRightShift, "bitwise_right_shift", Same) \
+  X(Gcd, "gcd", Same)                               \
+  X(Lcm, "lcm", Same)
 
 // Activations of two operands, and fused gradients of those of one.
 #define TERN_BINARY_ACTIVATIONS(X)                      \
@@ -141,7 +161,9 @@ enum class ResultKind : uint8_t {
   X(BitwiseAnd, "bitwise_and", Same) \
   X(BitwiseOr, "bitwise_or", Same)   \
   X(BitwiseXor, "bitwise_xor", Same) \
+  TERN_BINARY_INTEGERS(X)            \
   TERN_BINARY_FUNCTIONS(X)           \
+  TERN_BINARY_SPECIAL(X)             \
   TERN_BINARY_ACTIVATIONS(X)
 
 #define TERN_TERNARY_OPS(X)    \
@@ -158,6 +180,12 @@ enum class TernaryOp : uint8_t { TERN_TERNARY_OPS(TERN_DECLARE_ENUMERATOR) };
 inline constexpr int kNumUnaryOps = 0 TERN_UNARY_OPS(TERN_COUNT);
 inline constexpr int kNumBinaryOps = 0 TERN_BINARY_OPS(TERN_COUNT);
 #undef TERN_COUNT
+
+/// Operators that take integers and bool, and those that take integers alone.
+constexpr bool is_bitwise(BinaryOp op) { return op >= BinaryOp::BitwiseAnd && op <= BinaryOp::BitwiseXor; }
+constexpr bool takes_integers_only(BinaryOp op) {
+  return op >= BinaryOp::BitwiseLeftShift && op <= BinaryOp::Lcm;
+}
 
 /// PyTorch's name of an operator, for errors.
 const char* name(UnaryOp op) noexcept;

@@ -92,6 +92,27 @@ struct MultinomialArgs {
   const PhiloxState* origin = nullptr;  ///< see start_of()
 };
 
+enum class Variate : uint8_t {
+  Poisson,        ///< a: rate
+  StandardGamma,  ///< a: shape
+  Binomial,       ///< a: count, b: probability
+};
+
+/// out[i] = a number of the distribution with the parameters a[i] (and b[i]), all contiguous and of one
+/// floating dtype. Element i has a sequence of its own, `i` of the Philox stream; the draws end where the
+/// seed's position is one further.
+struct VariatesArgs {
+  Variate variate;
+  DType dtype;
+  void* out;
+  const void* a;
+  const void* b;  ///< null but for Binomial
+  int64_t numel;
+  uint64_t seed;
+  uint64_t position;
+  const PhiloxState* origin = nullptr;  ///< see start_of()
+};
+
 /// Where the numbers of a launch begin. In a recorded step they may count from an `origin` in the device's
 /// memory, since they are others at every replay.
 template <class Args>
@@ -104,7 +125,8 @@ TERN_FN PhiloxState start_of(const Args& args) {
   X(random, RandomArgs)           \
   X(dropout, DropoutArgs)         \
   X(permutation, PermutationArgs) \
-  X(multinomial, MultinomialArgs)
+  X(multinomial, MultinomialArgs) \
+  X(variates, VariatesArgs)
 
 namespace random {
 

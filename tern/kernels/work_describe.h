@@ -97,6 +97,7 @@ void describe(const RandomArgs& args, Work& work);
 void describe(const DropoutArgs& args, Work& work);
 void describe(const PermutationArgs& args, Work& work);
 void describe(const MultinomialArgs& args, Work& work);
+void describe(const VariatesArgs& args, Work& work);
 void describe(const FillArgs& args, Work& work);
 void describe(const CopyArgs& args, Work& work);
 void describe(const UnaryArgs& args, Work& work);

@@ -65,6 +65,15 @@ void describe(const MultinomialArgs& args, Work& work) {
   reads(work, args.weights, sizeof(double), args.rows * args.categories);
 }
 
+void describe(const VariatesArgs& args, Work& work) {
+  constexpr std::string_view names[] = {"poisson", "standard_gamma", "binomial"};
+  work.op = names[static_cast<int>(args.variate)];
+  work.flops = count_of(args.numel);
+  writes(work, args.out, itemsize(args.dtype), args.numel);
+  reads(work, args.a, itemsize(args.dtype), args.numel);
+  reads(work, args.b, itemsize(args.dtype), args.numel);
+}
+
 void describe(const FillArgs& args, Work& work) {
   writes(work, args.out, itemsize(args.dtype), Span().walk(args.geometry, 0));
 }

@@ -13,7 +13,14 @@ namespace {
 /// What follows the other settings.
 std::string in_place(bool inplace) { return inplace ? ", inplace=True" : ""; }
 std::string only_in_place(bool inplace) { return inplace ? "inplace=True" : ""; }
+std::string dim_text(const std::optional<int64_t>& dim) {
+  return dim ? fmt::format("dim={}", *dim) : "dim=None";
+}
 }  // namespace
+
+int64_t softmax_dim(const std::optional<int64_t>& dim, const Tensor& x) {
+  return dim ? *dim : (x.dim() == 0 || x.dim() == 1 || x.dim() == 3 ? 0 : 1);
+}
 
 Hardtanh::Hardtanh(double min_val_, double max_val_, bool inplace_)
     : min_val(min_val_), max_val(max_val_), inplace(inplace_) {
@@ -59,13 +66,13 @@ std::string GELU::extra_repr() const { return "approximate='" + approximate + "'
 std::string Softplus::extra_repr() const {
   return fmt::format("beta={}, threshold={}", python_text(beta), python_text(threshold));
 }
-std::string Softmax::extra_repr() const { return fmt::format("dim={}", dim); }
-std::string Softmin::extra_repr() const { return fmt::format("dim={}", dim); }
+std::string Softmax::extra_repr() const { return dim_text(dim); }
+std::string Softmin::extra_repr() const { return dim_text(dim); }
 Tensor Softmax2d::forward(const Tensor& x) const {
   TERN_CHECK(x.dim() == 3 || x.dim() == 4, ShapeError,
              "Softmax2d: expected input to be 3D or 4D, got {}D instead", x.dim());
   return softmax(x, -3);
 }
-std::string LogSoftmax::extra_repr() const { return fmt::format("dim={}", dim); }
+std::string LogSoftmax::extra_repr() const { return dim_text(dim); }
 
 }  // namespace tern::nn

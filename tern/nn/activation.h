@@ -228,19 +228,23 @@ struct Softplus final : Module {
   std::string extra_repr() const override;
 };
 
+/// The dimension of a softmax of x: the one that is given, or what PyTorch chooses without: the second, of
+/// tensors of none, one or three dimensions the first.
+int64_t softmax_dim(const std::optional<int64_t>& dim, const Tensor& x);
+
 struct Softmax final : Module {
-  explicit Softmax(int64_t dim_) : dim(dim_) {}
-  int64_t dim;
+  explicit Softmax(std::optional<int64_t> dim_ = {}) : dim(dim_) {}
+  std::optional<int64_t> dim;
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return softmax(x, dim); }
+  Tensor forward(const Tensor& x) const { return softmax(x, softmax_dim(dim, x)); }
   std::string extra_repr() const override;
 };
 
 struct Softmin final : Module {
-  explicit Softmin(int64_t dim_) : dim(dim_) {}
-  int64_t dim;
+  explicit Softmin(std::optional<int64_t> dim_ = {}) : dim(dim_) {}
+  std::optional<int64_t> dim;
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return softmin(x, dim); }
+  Tensor forward(const Tensor& x) const { return softmin(x, softmax_dim(dim, x)); }
   std::string extra_repr() const override;
 };
 
@@ -252,10 +256,10 @@ struct Softmax2d final : Module {
 };
 
 struct LogSoftmax final : Module {
-  explicit LogSoftmax(int64_t dim_) : dim(dim_) {}
-  int64_t dim;
+  explicit LogSoftmax(std::optional<int64_t> dim_ = {}) : dim(dim_) {}
+  std::optional<int64_t> dim;
   TERN_MODULE()
-  Tensor forward(const Tensor& x) const { return log_softmax(x, dim); }
+  Tensor forward(const Tensor& x) const { return log_softmax(x, softmax_dim(dim, x)); }
   std::string extra_repr() const override;
 };
 

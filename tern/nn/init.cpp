@@ -1,6 +1,7 @@
 // Initialisation of parameters.
 #include "tern/nn/init.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -8,8 +9,16 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/ops/compare.h"
+#include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
+#include "tern/ops/index.h"
+#include "tern/ops/linalg.h"
+#include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
+#include "tern/ops/random_torch.h"
+#include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
 
 namespace tern::nn::init {
 namespace {
@@ -65,23 +74,56 @@ double xavier_std(const Tensor& tensor, double gain) {
   return gain * std::sqrt(2.0 / static_cast<double>(in + out));
 }
 
-/// Takes what the rows before it span away from each row of a row-major matrix with rows <= columns, and
-/// makes its length 1 (modified Gram-Schmidt, twice, which is as good as Householder's: Giraud et al., 2005).
-void orthonormalize_rows(std::vector<double>& m, size_t rows, size_t columns) {
-  for (size_t r = 0; r < rows; ++r) {
-    double* row = &m[r * columns];
-    for (int pass = 0; pass < 2; ++pass) {
-      for (size_t q = 0; q < r; ++q) {
-        const double* other = &m[q * columns];
-        double dot = 0;
-        for (size_t i = 0; i < columns; ++i) dot += row[i] * other[i];
-        for (size_t i = 0; i < columns; ++i) row[i] -= dot * other[i];
-      }
-    }
-    double square = 0;
-    for (size_t i = 0; i < columns; ++i) square += row[i] * row[i];
-    for (size_t i = 0; i < columns; ++i) row[i] /= std::sqrt(square);
+/// A double as an element of the dtype.
+double rounded(double value, DType dtype) {
+  return item(full({}, value, {.dtype = dtype, .device = kCPU})).to_double();
+}
+
+/// Draws all numbers again until each has been within [a, b] once; PyTorch's way where that is likely.
+void draw_until_inside(Tensor& x, double mean, double std, double a, double b,
+                       const MaybeGenerator& generator) {
+  const double low = rounded(a, x.dtype()), high = rounded(b, x.dtype());
+  tern::normal_(x, mean, std, generator);
+  for (;;) {
+    const Tensor outside = logical_or(lt(x, low), gt(x, high));
+    if (!item(any(outside)).to_bool()) return;
+    Tensor again = empty_like(x);
+    x.copy_(where(outside, tern::normal_(again, mean, std, generator), x));
   }
+}
+
+/// Uniform numbers of [a, b], drawn again until their density has been above a random share of the highest;
+/// PyTorch's way elsewhere.
+void draw_until_accepted(Tensor& x, double mean, double std, double a, double b,
+                         const MaybeGenerator& generator) {
+  const double mode = std::max(a, std::min(mean, b)),
+               log_peak = -0.5 * (mode - mean) / std * ((mode - mean) / std);
+  const auto refused = [&](const Tensor& candidates) {
+    Tensor share = empty_like(x);
+    return gt(log(tern::uniform_(share, 0, 1, generator)),
+              sub(mul(square(div(sub(candidates, mean), std)), -0.5), log_peak));
+  };
+  tern::uniform_(x, a, b, generator);
+  for (Tensor pending = refused(x); item(any(pending)).to_bool();) {
+    Tensor candidates = empty_like(x);
+    tern::uniform_(candidates, a, b, generator);
+    x.copy_(where(pending, candidates, x));
+    pending = logical_and(pending, refused(candidates));
+  }
+}
+
+/// Uniform shares of the distribution between a and b, looked up in it: as fast in its far tails.
+void look_up_shares(Tensor& x, double mean, double std, double a, double b, const MaybeGenerator& generator) {
+  // The upper tail is the lower one mirrored, where probabilities have more digits.
+  const double side = a > mean ? -1 : 1;
+  const double at_a = normal_cdf(side * (a - mean) / std), at_b = normal_cdf(side * (b - mean) / std);
+  Tensor wide = rand(x.shape(), {.dtype = float64, .device = kCPU}, generator);
+  double* numbers = wide.data<double>();
+  for (int64_t i = 0; i < wide.numel(); ++i) {
+    const double z = side * inverse_normal_cdf(at_a + (at_b - at_a) * numbers[i]);
+    numbers[i] = std::min(std::max(mean + std * z, a), b);
+  }
+  x.copy_(wide);
 }
 
 }  // namespace
@@ -115,16 +157,15 @@ Tensor trunc_normal_(Tensor tensor, double mean, double std, double a, double b,
              "trunc_normal_: expected std > 0 and a < b, got std {}, a {}, b {}", std, a, b);
   if (SkipInitGuard::skips(tensor)) return tensor;
   NoGradGuard no_grad;
-  // The upper tail is the lower one mirrored, where probabilities have more digits.
-  const double side = a > mean ? -1 : 1;
-  const double at_a = normal_cdf(side * (a - mean) / std), at_b = normal_cdf(side * (b - mean) / std);
-  Tensor wide = rand(tensor.shape(), {.dtype = float64, .device = kCPU}, generator);
-  double* x = wide.data<double>();
-  for (int64_t i = 0; i < wide.numel(); ++i) {
-    const double z = side * inverse_normal_cdf(at_a + (at_b - at_a) * x[i]);
-    x[i] = std::min(std::max(mean + std * z, a), b);
-  }
-  return tensor.copy_(wide.to(tensor.device()));
+  // On the host, so that the numbers are the same on every device.
+  Tensor x = tensor.is_cpu() ? tensor : empty(tensor.shape(), {.dtype = tensor.dtype(), .device = kCPU});
+  if (normal_cdf((b - mean) / std) - normal_cdf((a - mean) / std) > 0.3)
+    draw_until_inside(x, mean, std, a, b, generator);
+  else if (tern::detail::draws_as_torch(generator.value_or(default_generator()), kCPU))
+    draw_until_accepted(x, mean, std, a, b, generator);
+  else
+    look_up_shares(x, mean, std, a, b, generator);
+  return tensor.is_cpu() ? tensor : tensor.copy_(x);
 }
 
 Tensor constant_(Tensor tensor, double value) {
@@ -199,19 +240,13 @@ Tensor orthogonal_(Tensor tensor, double gain, const MaybeGenerator& generator) 
              to_string(tensor.shape()));
   if (tensor.numel() == 0 || SkipInitGuard::skips(tensor)) return tensor;
   NoGradGuard no_grad;
-  const size_t rows = static_cast<size_t>(tensor.size(0)),
-               columns = static_cast<size_t>(tensor.numel()) / rows;
-  const bool tall = rows > columns;
-  const size_t short_side = std::min(rows, columns), long_side = std::max(rows, columns);
-  std::vector<double> m = randn({static_cast<int64_t>(short_side), static_cast<int64_t>(long_side)},
-                                {.dtype = float64, .device = kCPU}, generator)
-                              .to_vector<double>();
-  orthonormalize_rows(m, short_side, long_side);
-  Tensor result = tern::tensor(m, {.dtype = float64, .device = kCPU})
-                      .view({static_cast<int64_t>(short_side), static_cast<int64_t>(long_side)});
-  if (tall) result = result.transpose(0, 1);
-  result *= Scalar(gain);
-  return tensor.copy_(result.reshape(tensor.shape()).to(tensor.device()));
+  const int64_t rows = tensor.size(0), columns = tensor.numel() / rows;
+  const DType dtype = tensor.dtype() == float64 ? float64 : float32;
+  // On the host, so that the numbers are the same on every device.
+  Tensor drawn = randn({rows, columns}, {.dtype = dtype, .device = kCPU, .requires_grad = false}, generator);
+  const auto [q, r] = linalg::qr(rows < columns ? drawn.t() : drawn);
+  const Tensor unique = mul(q, mul(sign(diagonal(r)), gain));
+  return tensor.copy_((rows < columns ? unique.t() : unique).reshape(tensor.shape()));
 }
 
 }  // namespace tern::nn::init

@@ -2,6 +2,7 @@
 // the way back from a broadcast gradient.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 
 #include "tern/autograd/record.h"
@@ -58,6 +59,15 @@ struct Side {
 Tensor relu_gradient(const Tensor& g, const Tensor& y);
 /// The gradient of gelu by tanh from its input x, recorded.
 Tensor gelu_tanh_gradient(const Tensor& g, const Tensor& x);
+
+/// `grad`, a gradient of `op` made of x and y, which throws where it is differentiated, as PyTorch's does.
+inline Tensor differentiable_once(const char* op, const Tensor& grad, const Tensor& x, const Tensor& y) {
+  if (tracks_grad(x, y))
+    record("not_implemented", grad, {x, y}, [op](GradContext&, const Tensor&) -> std::array<Tensor, 2> {
+      TERN_THROW(NotImplementedError, "{}: the derivative of its gradient is not implemented", op);
+    });
+  return grad;
+}
 
 /// Uninitialised and contiguous, with the dtype and the device of `like`. Throws ShapeError for too many
 /// elements.

@@ -10,10 +10,6 @@
 namespace tern {
 namespace {
 
-bool is_bitwise(BinaryOp op) {
-  return op == BinaryOp::BitwiseAnd || op == BinaryOp::BitwiseOr || op == BinaryOp::BitwiseXor;
-}
-
 DType compute_dtype(ResultKind kind, DType common, const char* op) {
   if (kind == ResultKind::Float && !is_floating_point(common)) {
     TERN_CHECK(is_computable(common), DTypeError,
@@ -55,6 +51,8 @@ BinaryOp checked_op(BinaryOp op, ResultKind kind, DType dtype) {
   }
   TERN_CHECK(!is_bitwise(op) || !is_floating_point(dtype), DTypeError,
              "{}: not implemented for {}: it takes integers and bool", name(op), name(dtype));
+  TERN_CHECK(!takes_integers_only(op) || is_integral(dtype), DTypeError,
+             "{}: not implemented for {}: it takes integers", name(op), name(dtype));
   return op;
 }
 

@@ -85,6 +85,20 @@ inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, 
 inline Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
 inline Tensor operator%(const Scalar& a, const Tensor& b) { return remainder(a, b); }
 
+// Functions of integers.
+
+/// The greatest common divisor, and the least common multiple: never negative, 0 beside 0.
+Tensor gcd(const Tensor& a, const Tensor& b);
+Tensor lcm(const Tensor& a, const Tensor& b);
+/// a * 2^b and floor(a / 2^b), as shifts of bits: by a negative number, or by as many as there are, all of
+/// them leave.
+Tensor bitwise_left_shift(const Tensor& a, const Tensor& b);
+Tensor bitwise_left_shift(const Tensor& a, const Scalar& b);
+Tensor bitwise_left_shift(const Scalar& a, const Tensor& b);
+Tensor bitwise_right_shift(const Tensor& a, const Tensor& b);
+Tensor bitwise_right_shift(const Tensor& a, const Scalar& b);
+Tensor bitwise_right_shift(const Scalar& a, const Tensor& b);
+
 // Functions of three operands, which broadcast.
 
 /// start + weight * (end - start), exact at weights 0 and 1. Floats of one dtype.
@@ -134,6 +148,20 @@ Tensor atanh(const Tensor& x);
 Tensor erf(const Tensor& x);
 /// 1 - erf(x), without loss for large x.
 Tensor erfc(const Tensor& x);
+// The gamma function's kin (more of them is in ops/special.h).
+/// log |Gamma(x)|.
+Tensor lgamma(const Tensor& x);
+/// The derivative of lgamma: -inf at 0, NaN at negative integers.
+Tensor digamma(const Tensor& x);
+/// The n-th derivative of digamma; throws ValueError for a negative n.
+Tensor polygamma(int64_t n, const Tensor& x);
+/// The inverse of erf: infinite at 1 and -1, NaN beyond.
+Tensor erfinv(const Tensor& x);
+/// special::multigammaln.
+Tensor mvlgamma(const Tensor& x, int64_t p);
+/// special::gammainc and special::gammaincc.
+Tensor igamma(const Tensor& a, const Tensor& x);
+Tensor igammac(const Tensor& a, const Tensor& x);
 /// sin(pi x) / (pi x), 1 at 0.
 Tensor sinc(const Tensor& x);
 Tensor deg2rad(const Tensor& x);

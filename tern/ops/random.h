@@ -2,7 +2,7 @@
 // generator's seed and position and on i alone: the same on every device and for every number of threads
 // (normal and exponential doubles up to the last bits of the device's logarithm). Definitions of the numbers
 // are in kernels/random.h, the state is in core/generator.h. With a Mersenne Twister, tensors on the CPU get
-// PyTorch's numbers (random_torch.h), but for multinomial's.
+// PyTorch's numbers (random_torch.h).
 #pragma once
 
 #include <optional>
@@ -75,6 +75,23 @@ Tensor bernoulli(const Tensor& p, const std::optional<Generator>& generator = {}
 /// weights, a row of zeros, or fewer positive weights than samples without replacement.
 Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement = false,
                    const std::optional<Generator>& generator = {});
+
+// Numbers of distributions whose parameters are tensors of a floating dtype, which the result has too.
+// Gradients of `poisson` and `binomial` are 0.
+
+/// Normal with the means and standard deviations of two tensors, which broadcast, or of a tensor and a
+/// number. Throws ValueError for a negative number; those of a tensor are not looked at.
+Tensor normal(const Tensor& mean, const Tensor& std, const std::optional<Generator>& generator = {});
+Tensor normal(const Tensor& mean, double std = 1, const std::optional<Generator>& generator = {});
+Tensor normal(double mean, const Tensor& std, const std::optional<Generator>& generator = {});
+/// Counts of events whose mean is the rate (kernels/variates.h has the algorithms). Blocks the host to check
+/// that no rate is negative.
+Tensor poisson(const Tensor& rate, const std::optional<Generator>& generator = {});
+/// Successes among `count` trials of probability `prob`, which broadcast and have one dtype.
+Tensor binomial(const Tensor& count, const Tensor& prob, const std::optional<Generator>& generator = {});
+/// Gamma distribution of that shape and rate 1; never 0. Its gradient is how a sample moves with the shape
+/// while its place in the distribution stays.
+Tensor standard_gamma(const Tensor& shape, const std::optional<Generator>& generator = {});
 
 /// Of logits, softmax((logits + noise) / tau) with standard Gumbel noise; with `hard` the one-hot vectors of
 /// its maxima, whose gradient is that of the soft result (Jang et al., "Categorical reparameterization with

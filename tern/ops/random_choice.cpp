@@ -3,6 +3,7 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/creation_checks.h"
@@ -14,6 +15,7 @@
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
 #include "tern/ops/softmax.h"
+#include "tern/ops/sort.h"
 
 namespace tern {
 
@@ -52,6 +54,47 @@ Tensor randperm(int64_t n, const TensorOptions& options, const std::optional<Gen
   return detail::finish(cast(order, dtype), options);
 }
 
+namespace {
+
+[[noreturn]] void throw_weights(WeightFault fault, int64_t num_samples) {
+  if (fault == WeightFault::NotFinite)
+    TERN_THROW(ValueError,
+               "multinomial: probability tensor contains either `inf`, `nan` or element < 0: weights must be "
+               "finite and not negative");
+  if (fault == WeightFault::Zero)
+    TERN_THROW(ValueError,
+               "multinomial: invalid multinomial distribution (sum of probabilities <= 0): each row needs a "
+               "weight above zero");
+  TERN_THROW(ValueError,
+             "multinomial: invalid multinomial distribution (without replacement, a row has fewer positive "
+             "weights than the {} samples)",
+             num_samples);
+}
+
+/// PyTorch's choices, int64 [rows, num_samples]: with replacement one uniform number is looked up for each;
+/// without, and for a single one, the largest quotients of the weights and exponential numbers are taken.
+Tensor multinomial_as_torch(const Tensor& weights, int64_t num_samples, bool replacement, Generator source) {
+  NoGradGuard no_grad;
+  const Tensor positive = sum(gt(weights, 0), {-1});
+  if (!item(all(logical_and(isfinite(weights), ge(weights, 0)))).to_bool())
+    throw_weights(WeightFault::NotFinite, num_samples);
+  const int64_t least = item(min(positive)).to_int();
+  if (least == 0) throw_weights(WeightFault::Zero, num_samples);
+  if (!replacement && least < num_samples) throw_weights(WeightFault::TooFew, num_samples);
+  if (replacement && num_samples > 1) {
+    Tensor out = empty_contiguous({weights.size(0), num_samples}, weights.size(0) * num_samples, DType::Int64,
+                                  weights.device());
+    detail::choose_as_torch(out, compact(weights), source);
+    return out;
+  }
+  Tensor waits = empty_of(weights.shape(), weights);
+  exponential_(waits, 1, source);
+  const Tensor quotients = div(weights, waits);
+  return num_samples == 1 ? argmax(quotients, -1, /*keepdim=*/true) : topk(quotients, num_samples, -1).second;
+}
+
+}  // namespace
+
 Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
                    const std::optional<Generator>& generator) {
   TERN_CHECK(weights.dim() == 1 || weights.dim() == 2, ShapeError,
@@ -67,14 +110,19 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
       replacement || num_samples <= categories, ValueError,
       "multinomial: cannot sample num_samples ({}) > weights.size(-1) ({}) samples without replacement",
       num_samples, categories);
-  Tensor w = compact(cast(weights.detach(), DType::Float64));
   Shape shape;
   if (weights.dim() == 2) shape.push_back(rows);
   shape.push_back(num_samples);
+  if (rows == 0) return detail::make("multinomial", shape, DType::Int64, weights.device());
+  const Generator source = chosen(generator);
+  if (detail::draws_as_torch(source, weights.device()))
+    return reshape(
+        multinomial_as_torch(reshape(weights.detach(), {rows, categories}), num_samples, replacement, source),
+        shape);
+  Tensor w = compact(cast(weights.detach(), DType::Float64));
   Tensor out = detail::make("multinomial", shape, DType::Int64, weights.device());
-  if (rows == 0) return out;
   Tensor fault = detail::make("multinomial", {1}, DType::Int64, weights.device());
-  Generator::State state = reserve(chosen(generator), rows * (replacement ? num_samples : categories), 2);
+  Generator::State state = reserve(source, rows * (replacement ? num_samples : categories), 2);
   launch(current_stream(out.device()), kernels::multinomial,
          {.out = static_cast<int64_t*>(out.data_ptr()),
           .weights = static_cast<const double*>(w.data_ptr()),
@@ -85,26 +133,8 @@ Tensor multinomial(const Tensor& weights, int64_t num_samples, bool replacement,
           .replacement = replacement,
           .seed = state.seed,
           .position = state.position});
-  switch (static_cast<WeightFault>(item(fault).to_int())) {
-    case WeightFault::None:
-      break;
-    case WeightFault::NotFinite:
-      TERN_THROW(ValueError,
-                 "multinomial: probability tensor contains either `inf`, `nan` or element < 0: weights must "
-                 "be finite "
-                 "and not negative");
-    case WeightFault::Zero:
-      TERN_THROW(ValueError,
-                 "multinomial: invalid multinomial distribution (sum of probabilities <= 0): each row needs "
-                 "a weight "
-                 "above zero");
-    case WeightFault::TooFew:
-      TERN_THROW(ValueError,
-                 "multinomial: invalid multinomial distribution (without replacement, a row has fewer "
-                 "positive weights than the {} "
-                 "samples)",
-                 num_samples);
-  }
+  const auto found = static_cast<WeightFault>(item(fault).to_int());
+  if (found != WeightFault::None) throw_weights(found, num_samples);
   return out;
 }
 

@@ -8,11 +8,13 @@
 #include <limits>
 #include <numbers>
 #include <numeric>
+#include <vector>
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/base/parallel.h"
 #include "tern/core/mersenne_twister.h"
 #include "tern/core/recording.h"
+#include "tern/kernels/variates.h"
 #include "tern/ops/common.h"
 
 namespace tern::detail {
@@ -82,26 +84,43 @@ void uniform(T* out, int64_t count, double low, double high, MersenneTwister& tw
   });
 }
 
-/// Box and Muller (1958), on 8 pairs of numbers in [0, 1) that lie 8 apart.
-void normal_of_units(double* x, double mean, double std) {
-  for (int64_t i = 0; i < kPairs; ++i) {
-    const double radius = std::sqrt(-2 * std::log(1 - x[i]));
-    const double angle = 2 * std::numbers::pi * x[i + kPairs];
-    x[i] = std::fma(radius * std::cos(angle), std, mean);
-    x[i + kPairs] = std::fma(radius * std::sin(angle), std, mean);
+/// Box and Muller (1958), on groups of 8 pairs of numbers in [0, 1) that lie 8 apart.
+void normal_of_units(double* x, int64_t groups, double mean, double std) {
+  for (int64_t group = 0; group < groups; ++group, x += kNormals) {
+    for (int64_t i = 0; i < kPairs; ++i) {
+      const double radius = std::sqrt(-2 * std::log(1 - x[i]));
+      const double angle = 2 * std::numbers::pi * x[i + kPairs];
+      x[i] = std::fma(radius * std::cos(angle), std, mean);
+      x[i + kPairs] = std::fma(radius * std::sin(angle), std, mean);
+    }
   }
 }
 
-/// The same by the kernels' polynomials, which take the numbers as the upper bits of words, the first of a
-/// pair counted down from 1.
-void normal_of_units(float* x, float mean, float std) {
-  for (int64_t i = 0; i < kPairs; ++i) {
-    const uint32_t radius_bits = static_cast<uint32_t>(static_cast<int32_t>((1 - x[i]) * 0x1p24f) - 1) << 8;
-    const uint32_t angle_bits = static_cast<uint32_t>(static_cast<int32_t>(x[i + kPairs] * 0x1p24f)) << 8;
-    const random::Pair pair = random::normal(radius_bits, angle_bits);
-    x[i] = pair.first * std + mean;
-    x[i + kPairs] = pair.second * std + mean;
+/// The same of `groups` groups by the kernels' polynomials, which take the numbers as the upper bits of
+/// words, the first of a pair counted down from 1.
+[[gnu::always_inline]] inline void normal_of_floats(float* x, int64_t groups, float mean, float std) {
+  for (int64_t group = 0; group < groups; ++group, x += kNormals) {
+    for (int64_t i = 0; i < kPairs; ++i) {
+      const uint32_t radius_bits = static_cast<uint32_t>(static_cast<int32_t>((1 - x[i]) * 0x1p24f) - 1) << 8;
+      const uint32_t angle_bits = static_cast<uint32_t>(static_cast<int32_t>(x[i + kPairs] * 0x1p24f)) << 8;
+      const random::Pair pair = random::normal(radius_bits, angle_bits);
+      x[i] = pair.first * std + mean;
+      x[i + kPairs] = pair.second * std + mean;
+    }
   }
+}
+#if defined(__x86_64__)
+/// With instructions for sums of products, without which each of them is a call.
+[[gnu::target("avx2,fma")]] void normal_of_floats_fma(float* x, int64_t groups, float mean, float std) {
+  normal_of_floats(x, groups, mean, std);
+}
+#endif
+void normal_of_units(float* x, int64_t groups, float mean, float std) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    return normal_of_floats_fma(x, groups, mean, std);
+#endif
+  normal_of_floats(x, groups, mean, std);
 }
 
 /// 16 or more numbers: in groups of 16, of which the last one is drawn anew where it overlaps the one before.
@@ -112,13 +131,13 @@ void normal_in_groups(T* out, int64_t count, Wide<T> mean, Wide<T> std, Mersenne
   if constexpr (std::is_same_v<T, W>) {
     each_unit<W>(twister, count, [&](int64_t i, W u) { out[i] = u; });
     parallel_for(whole / kNormals, /*grain=*/64, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) normal_of_units(out + i * kNormals, mean, std);
+      normal_of_units(out + begin * kNormals, end - begin, mean, std);
     });
   }
   std::array<W, kNormals> group;
   const auto draw_group = [&](int64_t at) {
     each_unit<W>(twister, kNormals, [&](int64_t i, W u) { group[static_cast<size_t>(i)] = u; });
-    normal_of_units(group.data(), mean, std);
+    normal_of_units(group.data(), 1, mean, std);
     std::transform(group.begin(), group.end(), out + at, narrowed<T, W>);
   };
   if constexpr (!std::is_same_v<T, W>)
@@ -139,6 +158,17 @@ double next_normal(MersenneTwister& twister) {
   twister.next_normal = radius * std::sin(angle);
   return radius * std::cos(angle);
 }
+
+/// What kernels/variates.h draws from.
+struct TwisterSource {
+  MersenneTwister& twister;
+  double uniform() {
+    std::array<uint32_t, 2> words;
+    twister.fill(words);
+    return unit<double>(words.data());
+  }
+  double normal() { return next_normal(twister); }
+};
 
 template <class T>
 void integers(T* out, int64_t count, const TorchDraw& draw, MersenneTwister& twister) {
@@ -235,6 +265,45 @@ void draw_as_torch(const Tensor& x, const TorchDraw& draw, Generator generator) 
       });
     });
     if (!contiguous) copy_elements(in_order, dense);
+  });
+}
+
+void draw_variates_as_torch(Variate variate, const Tensor& out, const Tensor& a, const Tensor& b,
+                            Generator generator) {
+  run_on_host([=]() mutable {
+    generator.with_twister([&](MersenneTwister& twister) {
+      TwisterSource source{twister};
+      visit_floating(out.dtype(), [&]<class T>() {
+        const auto element = [](const Tensor& x, int64_t i) {
+          return x.defined()
+                     ? static_cast<double>(static_cast<Wide<T>>(static_cast<const T*>(x.data_ptr())[i]))
+                     : 0;
+        };
+        for (int64_t i = 0; i < out.numel(); ++i)
+          static_cast<T*>(out.data_ptr())[i] =
+              narrowed<T>(random::drawn<T>(variate, element(a, i), element(b, i), source));
+      });
+    });
+  });
+}
+
+void choose_as_torch(const Tensor& out, const Tensor& weights, Generator generator) {
+  const int64_t rows = weights.size(0), categories = weights.size(1), samples = out.size(1);
+  generator.with_twister([&](MersenneTwister& twister) {
+    visit_floating(weights.dtype(), [&]<class T>() {
+      std::vector<Wide<T>> sums(static_cast<size_t>(categories));
+      for (int64_t row = 0; row < rows; ++row) {
+        const T* const each = static_cast<const T*>(weights.data_ptr()) + row * categories;
+        Wide<T> sum = 0;
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] = sum += static_cast<Wide<T>>(each[i]);
+        for (Wide<T>& share : sums) share /= sum;
+        sums.back() = 1;
+        auto* const chosen = static_cast<int64_t*>(out.data_ptr()) + row * samples;
+        each_unit<double>(twister, samples, [&](int64_t i, double u) {
+          chosen[i] = std::lower_bound(sums.begin(), sums.end(), u) - sums.begin();
+        });
+      }
+    });
   });
 }
 

@@ -30,6 +30,15 @@ Tensor empty_in_order_of(const Tensor& x, DType dtype);
 /// Fills x, strided or not. In a recorded step every replay draws again.
 void draw_as_torch(const Tensor& x, const TorchDraw& draw, Generator generator);
 
+/// Fills `out` with numbers of the distribution with the parameters of each element; all are contiguous and
+/// of out's dtype, b may be undefined.
+void draw_variates_as_torch(Variate variate, const Tensor& out, const Tensor& a, const Tensor& b,
+                            Generator generator);
+
+/// Fills `out` (int64 [rows, samples], contiguous) with indices drawn with replacement from the weights
+/// (floating [rows, categories], contiguous), which have been checked.
+void choose_as_torch(const Tensor& out, const Tensor& weights, Generator generator);
+
 /// Fills x (int64, contiguous, not empty) with `torch.randperm(x.numel())`.
 void permute_as_torch(const Tensor& x, Generator generator);
 

@@ -104,13 +104,11 @@ concept OverDim =
     std::same_as<M, nn::Softmax> || std::same_as<M, nn::Softmin> || std::same_as<M, nn::LogSoftmax>;
 template <OverDim M>
 Attributes settings(const M& layer) {
-  return {{"dim", layer.dim}};
+  return {{"dim", layer.dim ? Value(*layer.dim) : Value()}};
 }
 template <OverDim M>
 nn::AnyModule make(const Reader& in, const M*) {
-  TERN_CHECK(in.has("dim"), CheckpointError,
-             "dim = None is not supported: the dimension then depends on how many the input has");
-  return M(in.integer("dim"));
+  return in.has("dim") ? M(in.integer("dim")) : M();
 }
 
 template <class M>

@@ -176,6 +176,9 @@ std::vector<ProofRow> pointwise_rows() {
          for (int64_t n : {1, 77, 5000}) randperm(n, {}, Generator(1));
          multinomial(rand({3, 20}, {.dtype = d}, Generator(1)), 5, /*replacement=*/true, Generator(1));
          multinomial(rand({3, 20}, {.dtype = d}, Generator(1)), 5, /*replacement=*/false, Generator(1));
+         poisson(full({77}, 3, {.dtype = d}), Generator(1));
+         standard_gamma(full({77}, 0.5, {.dtype = d}), Generator(1));
+         binomial(full({77}, 9, {.dtype = d}), full({7, 1}, 0.3, {.dtype = d}), Generator(1));
        }},
       {"dropout",
        [](DType d) {

@@ -16,19 +16,19 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 
-from operator_rows import attention, driver, image, index, linalg, loss, method, network, order, pointwise, reduce, shape  # noqa: E402
+from operator_rows import attention, driver, image, index, linalg, loss, method, network, order, pointwise, reduce, shape, special  # noqa: E402
 
 try:
     from torch._subclasses.fake_tensor import FakeTensorMode
 except ImportError:
     FakeTensorMode = None
 HAS_FAKES = FakeTensorMode is not None and driver.VERSION >= (2, 4)
-FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, image, linalg, method)
+FAMILIES = (pointwise, reduce, shape, index, order, network, loss, attention, image, linalg, special, method)
 LOWER = torch.bfloat16
 
 # PyTorch's lists for CUDA (aten/src/ATen/autocast_mode.h), as far as Tern has the operators.
 TO_LOWER = {"scaled_dot_product_attention", "matmul", "mm", "bmm", "mv", "addmm", "addmv", "addr", "baddbmm", "chain_matmul", "cov", "corrcoef", "linear", "linear_relu", "linear_gelu_linear", "einsum", "conv1d", "conv2d", "conv2d_relu", "conv3d", "prelu", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "linalg.multi_dot", "linalg.vecdot", "Tensor.matmul", "Tensor.mm"}
-TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "asin", "acos", "arcsin", "arccos", "sinh", "cosh", "logsumexp",
+TO_FLOAT32 = {"pow", "number_pow", "square", "exp", "expm1", "log", "log1p", "log2", "log10", "rsqrt", "reciprocal", "tan", "softplus", "asin", "acos", "arcsin", "arccos", "sinh", "cosh", "erfinv", "special.erfinv", "logsumexp",
               "layer_norm", "group_norm", "rms_norm", "cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss",
               "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss",
               "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "cosine_similarity", "normalize", "pairwise_distance", "cdist", "pdist", "renorm", "local_response_norm", "lp_pool1d", "lp_pool2d", "lp_pool3d", "Tensor.exp", "Tensor.log", "Tensor.square", "Tensor.pow"}

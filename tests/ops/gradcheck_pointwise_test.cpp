@@ -1,5 +1,6 @@
 // Gradients of elementary functions and of operators of two and three operands against finite differences, as
 // in gradcheck_test.cpp, which has those of arithmetic and exponentials.
+#include "tern/ops/special.h"
 #include "tests/ops/gradient_rows.h"
 
 namespace tern::gradient_rows {
@@ -37,6 +38,18 @@ std::vector<GradientRow> function_rows() {
       {"acosh", {kPositive}, [](const Tensors& x) { return acosh(add(x[0], 1)); }},
       {"atanh", {kMatrix}, [](const Tensors& x) { return atanh(mul(x[0], 0.6)); }},
       {"erfc", {kMatrix}, [](const Tensors& x) { return erfc(x[0]); }},
+      {"lgamma", {kPositive}, [](const Tensors& x) { return lgamma(x[0]); }},
+      {"lgamma_of_negative", {{{3, 4}, -0.9, -0.1}}, [](const Tensors& x) { return lgamma(x[0]); }},
+      {"digamma", {kPositive}, [](const Tensors& x) { return digamma(x[0]); }},
+      {"polygamma", {kPositive}, [](const Tensors& x) { return polygamma(2, x[0]); }},
+      {"erfinv", {{{3, 4}, -0.9, 0.9}}, [](const Tensors& x) { return erfinv(x[0]); }},
+      {"mvlgamma", {{{3, 4}, 2, 5}}, [](const Tensors& x) { return mvlgamma(x[0], 3); }},
+      {"gammainc_of_place",
+       {{{3, 4}, 0.2, 9}},
+       [](const Tensors& x) { return special::gammainc(full({4}, 3.2, {.dtype = DType::Float64}), x[0]); }},
+      {"number_zeta", {kPositive}, [](const Tensors& x) { return special::zeta(2.5, x[0]); }},
+      {"ndtr", {kMatrix}, [](const Tensors& x) { return special::ndtr(x[0]); }},
+      {"entr", {kPositive}, [](const Tensors& x) { return special::entr(x[0]); }},
       {"exp2", {kMatrix}, [](const Tensors& x) { return exp2(x[0]); }},
       {"sinc", {kPositive}, [](const Tensors& x) { return sinc(x[0]); }},
       {"frac", {kFractions}, [](const Tensors& x) { return frac(x[0]); }},

@@ -10,7 +10,7 @@ namespace tern::testing {
 
 const Operator& find_operator(const std::string& name) {
   for (const Table* table : {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kOrder,
-                             &kNetwork, &kResize, &kLoss, &kCreation, &kLinalg, &kMethods})
+                             &kNetwork, &kResize, &kLoss, &kCreation, &kLinalg, &kSpecial, &kMethods})
     if (auto row = table->find(name); row != table->end()) return row->second;
   throw IndexError("there is no row for '" + name + "'");
 }

@@ -31,9 +31,9 @@ NOT_ROWS = {
     "tern/ops/jacobian.h": {"jacobian", "hessian", "vjp", "jvp", "hvp"},  # tests/ops/jacobian_test.cpp
     "tern/ops/linalg_common.h": {"made", "expanded", "columns_of", "rows_of", "solve_with", "inverse_with", "unpack_lu"},  # parts of linalg
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
-    "tern/ops/common.h": {"cast", "empty_of", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
+    "tern/ops/common.h": {"cast", "empty_of", "differentiable_once", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
     "tern/ops/shape.h": {"equal_parts"},                    # a part of hsplit, vsplit and dsplit
-    "tern/ops/loss_common.h": {"differentiable_once", "reduced"},  # parts of losses
+    "tern/ops/loss_common.h": {"reduced"},            # a part of losses
     "tern/ops/copy.h": {"pin_memory", "pinned_copy"},         # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "ternary", "clamp_inside"},  # parts of operators
     "tern/ops/pointwise.h": {"clamp_between"},              # clamp
@@ -65,8 +65,8 @@ def public_operators():
     for header in sorted((HERE.parent.parent / "tern" / "ops").glob("*.h")):
         if not (header.stem.endswith("_plan") or header.stem.endswith("_geometry")):
             found = {name for name in declaration.findall(header.read_text()) if not name.startswith("operator")}
-            if header.stem == "linalg":
-                found = {f"linalg.{name}" for name in found}
+            if header.stem in ("linalg", "special"):  # namespaces of their own
+                found = {f"{header.stem}.{name}" for name in found}
             names |= found - NOT_ROWS.get(f"tern/ops/{header.name}", set())
     return names | {second for second, _ in method.second_names()}
 

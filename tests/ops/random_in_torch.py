@@ -31,6 +31,11 @@ DRAWS = {
     "randint": lambda d: torch.randint(int(d.a), int(d.b), d.shape, dtype=d.dtype),
     "randperm": lambda d: torch.randperm(d.shape[0], dtype=d.dtype),
     "bernoulli": lambda d: torch.bernoulli(torch.linspace(0, 1, d.shape[0], dtype=d.dtype)),
+    "poisson": lambda d: torch.poisson(torch.linspace(0, d.a, d.shape[0], dtype=d.dtype)),
+    "standard_gamma": lambda d: torch._standard_gamma(torch.linspace(0.05, d.a, d.shape[0], dtype=d.dtype)),
+    "binomial": lambda d: torch.binomial(torch.linspace(0, d.a, d.shape[0], dtype=d.dtype).round(), torch.linspace(0, 1, d.shape[0], dtype=d.dtype)),
+    "normal_each": lambda d: torch.normal(torch.linspace(-1, d.a, d.shape[0], dtype=d.dtype), torch.linspace(0, 2, d.shape[0], dtype=d.dtype)),
+    "multinomial": lambda d: torch.multinomial(torch.linspace(0.1, 3, d.shape[0], dtype=d.dtype), int(d.a), bool(d.b)),
     "strided_dropout": lambda d: torch.nn.functional.dropout(torch.ones(d.shape, dtype=d.dtype).permute(2, 0, 1), d.a).contiguous(),
     "strided_bernoulli": lambda d: torch.bernoulli(torch.linspace(0, 1, d.shape[0] * d.shape[1], dtype=d.dtype).view(d.shape).t()).contiguous(),
     "strided_rand_like": lambda d: torch.rand_like(strided(d)).contiguous(),
@@ -72,6 +77,15 @@ def rows():
         yield Draw("strided_rand_like", dtype, [30, 40])
         yield Draw("strided_randn_like", dtype, [30, 40])
         yield Draw("strided_randint_like", dtype, [30, 40], -3, 100)
+        if NEW and dtype in ("float32", "float64"):
+            for most in (3, 40, 1000):
+                yield Draw("poisson", dtype, [300], most)
+                yield Draw("standard_gamma", dtype, [300], most)
+                yield Draw("binomial", dtype, [300], most)
+            for count in (10, 300):
+                yield Draw("normal_each", dtype, [count], 3)
+            for samples, replacement in ((1, False), (1, True), (40, True), (30, False)):
+                yield Draw("multinomial", dtype, [50], samples, replacement)
         yield Draw("rand", dtype, [0])
         yield Draw("uniform_", dtype, [], 3, 4)
     for dtype in ("uint8", "int8", "int16", "int32", "int64", "bool", "float32", "float64", "float16", "bfloat16"):
@@ -102,7 +116,9 @@ def main():
     for draw, (tensor, state), ours, our_state in zip(draws, expected, found["drawn"], found["states"]):
         # Logarithms and circular functions differ in their last bits.
         near = {torch.float32: 2e-6, torch.float64: 1e-14, torch.float16: 2e-3, torch.bfloat16: 2e-2}.get(draw.dtype, 0)
-        exact = not any(word in draw.name for word in ("norm", "randn", "exponential", "embedding"))
+        exact = not any(word in draw.name for word in ("norm", "randn", "exponential", "embedding", "gamma"))
+        if "gamma" in draw.name:
+            near *= 10
         tolerance = 0 if exact else near * (1 + tensor.double().abs())
         same = tensor.dtype == ours.dtype and tensor.shape == ours.shape and ((tensor.double() - ours.double()).abs() <= tolerance).all()
         words = [torch.cat([each[:5024], each[5032:]]) for each in (state, our_state)]  # all but the normal number that is kept

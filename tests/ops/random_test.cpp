@@ -13,11 +13,13 @@
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/parallel.h"
 #include "tern/kernels/random.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
 #include "tern/ops/shape.h"
+#include "tern/ops/special.h"
 #include "tests/ops/reduce_testing.h"
 #include "tests/support/emulated.h"
 #include "tests/support/expect_error.h"
@@ -297,6 +299,53 @@ TEST(Random, Multinomial) {
   EXPECT_NEAR(zero_three / 20000, 0.0667, 0.01);
 }
 
+TEST(Random, VariatesHaveTheMomentsOfTheirDistributions) {
+  manual_seed(7);
+  const int64_t n = is_emulated(get_default_device()) ? 4000 : 100000;
+  const auto parameter = [n](double value) { return full({n}, value, as(float64)); };
+  struct Row {
+    Tensor drawn;
+    double mean, variance;
+  };
+  const Row rows[] = {
+      {poisson(parameter(0.3)), 0.3, 0.3},
+      {poisson(parameter(9.5)), 9.5, 9.5},
+      {poisson(parameter(200)), 200, 200},
+      {standard_gamma(parameter(0.2)), 0.2, 0.2},
+      {standard_gamma(parameter(1)), 1, 1},
+      {standard_gamma(parameter(70)), 70, 70},
+      {binomial(parameter(9), parameter(0.2)), 1.8, 1.44},
+      {binomial(parameter(9), parameter(0.9)), 8.1, 0.81},
+      {binomial(parameter(500), parameter(0.3)), 150, 105},
+      {binomial(parameter(500), parameter(0.6)), 300, 120},
+      {normal(parameter(3), parameter(2)), 3, 4},
+  };
+  for (const Row& row : rows) {
+    const Moments found = moments(row.drawn);
+    const double error = 5 / std::sqrt(static_cast<double>(n));
+    EXPECT_NEAR(found.mean, row.mean, error * std::sqrt(row.variance)) << row.mean;
+    EXPECT_NEAR(found.variance, row.variance, error * row.variance * std::sqrt(found.kurtosis)) << row.mean;
+  }
+  EXPECT_EQ(poisson(zeros({3})).to_vector<float>(), std::vector<float>(3, 0.0f));
+  EXPECT_EQ(binomial(tensor({4.0f, 4.0f, 0.0f}), tensor({0.0f, 1.0f, 0.5f})).to_vector<float>(),
+            (std::vector<float>{0, 4, 0}));
+  EXPECT_GT(item(min(standard_gamma(full({1000}, 1e-3f)))).to_double(), 0);
+}
+
+TEST(Random, AVariateMovesWithItsShape) {
+  // At a fixed share below it: (gammainc(a + h, x) - gammainc(a, x)) / h = -x'(a) * density(x).
+  manual_seed(8);
+  Tensor shape = tensor({0.3, 1.0, 4.5, 60.0}, as(float64)).requires_grad_();
+  const Tensor x = standard_gamma(shape);
+  sum(x).backward();
+  const double h = 1e-6;
+  NoGradGuard no_grad;
+  const Tensor a = shape.detach(), at = x.detach();
+  const Tensor slope = div(sub(special::gammainc(add(a, h), at), special::gammainc(sub(a, h), at)), 2 * h);
+  const Tensor density = exp(sub(sub(mul(sub(a, 1), log(at)), at), lgamma(a)));
+  EXPECT_TRUE(allclose(shape.grad(), neg(div(slope, density)), 1e-5, 1e-8));
+}
+
 TEST(Random, Dropout) {
   manual_seed(8);
   Tensor x = full({100, 1000}, 2.0, as(float32, true));
@@ -388,6 +437,15 @@ TEST(Random, Errors) {
                            "randperm: n is too large for dtype uint8: 300");
   expect_error<ValueError>([&] { dropout(x, 1.5); },
                            "dropout: probability has to be between 0 and 1, but got 1.5");
+  expect_error<ValueError>(
+      [&] {
+        poisson(tensor({1.0, -2.0}));
+      },
+      "poisson: invalid Poisson rate, expected rate to be non-negative, got -2");
+  expect_error<DTypeError>([&] { poisson(tensor({1})); }, "poisson: needs a floating-point dtype, got int64");
+  expect_error<DTypeError>([&] { binomial(tensor({1.0}, as(float64)), tensor({1.0f})); },
+                           "count and prob must have one dtype");
+  expect_error<ValueError>([&] { normal(tensor({1.0}), -1); }, "normal: expects all elements of std >= 0.0");
   expect_error<ValueError>([&] { multinomial(tensor({0.0, 0.0}), 1); }, "sum of probabilities <= 0");
   expect_error<ValueError>(
       [&] {

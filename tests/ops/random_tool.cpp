@@ -24,6 +24,7 @@ struct Draw {
     fill(x);
     return x;
   }
+  Tensor rising(double from, double to) const { return linspace(from, to, shape[0], options); }
   int64_t low() const { return static_cast<int64_t>(a); }
   int64_t high() const { return static_cast<int64_t>(b); }
 };
@@ -44,6 +45,11 @@ const std::map<std::string, std::function<Tensor(const Draw&)>> kDraws = {
     {"randint", [](const Draw& d) { return randint(d.low(), d.high(), d.shape, d.options); }},
     {"randperm", [](const Draw& d) { return randperm(d.shape[0], d.options); }},
     {"bernoulli", [](const Draw& d) { return bernoulli(linspace(0, 1, d.shape[0], d.options)); }},
+    {"poisson", [](const Draw& d) { return poisson(d.rising(0, d.a)); }},
+    {"standard_gamma", [](const Draw& d) { return standard_gamma(d.rising(0.05, d.a)); }},
+    {"binomial", [](const Draw& d) { return binomial(d.rising(0, d.a).round(), d.rising(0, 1)); }},
+    {"normal_each", [](const Draw& d) { return normal(d.rising(-1, d.a), d.rising(0, 2)); }},
+    {"multinomial", [](const Draw& d) { return multinomial(d.rising(0.1, 3), d.low(), d.b != 0); }},
     {"dropout", [](const Draw& d) { return dropout(ones(d.shape, d.options), d.a); }},
     {"dropout2d", [](const Draw& d) { return dropout2d(ones(d.shape, d.options), d.a); }},
     {"strided_dropout",

@@ -55,6 +55,25 @@ class ToNumpy(unittest.TestCase):
         self.assertEqual(x.detach().numpy().tolist(), [1, 1])
         self.assertEqual(x.numpy(force=True).tolist(), [1, 1])
 
+    def test_indices_of_numpy_and_python(self):
+        a = np.arange(24).reshape(4, 6)
+        for key in (np.array([0, 2]), np.array([True, False, False, True]), (slice(None), np.array([5, -1])), (np.array([[0], [3]]), np.array([1, 2])),
+                    np.int64(1), np.array(2), (np.int32(1), slice(2, 4)), np.bool_(True), range(3), (range(2), [4, 5]), (slice(1, 3), range(0, 6, 2)),
+                    np.empty(0, dtype=np.int64), a > 7):
+            x = tern.from_numpy(a.copy())
+            self.assertEqual(x[key].tolist(), a[key].tolist(), key)
+            changed = a.copy()
+            changed[key] = -5
+            x[key] = -5
+            self.assertEqual(x.tolist(), changed.tolist(), key)
+        x = tern.zeros(3, 2)
+        x[[0, 2]] = tern.ones(1, 1, 2)  # leading sizes of 1 beyond those of the target
+        x[tern.tensor([False, True, False])] = tern.full((1, 1, 1), 5.0)
+        self.assertEqual(x.tolist(), [[1, 1], [5, 5], [1, 1]])
+        for key in ("a", b"a", 1.5, {1}):
+            with self.assertRaisesRegex((TypeError, IndexError), "are valid indices"):
+                tern.ones(3)[key]
+
     def test_tensors_as_arguments_of_numpy(self):
         x = tern.tensor([1.0, 4.0])
         self.assertEqual(np.sqrt(x).tolist(), [1, 2])

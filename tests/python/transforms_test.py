@@ -90,6 +90,9 @@ ROWS = [
     ("T.Resize((4, 6))", lambda a: a),
     ("T.Resize((2, 3), T.InterpolationMode.BOX)",
      lambda a: (a.reshape(3, 2, 2, 3, 2).sum((2, 4), dtype=np.int64) / 4 + 0.5).astype(np.uint8)),
+    ("T.Normalize(tern.tensor([1., 2, 3]), np.array([1, 2, 2]))(a.float())", lambda a: (a - np.float32([[[1]], [[2]], [[3]]])) / np.float32([[[1]], [[2]], [[2]]])),
+    ("T.Resize((2, 3), 0)", lambda a: a[:, 1::2, 1::2]),
+    ("T.Resize((4, 6), T.InterpolationMode.LANCZOS)", lambda a: a),
     ("F.hflip", lambda a: a[:, :, ::-1]),
     ("F.vflip", lambda a: a[:, ::-1]),
     ("F.crop(a, 1, 2, 2, 3)", lambda a: a[:, 1:3, 2:5]),
@@ -115,7 +118,7 @@ RANDOM = [
     ("T.RandomApply([T.RandomInvert(1)], p=0.5)", SHAPE), ("T.Compose([lambda x: x.flip(1), T.RandomInvert()])", SHAPE),
 ]
 ERRORS = [
-    ("T.Resize(4, interpolation='bicubic')", NotImplementedError, "interpolation of a resize 'bicubic'.*bilinear, box"),
+    ("T.Resize(4, interpolation='cubic')", NotImplementedError, "interpolation of a resize 'cubic'.*bilinear, bicubic, box"),
     ("T.Resize(4, max_size=8)", NotImplementedError, "max_size"), ("T.Resize(4, antialias=False)", NotImplementedError, "antialias"),
     ("T.Resize('4')", TypeError, ""), ("T.Resize((1, 2, 3))", ValueError, "Resize.*3 numbers"), ("T.Resize(4, sise=3)", TypeError, ""),
     ("T.Pad((1, 2, 3))", ValueError, "1, 2 .* or 4 numbers, got 3"), ("T.Pad(1, padding_mode='wrap')", NotImplementedError, "'wrap'"),

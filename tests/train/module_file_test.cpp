@@ -257,9 +257,6 @@ TEST(LoadModule, RefusesSettingsThatLayersLack) {
   Value embedding = file_of(nn::Embedding(3, 2));
   expect_error<CheckpointError>([&] { module_from_value(set_attribute(embedding, "sparse", true)); },
                                 "sparse = True is not supported");
-  Value softmax = file_of(nn::Softmax(1));
-  expect_error<CheckpointError>([&] { module_from_value(set_attribute(softmax, "dim", Value())); },
-                                "the model: dim = None is not supported");
 }
 
 /// Sets several attributes of an object or, with a path "self_attn", of a module in it.

@@ -23,6 +23,11 @@ default_pg_timeout = datetime.timedelta(minutes=30)
 DistBackendError = DistNetworkError = DistStoreError = DistError = DistributedError
 
 
+def get_default_backend_for_device(device):
+    """The name that PyTorch has for what carries tensors of the device."""
+    return "nccl" if _C.device(device).type == "cuda" else "gloo"
+
+
 class ProcessGroup:
     """Some of the processes, in the order of their ranks among all."""
 

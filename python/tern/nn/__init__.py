@@ -6,7 +6,7 @@ import types as _types
 from tern import _C
 from tern._C import Module
 from tern._types import Parameter
-from tern.nn import copies, functional, init, module, parallel, state, utils  # noqa: F401
+from tern.nn import attention, copies, functional, init, module, parallel, state, utils  # noqa: F401
 from tern.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from tern.nn.parallel import DataParallel
 

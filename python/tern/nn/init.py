@@ -1,5 +1,26 @@
 """Numbers that parameters begin with: each function fills a tensor and returns it."""
 
+import math
+
 from tern import _C
+from tern.autograd import no_grad
+from tern.nn.old_names import under_old_name
 
 globals().update({name[len("init_"):]: value for name, value in vars(_C).items() if name.startswith("init_")})
+
+
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """Normal numbers, of which that share of each column of a matrix is 0 (Martens, 2010)."""
+    if tensor.dim() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows = tensor.size(0)
+    with no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(tensor.size(1)):
+            tensor[_C.randperm(rows)[:math.ceil(sparsity * rows)], column] = 0
+    return tensor
+
+
+for _name in "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal sparse".split():
+    if f"{_name}_" in globals():
+        globals()[_name] = under_old_name(_name, globals()[f"{_name}_"])

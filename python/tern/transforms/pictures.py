@@ -8,8 +8,12 @@ from tern import _C
 class InterpolationMode(enum.Enum):
     """What a new pixel is made of; each transform says which of these it has."""
     NEAREST = "nearest"
+    NEAREST_EXACT = "nearest"
     BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
     BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
 
 
 class AutoAugmentPolicy(enum.Enum):

@@ -2,7 +2,7 @@
 # comparison with PyTorch.
 import importlib
 
-FAMILIES = ("pointwise", "reduce", "shape", "index", "order", "network", "loss", "attention", "recurrent", "image", "resize", "creation", "linalg", "method")
+FAMILIES = ("pointwise", "reduce", "shape", "index", "order", "network", "loss", "attention", "recurrent", "image", "resize", "creation", "linalg", "special", "method")
 
 
 def families():

@@ -9,11 +9,11 @@ import re
 
 import torch
 
-from . import creation, index, network, order, pointwise, reduce, shape
+from . import creation, index, network, order, pointwise, reduce, shape, special
 from .driver import VERSION, Row
 from .inputs import make
 
-FUNCTIONS = {row.name: row for family in (pointwise, reduce, shape, index, order, network, creation) for row in family.ROWS}
+FUNCTIONS = {row.name: row for family in (pointwise, reduce, shape, index, order, network, creation, special) for row in family.ROWS}
 COUNT, FEW = 24, 8
 CORE = pathlib.Path(__file__).resolve().parents[3] / "tern" / "core"
 

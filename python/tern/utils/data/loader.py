@@ -94,7 +94,11 @@ class DataLoader:
         if isinstance(self.sampler, _C._Sampler) and epoch is not None:
             self.set_epoch(epoch)
         epoch, self._epoch = self._epoch, self._epoch + 1
-        if self._engine and is_extension(self.dataset):  # whose transform may have changed
+        self._base_seed = None
+        if self.seed is None and _C._draws_as_torch():  # one number at the beginning of each pass, as PyTorch
+            self._base_seed = _C.empty((), dtype=_C.int64).random_(generator=self.generator).item()
+        own_order = self._base_seed is not None and isinstance(self.sampler, RandomSampler)
+        if self._engine and is_extension(self.dataset) and not own_order:  # whose transform may have changed
             return iter(self._engine)
         if self.seed is not None:
             self._order.manual_seed(self.seed * 1_000_003 + epoch)
@@ -105,9 +109,12 @@ class DataLoader:
     def _index_tasks(self, epoch):
         sampler = self.batch_sampler if self._batches else self.sampler
         self._native = self._own_batches()
-        self._random = (_C.randint(0, 2**62, ()).item() if self.seed is None else self.seed, epoch) if self._native else None
+        self._random = (self._seed_of_pass() if self.seed is None else self.seed, epoch) if self._native else None
         for index in sampler._indices(epoch) if isinstance(sampler, _C._Sampler) else sampler:
             yield (lambda index=index: self._fetch(index))
+
+    def _seed_of_pass(self, generator=None):
+        return _C.randint(0, 2**62, (), generator=generator).item() if self._base_seed is None else self._base_seed
 
     def _fetch(self, index):
         if not self._batches:
@@ -157,8 +164,7 @@ class DataLoader:
                 yield batch
             return
         mode, numbers = _C.is_grad_enabled(), itertools.count()
-        seed = (_C.randint(0, 2**62, (), generator=self.generator).item() if self.seed is None
-                else self.seed * 1_000_003 + epoch)
+        seed = self._seed_of_pass(self.generator) if self.seed is None else self.seed * 1_000_003 + epoch
 
         def start():
             worker = next(numbers)

@@ -3,6 +3,13 @@
 from tern import _C
 
 
+def own_generator(generator):
+    """With PyTorch's numbers an order is drawn as there: by a generator of its own, whose seed the default one draws."""
+    if generator is None and _C._draws_as_torch():
+        return _C.Generator().manual_seed(_C.empty((), dtype=_C.int64).random_().item())
+    return generator
+
+
 class Sampler:
     """Indices of an epoch: write __iter__ and __len__."""
 
@@ -44,11 +51,13 @@ class RandomSampler(Sampler):
 
     def __iter__(self):
         size, wanted = len(self.data_source), self.num_samples
-        if self.replacement:
-            yield from _C.randint(0, size, (wanted,), generator=self.generator).tolist()
+        generator = own_generator(self.generator)
+        if self.replacement:  # a few at a time: there may be more of them than memory holds
+            for begin in range(0, wanted, 32):
+                yield from _C.randint(0, size, (min(32, wanted - begin),), generator=generator).tolist()
             return
         while wanted > 0:
-            order = _C.randperm(size, generator=self.generator).tolist()[:wanted]
+            order = _C.randperm(size, generator=generator).tolist()[:wanted]
             yield from order
             wanted -= len(order)
             if not order:

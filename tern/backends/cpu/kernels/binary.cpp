@@ -10,8 +10,12 @@ void binary(const LaunchContext&, const BinaryArgs& args) {
     binary_arithmetic(args);
   else if (args.op <= BinaryOp::BitwiseXor)
     binary_compare(args);
+  else if (args.op <= BinaryOp::Lcm)
+    binary_integers(args);
   else if (args.op <= BinaryOp::Lerp)
     binary_function(args);
+  else if (args.op <= BinaryOp::StandardGammaGrad)
+    binary_special(args);
   else
     binary_activation(args);
 }

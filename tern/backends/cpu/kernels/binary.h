@@ -18,12 +18,8 @@ void run_binary(const BinaryArgs& args) {
 }
 
 /// Which dtypes an operator computes on.
-constexpr bool takes_floats(BinaryOp op) {
-  return op != BinaryOp::BitwiseAnd && op != BinaryOp::BitwiseOr && op != BinaryOp::BitwiseXor;
-}
-constexpr bool takes_bool(BinaryOp op, ResultKind kind) {
-  return kind == ResultKind::Bool || !takes_floats(op);
-}
+constexpr bool takes_floats(BinaryOp op) { return !is_bitwise(op) && !takes_integers_only(op); }
+constexpr bool takes_bool(BinaryOp op, ResultKind kind) { return kind == ResultKind::Bool || is_bitwise(op); }
 
 template <template <class> class Functor, ResultKind kind, BinaryOp op>
 void dispatch_binary(const BinaryArgs& args) {
@@ -69,6 +65,8 @@ void dispatch_binary(const BinaryArgs& args) {
 void binary_arithmetic(const BinaryArgs& args);
 void binary_compare(const BinaryArgs& args);
 void binary_function(const BinaryArgs& args);
+void binary_integers(const BinaryArgs& args);
+void binary_special(const BinaryArgs& args);
 void binary_activation(const BinaryArgs& args);
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

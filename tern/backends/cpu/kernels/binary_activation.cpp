@@ -1,6 +1,7 @@
 // Activations of two operands and fused gradients of activations. The element functions are in
-// kernels/functors.h.
+// kernels/functors_activation.h.
 #include "tern/backends/cpu/kernels/binary.h"
+#include "tern/kernels/functors_activation.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 

@@ -1,6 +1,6 @@
 // The unary kernel: one loop for each operator and dtype. The element functions are in kernels/functors.h.
 #include "tern/backends/cpu/kernels/walk.h"
-#include "tern/kernels/functors.h"
+#include "tern/kernels/functors_special.h"
 #include "tern/kernels/list.h"
 
 namespace tern::cpu::TERN_CPU_VARIANT {

@@ -24,8 +24,12 @@ void binary(const LaunchContext& context, const BinaryArgs& args) {
     binary_division(context, args);
   else if (args.op <= BinaryOp::BitwiseXor)
     binary_compare(context, args);
+  else if (args.op <= BinaryOp::Lcm)
+    binary_integers(context, args);
   else if (args.op <= BinaryOp::Lerp)
     binary_function(context, args);
+  else if (args.op <= BinaryOp::StandardGammaGrad)
+    binary_special(context, args);
   else
     binary_activation(context, args);
 }

@@ -6,12 +6,8 @@
 
 namespace tern::cuda_backend {
 
-constexpr bool takes_floats(BinaryOp op) {
-  return op != BinaryOp::BitwiseAnd && op != BinaryOp::BitwiseOr && op != BinaryOp::BitwiseXor;
-}
-constexpr bool takes_bool(BinaryOp op, ResultKind kind) {
-  return kind == ResultKind::Bool || !takes_floats(op);
-}
+constexpr bool takes_floats(BinaryOp op) { return !is_bitwise(op) && !takes_integers_only(op); }
+constexpr bool takes_bool(BinaryOp op, ResultKind kind) { return kind == ResultKind::Bool || is_bitwise(op); }
 constexpr bool is_arithmetic(BinaryOp op) {
   return op == BinaryOp::Add || op == BinaryOp::Sub || op == BinaryOp::Mul || op == BinaryOp::Div;
 }
@@ -59,6 +55,8 @@ void dispatch_binary(const LaunchContext& context, const BinaryArgs& args) {
 void binary_compare(const LaunchContext& context, const BinaryArgs& args);
 void binary_division(const LaunchContext& context, const BinaryArgs& args);
 void binary_function(const LaunchContext& context, const BinaryArgs& args);
+void binary_integers(const LaunchContext& context, const BinaryArgs& args);
+void binary_special(const LaunchContext& context, const BinaryArgs& args);
 void binary_activation(const LaunchContext& context, const BinaryArgs& args);
 
 }  // namespace tern::cuda_backend

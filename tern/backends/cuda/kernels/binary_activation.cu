@@ -1,6 +1,7 @@
 // Activations of two operands and fused gradients of activations. The element functions are in
-// kernels/functors.h.
+// kernels/functors_activation.h.
 #include "tern/backends/cuda/kernels/binary.cuh"
+#include "tern/kernels/functors_activation.h"
 
 namespace tern::cuda_backend {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tern/backends/cuda/kernels/pointwise.cuh"
+#include "tern/kernels/functors_special.h"
 
 namespace tern::cuda_backend {
 
