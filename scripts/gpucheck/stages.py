@@ -311,8 +311,8 @@ def checkpoints(check):
     return parts
 
 
-# What of tests/python is about the host alone: its files and its arrays.
-ON_HOST = ("files_test", "numpy_test", "whole_model_test")
+# What of tests/python is about the host alone: its files, arrays and memory, names of tensors there, and PyTorch's draws.
+ON_HOST = ("distributions_test", "files_test", "names_test", "numpy_test", "shared_memory_test", "whole_model_test")
 
 
 def why_no_module(check, folder):

@@ -94,7 +94,9 @@ Tensor mvlgamma(const Tensor& x, int64_t p) {
   const DType dtype = is_floating_point(x.dtype()) ? x.dtype() : get_default_dtype();
   const Tensor steps = arange(0, static_cast<double>(p) / 2, 0.5, {.dtype = dtype, .device = x.device()});
   const auto d = static_cast<double>(p);
-  return add(sum(lgamma(sub(unsqueeze(x, -1), steps)), {-1}), d * (d - 1) / 4 * std::log(std::numbers::pi));
+  const Tensor terms = lgamma(sub(unsqueeze(x, -1), steps));
+  return add(sum(terms, {-1}, /*keepdim=*/false, dtype),  // of that dtype under autocast too
+             d * (d - 1) / 4 * std::log(std::numbers::pi));
 }
 
 Tensor igamma(const Tensor& a, const Tensor& x) { return special::gammainc(a, x); }

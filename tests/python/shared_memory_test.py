@@ -26,10 +26,6 @@ def receive(queue, answer):
 
 
 class SharedMemory(unittest.TestCase):
-    def setUp(self):
-        self.addCleanup(tern.set_default_device, tern.get_default_device())
-        tern.set_default_device("cpu")
-
     def test_processes_see_what_others_write(self):
         for method in ("spawn", "fork"):
             network, counts = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3)), tern.zeros(4, dtype=tern.int64)
