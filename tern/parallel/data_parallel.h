@@ -85,7 +85,7 @@ using ScatteredType = std::conditional_t<
 /// - Results: the same types. Scalars become a vector with one element for each device.
 /// - Lazy layers (nn/lazy.h) take their sizes from the first device's part of the first batch. With
 ///   SyncBatchNorm they can not: call the module with one batch before.
-/// - With one device, or none on a machine without GPUs, a plain call.
+/// - With one device, to which the module is moved, or none on a machine without GPUs, a plain call.
 /// - The replica on the first device is the module itself: its running statistics, and whatever its forward
 ///   keeps, stay; what the other replicas keep is lost after the call, as in PyTorch.
 /// - Parameters and buffers are sent when they changed, packed; gradients come back the same way, and are
@@ -110,7 +110,9 @@ class DataParallel final : public nn::Module {
         replicas_(detail::checked_device_ids(options.device_ids)),
         output_device_(options.output_device),
         dim_(options.dim),
-        on_warning_(std::move(options.on_warning)) {}
+        on_warning_(std::move(options.on_warning)) {
+    if (device_ids().size() == 1) detail::module_of(module).to(device_ids().front());
+  }
 
   /// Empty where there are no GPUs.
   const std::vector<Device>& device_ids() const noexcept { return replicas_.devices(); }

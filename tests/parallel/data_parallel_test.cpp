@@ -484,6 +484,14 @@ TEST_F(DataParallelTest, RandomNumbersRepeat) {
   expect_equal_bits({first.cpu()}, {model(x).cpu()});
 }
 
+TEST_F(DataParallelTest, ASingleDeviceTakesTheModule) {
+  const Tensor x = randn({4, 5});
+  Small net;
+  DataParallel model(net, {.device_ids = {1}});
+  EXPECT_EQ(net.parameters().front().device().str(), "cuda:1");  // the tensors are the net's own
+  EXPECT_EQ(model(x).device().str(), "cuda:1");
+}
+
 TEST_F(DataParallelTest, Errors) {
   Small net;
   const Tensor x = randn({4, 5});

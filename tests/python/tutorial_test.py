@@ -132,6 +132,9 @@ class ManyGpus(unittest.TestCase):
                 sizes.append(tuple(inputs["x"].shape))
                 return {"y": self.fc(inputs["x"])}
 
+        alone = nn.DataParallel(Model(), device_ids=[1])  # a single GPU takes the module
+        self.assertEqual(alone({"x": torch.randn(3, 5)})["y"].device, torch.device("cuda:1"))
+        sizes.clear()
         model = nn.DataParallel(Model()).to("cuda:0")
         for batch in DataLoader(torch.randn(40, 5), batch_size=30):
             self.assertEqual(model({"x": batch.to("cuda:0")})["y"].shape, (len(batch), 2))

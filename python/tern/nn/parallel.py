@@ -29,7 +29,7 @@ def _devices(devices):
 class DataParallel(_C.Module):
     """Splits each batch over the GPUs, calls a replica of the module on each part, and joins the results on one of them.
 
-    The module is on the first of `device_ids` (by default all GPUs). Without GPUs it is called as it is. A batch of 30 on two
+    The module is on the first of `device_ids` (by default all GPUs); to a single one it is moved. Without GPUs it is called as it is. A batch of 30 on two
     GPUs comes as 15 and 15. state_dict() has the names of the module after "module.".
     """
 
@@ -44,6 +44,8 @@ class DataParallel(_C.Module):
         self.output_device = self._engine.output_device.index
         if self.device_ids:
             self.src_device_obj = _C.device("cuda", self.device_ids[0])
+        if len(self.device_ids) == 1:
+            module.to(self.src_device_obj)
 
     def _make_engine(self, device_ids, output_device):
         return _C._DataParallel(self.module, _devices(device_ids), output_device, self.dim, warnings.warn)
