@@ -28,17 +28,20 @@ def _kind(name, pattern):
 _made = set()
 
 
-def module(name, *sources, **more):
-    """Registers the module tern.<name> with the public names of others, and more."""
-    made = types.ModuleType(f"tern.{name}", f"Names of torch.{name}.")
-    for source in sources:
-        made.__dict__.update({word: value for word, value in vars(source).items() if not word.startswith("_")})
-    made.__dict__.update(more)
+def alias(name, same):
+    """Registers what there is as the module tern.<name> too."""
     parent, _, last = name.rpartition(".")
     place = sys.modules[f"tern.{parent}" if parent else "tern"]
-    sys.modules[f"tern.{name}"] = made
+    sys.modules[f"tern.{name}"] = same
     if last not in vars(place) or place in _made:
-        setattr(place, last, made)
+        setattr(place, last, same)
+
+
+def module(name, **names):
+    """Registers the module tern.<name> with these names."""
+    made = types.ModuleType(f"tern.{name}", f"Names of torch.{name}.")
+    made.__dict__.update(names)
+    alias(name, made)
     _made.add(made)
     return made
 
@@ -58,10 +61,10 @@ _bases = {
     "_MaxPoolNd": _kind("_MaxPoolNd", lambda word: word.startswith("MaxPool")),
     "_AvgPoolNd": _kind("_AvgPoolNd", lambda word: word.startswith("AvgPool")),
 }
-module("nn.modules", nn, **_bases)
+_all = module("nn.modules", **{word: value for word, value in vars(nn).items() if not word.startswith("_")}, **_bases)
 for _name in ("activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold instancenorm lazy linear loss "
               "module normalization padding pixelshuffle pooling rnn sparse transformer upsampling").split():
-    module(f"nn.modules.{_name}", nn, **_bases)
+    alias(f"nn.modules.{_name}", _all)
 module("nn.modules.utils", **_tuples)
 module("nn.parallel.data_parallel", DataParallel=parallel.DataParallel)
 module("nn.parallel.replicate", replicate=parallel.replicate)
@@ -80,11 +83,11 @@ module("amp.grad_scaler", GradScaler=amp.GradScaler)
 for _name in ("nn.parameter", "nn.parallel.comm", "cuda.amp", *(f"backends.{name}" for name in "cudnn cuda mps mkldnn mkl openmp".split())):
     sys.modules[f"tern.{_name}"] = functools.reduce(getattr, _name.split("."), tern)
 module("autograd.variable", Variable=autograd.Variable)
-module("autograd.grad_mode", autograd)
+alias("autograd.grad_mode", autograd)
 for _name in "adadelta adagrad adam adamax adamw asgd lbfgs nadam radam rmsprop rprop sgd".split():
-    module(f"optim.{_name}", optim)
+    alias(f"optim.{_name}", optim)
 module("version", __version__=tern.__version__, cuda=None, hip=None, git_version=tern.__version__)
-module("functional", functional)
+alias("functional", functional)
 for _name, _type in tensor_types.types_of("cpu").items():
     setattr(tern, _name, _type)
 for _name, _type in tensor_types.types_of("cuda").items():

@@ -1,6 +1,7 @@
 """Tensor classes of earlier years: torch.FloatTensor(2, 3) and its kin, of which `isinstance` tells a tensor's dtype and place."""
 
 from tern import _C
+from tern._types import Size
 
 
 class _TensorType(type):
@@ -11,7 +12,7 @@ class _TensorType(type):
         options = {"dtype": cls.dtype, "device": cls.place if device is None else device}
         if len(sizes) == 1 and not isinstance(sizes[0], int):
             data = sizes[0]
-            return _C.empty(data, **options) if _is_size(data) else _C.tensor(data, **options)
+            return _C.empty(data, **options) if isinstance(data, Size) else _C.tensor(data, **options)
         return _C.empty(sizes if sizes else 0, **options)
 
     def __instancecheck__(cls, tensor):
@@ -19,10 +20,6 @@ class _TensorType(type):
 
     def __repr__(cls):
         return f"<class 'torch.{'cuda.' if cls.place == 'cuda' else ''}{cls.__name__}'>"
-
-
-def _is_size(data):
-    return type(data).__name__ == "Size"
 
 
 def types_of(place):

@@ -62,6 +62,19 @@ void dispatch_binary(const BinaryArgs& args) {
   throw_not_computable(args.dtype);
 }
 
+/// Sends the operators of one list to their loops.
+#define TERN_BINARY_FAMILY(function, LIST) \
+  void function(const BinaryArgs& args) {  \
+    switch (args.op) {                     \
+      LIST(TERN_BINARY_CASE)               \
+      default:                             \
+        break;                             \
+    }                                      \
+  }
+#define TERN_BINARY_CASE(op, text, kind) \
+  case BinaryOp::op:                     \
+    return dispatch_binary<functors::op, ResultKind::kind, BinaryOp::op>(args);
+
 void binary_arithmetic(const BinaryArgs& args);
 void binary_compare(const BinaryArgs& args);
 void binary_function(const BinaryArgs& args);

@@ -5,16 +5,6 @@
 
 namespace tern::cpu::TERN_CPU_VARIANT {
 
-void binary_activation(const BinaryArgs& args) {
-  switch (args.op) {
-#define TERN_CASE(op, text, kind) \
-  case BinaryOp::op:              \
-    return dispatch_binary<functors::op, ResultKind::kind, BinaryOp::op>(args);
-    TERN_BINARY_ACTIVATIONS(TERN_CASE)
-#undef TERN_CASE
-    default:
-      break;
-  }
-}
+TERN_BINARY_FAMILY(binary_activation, TERN_BINARY_ACTIVATIONS)
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT

@@ -3,16 +3,6 @@
 
 namespace tern::cuda_backend {
 
-void binary_function(const LaunchContext& context, const BinaryArgs& args) {
-  switch (args.op) {
-#define TERN_CASE(op, text, kind) \
-  case BinaryOp::op:              \
-    return dispatch_binary<functors::op, ResultKind::kind, BinaryOp::op>(context, args);
-    TERN_BINARY_FUNCTIONS(TERN_CASE)
-#undef TERN_CASE
-    default:
-      break;
-  }
-}
+TERN_BINARY_FAMILY(binary_function, TERN_BINARY_FUNCTIONS)
 
 }  // namespace tern::cuda_backend
