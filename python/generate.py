@@ -14,7 +14,7 @@ import sys
 
 # Bound in files of their own, since their arguments are structs, or differ from PyTorch's.
 BY_HAND = set("""
-    tensor from_blob to copy_ item contiguous clone pin_memory set_printoptions print_device
+    tensor from_blob to copy_ item contiguous is_contiguous clone pin_memory set_printoptions print_device
     conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d
     max_pool1d max_pool2d max_pool3d max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices
     max_unpool1d max_unpool2d max_unpool3d avg_pool1d avg_pool2d avg_pool3d
@@ -333,7 +333,7 @@ def main():
                 space = f"{function.space}::" if function.space else ""
                 lines += bound(target, function, lambda values, f=function, s=space: f"tern::{s}{f.name}({', '.join(values)})")
             if header in NAMESPACES:
-                lines += [f'  take_axis_and_out({target}, "{name}");' for name in sorted({f.name for f in functions})]
+                lines += [f'  take_other_keywords({target}, "{name}");' for name in sorted({f.name for f in functions})]
         write(files[i], HEAD.format(sources="tern/ops") + "\n".join(lines) + "\n}\n\n}  // namespace tern::python\n")
 
     found = {header: functions for header, functions in found.items() if header not in NAMESPACES}
@@ -358,7 +358,7 @@ def main():
             lines += bound("c", function, lambda values, f=function: f"self.{f.name}({', '.join(values)})", "Tensor")
     for name in elements:
         lines.append(f'  c.def("{name}_", [](Tensor self) {{ return self.{name}_(); }}, ReleaseGil());')
-    lines += ["  for (const char* name : kWithOut) take_axis_and_out(m, name);",
+    lines += ["  for (const char* name : kWithOut) take_other_keywords(m, name);",
               "  for (const char* name : kMethods) make_method(m, c, name);",
               "  for (const char* name : kInPlace) m.attr(name) = c.attr(name);",
               "  for (const auto& [second, first] : kSecondNames) make_second_name(m, c, second, first);", "}", "",

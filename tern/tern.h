@@ -52,6 +52,7 @@
 #include "tern/ops/loss.h"
 #include "tern/ops/loss_margin.h"
 #include "tern/ops/matmul.h"
+#include "tern/ops/memory_format.h"
 #include "tern/ops/names.h"
 #include "tern/ops/norm.h"
 #include "tern/ops/pad.h"

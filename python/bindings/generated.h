@@ -40,8 +40,12 @@ py::object named_tuple(const NamedResults& results);
 
 /// The function of the module as a method of the class.
 void make_method(py::module_& m, TensorClass& c, const char* name);
-/// The function also takes `out`, and NumPy's `axis` for `dim` and `keepdims` for `keepdim`.
-void take_axis_and_out(py::module_& m, const char* name);
+/// The function also takes `out`, NumPy's `axis` for `dim` and `keepdims` for `keepdim`, and how a new tensor
+/// lies in memory: `pin_memory`, `memory_format`, `layout`.
+void take_other_keywords(py::module_& m, const char* name);
+/// x in that order; as it is for MemoryFormat::Preserve.
+Tensor in_format(const Tensor& x, MemoryFormat format);
+
 /// The same function, method and method in place under a second name, where there are any.
 void make_second_name(py::module_& m, TensorClass& c, const char* second, const char* first);
 

@@ -123,7 +123,8 @@ Place place_of(const Tensor& x, py::handle key) {
 Tensor value_as_tensor(py::handle value, const Tensor& like) {
   if (is_tensor(value)) return value.cast<Tensor>();
   std::optional<Scalar> number;
-  if (load_scalar(value, /*convert=*/true, number)) return full({}, *number, {.dtype = like.dtype()});
+  if (load_scalar(value, /*convert=*/true, number))
+    return full({}, *number, {.dtype = like.dtype(), .device = kCPU});
   return index_tensor(value).to(like.device(), like.dtype());
 }
 

@@ -216,9 +216,11 @@ int visit_hooks(const nn::detail::ModuleHooks& hooks, visitproc visit, void* arg
   return visit_list(std::type_identity<HookAfterBackward>(), hooks.backward_after);
 }
 
-/// From 3.11 on Python itself visits the attributes of its own classes: twice would keep all that is in them.
+/// From 3.11 on Python itself visits the attributes that its own classes add (those with __slots__ add none):
+/// twice would keep all that is in them.
 int visit_attributes(PyObject* object, visitproc visit, void* arg, traverseproc own) {
-  if (PY_VERSION_HEX < 0x030B0000 || Py_TYPE(object)->tp_traverse == own)
+  PyTypeObject* const type = Py_TYPE(object);
+  if (PY_VERSION_HEX < 0x030B0000 || type->tp_traverse == own || type->tp_dictoffset == 0)
     return traverse_attributes(object, visit, arg);
   Py_VISIT(Py_TYPE(object));
   return 0;

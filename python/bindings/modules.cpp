@@ -424,7 +424,9 @@ void bind_modules(py::module_& m) {
     return named_modules(self, self.cast<nn::Module&>().named_modules(), remove_duplicate);
   });
 
-  const auto to = [](py::object self, std::optional<Device> device, std::optional<DType> dtype, bool) {
+  // Memory formats are for tensors; what is in a module stays row-major, as its kernels want it.
+  const auto to = [](py::object self, std::optional<Device> device, std::optional<DType> dtype, bool,
+                     MemoryFormat = MemoryFormat::Preserve) {
     auto& module = self.cast<nn::Module&>();
     const HeldFields held;
     const py::gil_scoped_release no_gil;
@@ -436,7 +438,7 @@ void bind_modules(py::module_& m) {
       "to", [to](py::object self, DType dtype, bool) { return to(std::move(self), {}, dtype, false); },
       py::arg("dtype"), py::arg("non_blocking") = false);
   c.def("to", to, py::arg("device") = py::none(), py::arg("dtype") = py::none(),
-        py::arg("non_blocking") = false);
+        py::arg("non_blocking") = false, py::kw_only(), py::arg("memory_format") = MemoryFormat::Preserve);
   c.def(
       "to",
       [to](py::object self, const Tensor& like) {

@@ -67,25 +67,69 @@ py::object written(const py::object& result, const py::object& out) {
   return out;
 }
 
+/// Throws NotImplementedError for tensors of another kind than the usual one.
+void check_layout(py::handle layout) {
+  if (!layout.is_none() && py::str(layout).cast<std::string>() != "torch.strided")
+    throw NotImplementedError("layout: there are no tensors of the kind " +
+                              py::str(layout).cast<std::string>() + ", only torch.strided");
+}
+
 }  // namespace
 
-void take_axis_and_out(py::module_& m, const char* name) {
+namespace {
+
+/// The same bytes as numbers of another dtype, without history; the last dimension grows or shrinks with
+/// them.
+Tensor bytes_as(const Tensor& x, DType dtype) {
+  const auto before = static_cast<int64_t>(x.element_size()), after = static_cast<int64_t>(itemsize(dtype));
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  int64_t offset = x.storage_offset();
+  if (before != after) {
+    const auto fits = [&](int64_t elements) { return elements * before % after == 0; };
+    const bool is_dense = x.dim() > 0 && strides.back() == 1;
+    if (!is_dense || !fits(shape.back()) || !fits(offset) ||
+        !std::all_of(strides.begin(), strides.end() - 1, fits))
+      throw ShapeError(
+          "view: numbers of " + std::to_string(before) + " bytes can not be seen as such of " +
+          std::to_string(after) +
+          ": the last dimension must be dense, and its bytes a multiple of these; use contiguous()");
+    const auto scale = [&](int64_t& elements) { elements = elements * before / after; };
+    scale(shape.back());
+    scale(offset);
+    std::for_each(strides.begin(), strides.end() - 1, scale);
+  }
+  return Tensor::from_storage(x.storage(), dtype, shape, strides, offset);
+}
+
+}  // namespace
+
+Tensor in_format(const Tensor& x, MemoryFormat format) {
+  return format == MemoryFormat::Preserve ? x : contiguous(x, format);
+}
+
+void take_other_keywords(py::module_& m, const char* name) {
   const py::object function = m.attr(name);
   m.def(name, [function](const py::args& args, const py::kwargs& given) -> py::object {
-    py::dict named;
-    py::object out = py::none();
+    py::dict named, after;
     bool more = false;
     for (const auto& [key, value] : given) {
       const auto text = key.cast<std::string>();
+      const bool is_after =
+          text == "out" || text == "pin_memory" || text == "memory_format" || text == "layout";
       const char* ours = text == "axis" ? "dim" : text == "keepdims" ? "keepdim" : text.c_str();
-      more |= text == "out" || ours != text;
-      if (text == "out")
-        out = py::reinterpret_borrow<py::object>(value);
-      else
-        named[ours] = value;
+      more |= is_after || ours != text;
+      (is_after ? after : named)[ours] = value;
     }
     if (!more) throw py::reference_cast_error();  // no overload fits
-    const py::object result = function(*args, **named);
+    const auto asked = [&](const char* what) { return after.attr("pop")(what, py::none()); };
+    check_layout(asked("layout"));
+    const auto format = asked("memory_format").cast<std::optional<MemoryFormat>>();
+    const auto pinned = asked("pin_memory").cast<std::optional<bool>>();
+    py::object result = function(*args, **named);
+    if (format) result = py::cast(in_format(result.cast<Tensor>(), *format));
+    if (pinned.value_or(false)) result = py::cast(result.cast<Tensor>().pin_memory());
+    const py::object out = asked("out");
     return out.is_none() ? result : written(result, out);
   });
 }
@@ -448,6 +492,7 @@ void bind_questions(py::module_& m) {
 void bind_operators(py::module_& m) {
   m.def_submodule("_linalg", "torch.linalg.");
   m.def_submodule("_special", "torch.special.");
+  m.def("view", &bytes_as, py::arg("input").none(false), py::arg("dtype"));  // before that of sizes
   bind_operators_0(m);
   bind_operators_1(m);
   bind_operators_2(m);
@@ -463,10 +508,20 @@ void bind_operators(py::module_& m) {
   bind_infos(m);
   bind_questions(m);
 
+  const auto in_order = [](MemoryFormat usual) { return py::arg_v("memory_format", usual); };
   m.def(
-      "contiguous", [](const Tensor& x) { return x.contiguous(); }, input(), ReleaseGil());
+      "contiguous", [](const Tensor& x, MemoryFormat format) { return contiguous(x, format); }, input(),
+      py::kw_only(), in_order(MemoryFormat::Contiguous), ReleaseGil());
   m.def(
-      "clone", [](const Tensor& x) { return x.clone(); }, input(), ReleaseGil());
+      "clone", [](const Tensor& x, MemoryFormat format) { return in_format(x.clone(), format); }, input(),
+      py::kw_only(), in_order(MemoryFormat::Preserve), ReleaseGil());
+  const auto of_number = [&](const char* name, auto f) {
+    m.def(name, f, py::arg("input"), py::arg("other").none(false), ReleaseGil());
+  };
+  of_number("add", [](const Scalar& a, const Tensor& b) { return a + b; });
+  of_number("sub", [](const Scalar& a, const Tensor& b) { return a - b; });
+  of_number("mul", [](const Scalar& a, const Tensor& b) { return a * b; });
+  of_number("div", [](const Scalar& a, const Tensor& b) { return a / b; });
   m.def(
       "pin_memory", [](const Tensor& x) { return x.pin_memory(); }, input(), ReleaseGil());
   m.def(

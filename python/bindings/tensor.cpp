@@ -193,11 +193,21 @@ void bind_attributes(TensorClass& c) {
   c.def_property_readonly("is_cuda", [](const Tensor& x) { return x.is_cuda(); });
   c.def_property_readonly("is_cpu", [](const Tensor& x) { return x.is_cpu(); });
   c.def("get_device", [](const Tensor& x) { return x.is_cuda() ? static_cast<int>(x.device().index) : -1; });
-  c.def("is_contiguous", [](const Tensor& x) { return x.is_contiguous(); });
+  c.def(
+      "is_contiguous", [](const Tensor& x, MemoryFormat format) { return is_contiguous(x, format); },
+      py::arg("memory_format") = MemoryFormat::Contiguous);
+  c.def_property_readonly(
+      "layout", [](const Tensor&) { return imported("tern.serialization", "Layout")("torch.strided"); });
   c.def("is_floating_point", [](const Tensor& x) { return x.is_floating_point(); });
   c.def("is_complex", [](const Tensor& x) { return is_complex(x.dtype()); });
   c.def("is_pinned", [](const Tensor& x) { return x.is_pinned(); });
   c.def("storage_offset", [](const Tensor& x) { return x.storage_offset(); });
+  c.def(
+      "record_stream", [](const Tensor& x, Stream stream) { x.record_stream(stream); }, py::arg("stream"));
+  c.def("_whole_storage", [](const Tensor& x) {
+    const auto count = static_cast<int64_t>(x.storage()->nbytes() / x.element_size());
+    return Tensor::from_storage(x.storage(), x.dtype(), {count}, {1}, 0);
+  });
   c.def("data_ptr", [](const Tensor& x) { return reinterpret_cast<uintptr_t>(x.data_ptr()); });
   c.def_property_readonly("_version", [](const Tensor& x) { return x.version(); });
   c.def_property_readonly("T", [](const Tensor& x) {
@@ -288,26 +298,29 @@ void bind_gradients(TensorClass& c) {
 
 /// What `x.to(...)` is asked for: a device, a dtype, both, or another tensor's.
 Tensor moved(const Tensor& x, std::optional<Device> device, std::optional<DType> dtype, bool non_blocking,
-             bool copy) {
+             bool copy, MemoryFormat format) {
   const ToOptions options{.non_blocking = non_blocking, .copy = copy};
-  if (device && dtype) return x.to(*device, *dtype, options);
-  if (device) return x.to(*device, options);
-  if (dtype) return x.to(*dtype, options);
-  return copy ? x.clone() : x;
+  const Tensor result = device && dtype ? x.to(*device, *dtype, options)
+                        : device        ? x.to(*device, options)
+                        : dtype         ? x.to(*dtype, options)
+                        : copy          ? x.clone()
+                                        : x;
+  return in_format(result, format);
 }
 
 void bind_moves(TensorClass& c) {
   const auto how = [&](auto f, auto... declared) {
-    c.def("to", f, declared..., py::arg("non_blocking") = false, py::arg("copy") = false, ReleaseGil());
+    c.def("to", f, declared..., py::arg("non_blocking") = false, py::arg("copy") = false, py::kw_only(),
+          py::arg("memory_format") = MemoryFormat::Preserve, ReleaseGil());
   };
-  how([](const Tensor& x, const Tensor& other, bool non_blocking,
-         bool copy) { return moved(x, other.device(), other.dtype(), non_blocking, copy); },
+  how([](const Tensor& x, const Tensor& other, bool non_blocking, bool copy,
+         MemoryFormat format) { return moved(x, other.device(), other.dtype(), non_blocking, copy, format); },
       py::arg("other").none(false));
-  how([](const Tensor& x, DType dtype, bool non_blocking,
-         bool copy) { return moved(x, {}, dtype, non_blocking, copy); },
+  how([](const Tensor& x, DType dtype, bool non_blocking, bool copy,
+         MemoryFormat format) { return moved(x, {}, dtype, non_blocking, copy, format); },
       py::arg("dtype"));
   how([](const Tensor& x, std::optional<Device> device, std::optional<DType> dtype, bool non_blocking,
-         bool copy) { return moved(x, device, dtype, non_blocking, copy); },
+         bool copy, MemoryFormat format) { return moved(x, device, dtype, non_blocking, copy, format); },
       py::arg("device") = py::none(), py::arg("dtype") = py::none());
   c.def(
       "cpu", [](const Tensor& x) { return x.cpu(); }, ReleaseGil());

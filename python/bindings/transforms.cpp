@@ -444,6 +444,25 @@ void bind_mix(py::module_& m, const char* name) {
       });
 }
 
+/// What a transform makes of a picture, or of each of a batch [..., channels, height, width], for all of
+/// which it draws the same numbers; several crops of each come first then, as they do of one picture.
+Tensor transformed(const data::Transform& transform, const Tensor& pictures) {
+  constexpr int64_t kPictureDims = 3;
+  const data::Random drawn(data::draw_seed({}), /*stream=*/0, /*index=*/0);
+  const auto one = [&](const Tensor& picture) {
+    data::Random random = drawn;
+    return transform(picture, random);
+  };
+  if (pictures.dim() <= kPictureDims) return one(pictures);
+  const Shape batch(pictures.shape().begin(), pictures.shape().end() - kPictureDims);
+  std::vector<Tensor> results;
+  for (const Tensor& picture : unbind(flatten(pictures, 0, -kPictureDims - 1)))
+    results.push_back(one(picture));
+  if (results.empty()) throw ShapeError("a transform of pictures needs at least one, got a batch of none");
+  const int64_t dim = results[0].dim() > kPictureDims ? 1 : 0;
+  return unflatten(stack(results, dim), dim, batch);
+}
+
 /// With the arguments as Python's own code has them: RandomResizedCrop(size=224, scale=[0.08, 1.0]).
 std::string printed(const py::object& self) {
   std::string text;
@@ -458,8 +477,7 @@ void bind_transforms(py::module_& m) {
   const auto call = [](const PictureTransform& self, const py::object& picture) {
     const Tensor tensor = picture_from(picture);
     const py::gil_scoped_release no_gil;
-    data::Random random(data::draw_seed({}), /*stream=*/0, /*index=*/0);
-    return self.transform(tensor, random);
+    return transformed(self.transform, tensor);
   };
   py::class_<PictureTransform, std::shared_ptr<PictureTransform>>(m, "_Transform", py::dynamic_attr())
       .def("__call__", call, py::arg("picture"))

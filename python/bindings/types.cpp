@@ -3,6 +3,7 @@
 #include <random>
 
 #include "bindings.h"
+#include "tern/ops/memory_format.h"
 
 namespace tern::python {
 
@@ -223,6 +224,18 @@ void bind_types(py::module_& m) {
             return self;
           },
           py::arg("seed"));
+
+  py::enum_<MemoryFormat> formats(m, "memory_format", "How the elements of pictures lie in memory.");
+  for (const auto& [name, format] : {std::pair{"contiguous_format", MemoryFormat::Contiguous},
+                                     {"preserve_format", MemoryFormat::Preserve},
+                                     {"channels_last", MemoryFormat::ChannelsLast},
+                                     {"channels_last_3d", MemoryFormat::ChannelsLast3d}})
+    formats.value(name, format);
+  formats.export_values();
+  const py::cpp_function text(
+      [](py::handle self) { return "torch." + self.attr("name").cast<std::string>(); },
+      py::is_method(formats));
+  for (const char* method : {"__repr__", "__str__"}) formats.attr(method) = text;
 
   // Classes that are written in Python tell the extension of themselves.
   m.def("_set_classes", [](py::object size, py::object parameter) {

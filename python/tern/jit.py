@@ -22,6 +22,11 @@ def _itself(function=None, **options):
 
 
 ignore = unused = export = interface = script_method = _itself
+def annotate(the_type, the_value):
+    """The value."""
+    return the_value
+
+
 ScriptModule = _C.Module
 ScriptFunction = type(_itself)
 

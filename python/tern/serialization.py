@@ -131,6 +131,8 @@ def _layer_of(cls):
 
 def _name_of_module_class(cls):
     """(module, name) in files; None for a class that is in no module."""
+    if hasattr(cls, "_before_parametrizations"):
+        raise RuntimeError(f"{cls.__name__} cannot be saved whole: a parametrized module is saved by its state_dict()")
     if "<locals>" in cls.__qualname__:
         return None
     pytorchs = {here: there for there, here in _PLACES.items()}
@@ -141,8 +143,17 @@ def _is_attribute(cls, name):
     return name not in _COMMON and name not in getattr(cls, "_not_saved", ()) and not hasattr(_layer_of(cls), name)
 
 
+def _check_whole(module):
+    """Of a pruned module a file or a pickle would keep the parts without what puts them together."""
+    for name, _ in module._tensor_fields():
+        if name.endswith("_orig") and "_pruning" in vars(getattr(module, name)):
+            raise RuntimeError(f"{type(module).__name__} cannot be saved whole: '{name.removesuffix('_orig')}' is pruned: save its "
+                               "state_dict(), or call nn.utils.prune.remove() before")
+
+
 def _attributes_of(module):
     """Those that a file keeps beside parameters, buffers, modules, and the settings of layers."""
+    _check_whole(module)
     own = {name: value for name, value in vars(module).items() if _is_attribute(type(module), name)}
     return {**own, **getattr(module, "_also_saved", dict)()}
 

@@ -22,17 +22,31 @@ void CapturedStep::replay() {
 size_t CapturedStep::num_launches() const noexcept { return recorder_ ? recorder_->num_launches() : 0; }
 size_t CapturedStep::num_bytes() const { return recorder_ ? recorder_->num_bytes() : 0; }
 
+struct StepCapture::Recording {
+  std::unique_ptr<Recorder> recorder = std::make_unique<Recorder>();
+  detail::RecordingGuard guard{recorder.get()};
+};
+
+StepCapture::StepCapture() {
+  TERN_CHECK(!detail::step_recorder, CaptureError, "capture: another step is being recorded: end it first");
+  recording_ = std::make_unique<Recording>();
+}
+StepCapture::~StepCapture() = default;
+
+CapturedStep StepCapture::end() {
+  TERN_CHECK(recording_ != nullptr, CaptureError, "capture: it has ended already");
+  const std::unique_ptr<Recording> recording = std::move(recording_);
+  recording->recorder->finish();
+  return CapturedStep(std::move(recording->recorder));
+}
+
 CapturedStep capture(const std::function<void()>& step, CaptureOptions options) {
   TERN_CHECK(!detail::step_recorder, CaptureError, "capture: another step is being recorded: end it first");
   TERN_CHECK(options.warmup >= 0, ValueError, "capture: warmup must be at least 0, got {}", options.warmup);
   for (int i = 0; i < options.warmup; ++i) step();
-  auto recorder = std::make_unique<Recorder>();
-  {
-    const detail::RecordingGuard recording(recorder.get());
-    step();
-    recorder->finish();
-  }
-  return CapturedStep(std::move(recorder));
+  StepCapture recording;
+  step();
+  return recording.end();
 }
 
 }  // namespace tern

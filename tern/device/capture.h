@@ -42,7 +42,7 @@ class CapturedStep {
   size_t num_bytes() const;
 
  private:
-  friend CapturedStep capture(const std::function<void()>& step, struct CaptureOptions options);
+  friend class StepCapture;
   explicit CapturedStep(std::unique_ptr<Recorder> recorder);
 
   std::unique_ptr<Recorder> recorder_;
@@ -59,5 +59,24 @@ struct CaptureOptions {
 /// wait, a shape that depends on data, a generator that is seeded, an optimizer's first step; and for a
 /// capture within another.
 CapturedStep capture(const std::function<void()>& step, CaptureOptions options = {});
+
+/// The same for a step that is not one function: what the thread does from here to end() is done and
+/// recorded, as between capture_begin() and capture_end() of PyTorch's CUDAGraph. What must be over before is
+/// done by the caller. On one thread.
+class StepCapture {
+ public:
+  /// Throws CaptureError within another capture.
+  StepCapture();
+  /// Without end(), what was recorded is forgotten.
+  ~StepCapture();
+  StepCapture(const StepCapture&) = delete;
+  StepCapture& operator=(const StepCapture&) = delete;
+
+  CapturedStep end();
+
+ private:
+  struct Recording;
+  std::unique_ptr<Recording> recording_;
+};
 
 }  // namespace tern

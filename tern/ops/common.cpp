@@ -90,6 +90,11 @@ Tensor cast(const Tensor& x, DType dtype) {
   return y;
 }
 
+void check_floating(const char* op, DType dtype) {
+  TERN_CHECK(is_floating_point(dtype), DTypeError, "{}: needs a floating-point dtype, got {}", op,
+             name(dtype));
+}
+
 void check_factors(const char* op, const Tensor& a, const Tensor& b) {
   if (a.device() != b.device()) [[unlikely]]
     throw_device_mismatch(op, {{"a", a}, {"b", b}});

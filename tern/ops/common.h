@@ -37,6 +37,9 @@ inline void check_same_device(const char* op, std::initializer_list<NamedTensor>
 /// for two dtypes and for bool.
 void check_factors(const char* op, const Tensor& a, const Tensor& b);
 
+/// Throws DTypeError unless numbers of this dtype can be drawn, or scaled.
+void check_floating(const char* op, DType dtype);
+
 /// The dtype of `a op b` by PyTorch's rules: a 0-d tensor counts only when its category is higher.
 DType result_type(const Tensor& a, const Tensor& b);
 DType result_type(const Tensor& a, const Scalar& b);

@@ -80,11 +80,6 @@ Tensor& draw_in_place(const char* op, Tensor& x, const Draw& draw, const MaybeGe
   return x;
 }
 
-void check_floating(const char* op, DType dtype) {
-  TERN_CHECK(is_floating_point(dtype), DTypeError, "{}: needs a floating-point dtype, got {}", op,
-             name(dtype));
-}
-
 /// The largest value of a 16-bit dtype below `high`.
 template <class T>
 double below_16(double high) {

@@ -142,8 +142,7 @@ namespace {
 
 void check_dropout(const char* op, const Tensor& x, double p) {
   TERN_CHECK(p >= 0 && p <= 1, ValueError, "{}: probability has to be between 0 and 1, but got {}", op, p);
-  TERN_CHECK(is_floating_point(x.dtype()), DTypeError, "{}: needs a floating-point dtype, got {}", op,
-             name(x.dtype()));
+  check_floating(op, x.dtype());
 }
 
 /// The args say which elements stay; the same ones give the gradient.

@@ -17,16 +17,11 @@ namespace {
 
 using MaybeGenerator = std::optional<Generator>;
 
-void check_floating_parameter(const char* op, const Tensor& x) {
-  TERN_CHECK(is_floating_point(x.dtype()), DTypeError,
-             "{}: needs a floating-point dtype, got {}: convert it with to(dtype)", op, name(x.dtype()));
-}
-
 /// Numbers for each element of a and b, which have one shape.
 Tensor draw_variates(const char* op, Variate variate, const Tensor& a, const Tensor& b,
                      const MaybeGenerator& generator) {
   NoGradGuard no_grad;
-  check_floating_parameter(op, a);
+  check_floating(op, a.dtype());
   const Tensor first = compact(a.detach()), second = b.defined() ? compact(b.detach()) : Tensor();
   Tensor out = empty_contiguous(a.shape(), a.numel(), a.dtype(), a.device());
   if (out.numel() == 0) return out;
@@ -65,7 +60,7 @@ void check_deviation(double std) {
 
 /// Standard normal numbers of that shape, like x.
 Tensor standard_normal(const Shape& shape, const Tensor& x, const MaybeGenerator& generator) {
-  check_floating_parameter("normal", x);
+  check_floating("normal", x.dtype());
   return randn(shape, {.dtype = x.dtype(), .device = x.device(), .requires_grad = false}, generator);
 }
 
@@ -74,7 +69,7 @@ Tensor standard_normal(const Shape& shape, const Tensor& x, const MaybeGenerator
 Tensor normal(const Tensor& mean, const Tensor& std, const MaybeGenerator& generator) {
   NoGradGuard no_grad;
   const std::vector<Tensor> both = broadcast_tensors({mean, std});
-  check_floating_parameter("normal", std);
+  check_floating("normal", std.dtype());
   return add(mul(standard_normal(both[0].shape(), mean, generator), std), mean);
 }
 Tensor normal(const Tensor& mean, double std, const MaybeGenerator& generator) {
@@ -88,7 +83,7 @@ Tensor normal(double mean, const Tensor& std, const MaybeGenerator& generator) {
 }
 
 Tensor poisson(const Tensor& rate, const MaybeGenerator& generator) {
-  check_floating_parameter("poisson", rate);
+  check_floating("poisson", rate.dtype());
   if (rate.numel() != 0) {
     NoGradGuard no_grad;
     const double least = item(min(rate)).to_double();
@@ -99,7 +94,7 @@ Tensor poisson(const Tensor& rate, const MaybeGenerator& generator) {
 }
 
 Tensor binomial(const Tensor& count, const Tensor& prob, const MaybeGenerator& generator) {
-  check_floating_parameter("binomial", prob);
+  check_floating("binomial", prob.dtype());
   TERN_CHECK(count.dtype() == prob.dtype(), DTypeError,
              "binomial: Found dtype {} but expected {}: count and prob must have one dtype: convert one with "
              "to(dtype)",

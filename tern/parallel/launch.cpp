@@ -232,7 +232,9 @@ LaunchResult launch(const std::vector<std::string>& command, const LaunchOptions
              "launch: master_addr is '{}', which every machine calls itself: give the address of node 0",
              options.master_addr);
   uint16_t port = options.master_port;
-  if (port == 0) port = options.nnodes > 1 ? 29500 : Socket::listen(0, /*from_here_only=*/true).port();
+  Socket reserved;  // until all have ended
+  if (port == 0 && options.nnodes == 1) reserved = Socket::reserve();
+  if (port == 0) port = reserved.is_open() ? reserved.port() : 29500;
 
   std::vector<std::pair<std::string, std::string>> shared{
       {"WORLD_SIZE", std::to_string(options.nproc_per_node * options.nnodes)},

@@ -109,6 +109,18 @@ Socket Socket::listen(uint16_t port, bool from_here_only) {
              error == EADDRINUSE ? "it is in use: choose another MASTER_PORT" : std::strerror(error));
 }
 
+Socket Socket::reserve() {
+  Socket socket = made(AF_INET);
+  set(socket, SOL_SOCKET, SO_REUSEADDR,
+      1);  // what lets listen() bind the port too, as this one never listens
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_ANY);
+  TERN_CHECK(::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0,
+             DistributedError, "no port is free: {}", std::strerror(errno));
+  return socket;
+}
+
 Socket Socket::try_connect(const std::string& host, uint16_t port, Clock::time_point deadline,
                            std::string& reason) {
   const Addresses addresses = addresses_of(host, port, reason);
@@ -125,6 +137,9 @@ Socket Socket::try_connect(const std::string& host, uint16_t port, Clock::time_p
       else
         ::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
     }
+    // Where nobody waits, the system may connect a socket of this machine to itself.
+    if (error == 0 && socket.port() == port && socket.own_address() == socket.peer_address())
+      error = ECONNREFUSED;
     if (error == 0) {
       set_up(socket);
       return socket;

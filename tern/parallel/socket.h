@@ -29,6 +29,10 @@ class Socket {
   /// Waits for connections to this port, 0 for any that is free: from this machine only, or from everywhere.
   /// Throws DistributedError.
   static Socket listen(uint16_t port, bool from_here_only);
+  /// A free port of this machine for one who is yet to wait there: while this is open the system gives the
+  /// port to nobody who asks for any, and listen() may take it, here or in another process. Throws
+  /// DistributedError.
+  static Socket reserve();
   /// Asks again and again until the deadline. Throws DistributedError.
   static Socket connect(const std::string& host, uint16_t port, Clock::time_point deadline);
   /// Asks once; not open, with the reason, where nobody answers.

@@ -10,6 +10,7 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
+#include "tern/ops/memory_format.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/random.h"
 #include "tern/ops/shape.h"
@@ -26,6 +27,32 @@ const std::vector<DType> kDTypes = {DType::UInt8, DType::Float16, DType::Float32
 Tensor numbers(IntArrayRef shape, DType dtype) { return randint(0, 100, shape).to(dtype); }
 
 std::vector<double> values(const Tensor& x) { return x.to(DType::Float64).to_vector<double>(); }
+
+TEST(Layout, MemoryFormats) {
+  manual_seed(1);
+  const struct {
+    Shape shape, strides;
+    MemoryFormat format;
+  } rows[] = {{{2, 3, 4, 5}, {60, 1, 15, 3}, MemoryFormat::ChannelsLast},
+              {{2, 3, 4, 5, 6}, {360, 1, 90, 18, 3}, MemoryFormat::ChannelsLast3d}};
+  for (const auto& row : rows) {
+    const Tensor x = rand(row.shape, {.requires_grad = true}), y = contiguous(x, row.format);
+    EXPECT_EQ(y.strides(), row.strides);
+    EXPECT_EQ(values(y.detach()), values(x.detach()));
+    EXPECT_TRUE(is_contiguous(y, row.format) && is_contiguous(x, MemoryFormat::Contiguous));
+    EXPECT_FALSE(is_contiguous(x, row.format) || is_contiguous(y, MemoryFormat::Contiguous));
+    EXPECT_TRUE(contiguous(y, row.format).is_same(y));
+    EXPECT_EQ(contiguous(y, MemoryFormat::Contiguous).strides(), x.strides());
+    mul(y, y).sum().backward();
+    EXPECT_EQ(values(x.grad()), values(mul(x.detach(), 2)));
+    expect_error<ShapeError>([&] { contiguous(y.select(0, 0), row.format); }, "dimensions, but this one is");
+    EXPECT_FALSE(is_contiguous(y.select(0, 0), row.format));
+  }
+  const Tensor one = rand({2, 1, 4, 5});  // of both formats
+  EXPECT_TRUE(contiguous(one, MemoryFormat::ChannelsLast).is_same(one));
+  expect_error<ValueError>([&] { contiguous(one, MemoryFormat::Preserve); },
+                           "preserve_format keeps what is there");
+}
 
 TEST(Layout, TransposedOperands) {
   manual_seed(1);

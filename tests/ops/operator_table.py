@@ -31,6 +31,7 @@ NOT_ROWS = {
     "tern/ops/jacobian.h": {"jacobian", "hessian", "vjp", "jvp", "hvp"},  # tests/ops/jacobian_test.cpp
     "tern/ops/linalg_common.h": {"made", "expanded", "columns_of", "rows_of", "solve_with", "inverse_with", "unpack_lu"},  # parts of linalg
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
+    "tern/ops/memory_format.h": {"is_contiguous"},            # tests/ops/layout_test.cpp
     "tern/ops/common.h": {"cast", "empty_of", "differentiable_once", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
     "tern/ops/shape.h": {"equal_parts"},                    # a part of hsplit, vsplit and dsplit
     "tern/ops/loss_common.h": {"reduced"},            # a part of losses

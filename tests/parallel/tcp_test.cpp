@@ -26,7 +26,6 @@ using ::testing::HasSubstr;
 Rendezvous place(int rank, int size, uint16_t port, const std::string& job = "") {
   return {.host = "localhost", .port = port, .rank = rank, .size = size, .job = job};
 }
-uint16_t free_port() { return Socket::listen(0, /*from_here_only=*/true).port(); }
 
 /// What each of the processes is told; empty for those that have met all others. The last one comes late.
 std::vector<std::string> meet_all(
@@ -50,7 +49,8 @@ std::vector<std::string> meet_all(
 }
 
 TEST(Tcp, ProcessesMeetAmongStrangers) {
-  const uint16_t port = free_port();
+  const Socket reserved = Socket::reserve();
+  const uint16_t port = reserved.port();
   std::vector<Rendezvous> processes;
   for (int rank = 0; rank < 5; ++rank) processes.push_back(place(rank, 5, port, "ours"));
   std::vector<Socket> silent;
@@ -81,7 +81,8 @@ TEST(Tcp, ProcessesThatDoNotFitAreTold) {
       {{{1, 2}}, "cannot reach the process at localhost port"},
   };
   for (const auto& row : rows) {
-    const uint16_t port = free_port();
+    const Socket reserved = Socket::reserve();
+    const uint16_t port = reserved.port();
     std::vector<Rendezvous> processes;
     for (const auto& [rank, size] : row.ranks_and_sizes) processes.push_back(place(rank, size, port));
     for (const std::string& text : meet_all(processes, milliseconds(300)))
@@ -92,6 +93,24 @@ TEST(Tcp, ProcessesThatDoNotFitAreTold) {
                                  "it is in use: choose another MASTER_PORT");
 }
 
+TEST(Tcp, AReservedPortIsKeptForOneListener) {
+  const Socket reserved = Socket::reserve();
+  for (const bool from_here_only : {true, false}) {
+    const Socket first = Socket::listen(reserved.port(), from_here_only);
+    EXPECT_EQ(first.port(), reserved.port());
+    expect_error<DistributedError>([&] { Socket::listen(reserved.port(), true); }, "it is in use");
+  }
+}
+
+TEST(Tcp, NobodyIsConnectedToItself) {
+  uint16_t port = 0;
+  while (port == 0 || port % 2 != 0)
+    port = Socket::listen(0, true).port() + 1;  // one that connections leave from
+  const auto end = deadline_after(seconds(2));
+  for (std::string reason; Clock::now() < end;)
+    EXPECT_FALSE(Socket::try_connect("127.0.0.1", port, end, reason).is_open());
+}
+
 TEST(Tcp, ProcessesMeetByAFile) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "meeting";
@@ -100,7 +119,8 @@ TEST(Tcp, ProcessesMeetByAFile) {
     processes.push_back(
         *find_rendezvous({.init_method = "file://" + path.string(), .rank = rank, .world_size = 4}));
   const auto write = [&](std::string_view text) { std::ofstream(path) << text; };
-  const uint16_t port = free_port();
+  const Socket reserved = Socket::reserve();
+  const uint16_t port = reserved.port();
   write(fmt::format("tern an-earlier-run {} 127.0.0.1\n", port));
   EXPECT_EQ(meet_all({processes[1], processes[2], processes[3], processes[0]}, seconds(20),
                      [] { std::this_thread::sleep_for(milliseconds(200)); }),
@@ -150,7 +170,8 @@ TEST(Tcp, Options) {
 /// Two ends, each for a thread of its own.
 template <class First, class Second>
 void between_two(Timeout timeout, const First& first, const Second& second) {
-  const uint16_t port = free_port();
+  const Socket reserved = Socket::reserve();
+  const uint16_t port = reserved.port();
   std::thread other([&] { second(open_tcp_transport(place(1, 2, port), timeout)); });
   first(open_tcp_transport(place(0, 2, port), timeout));
   other.join();
@@ -204,7 +225,8 @@ TEST(Tcp, OnesThatAreNotTakenStay) {
 }
 
 TEST(Tcp, EverybodyIsToldWhoEndedFirst) {
-  const uint16_t port = free_port();
+  const Socket reserved = Socket::reserve();
+  const uint16_t port = reserved.port();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
@@ -259,7 +281,8 @@ TEST(Tcp, WaitsOfSeveralThreadsAreIndependent) {
 }
 
 TEST(Tcp, OneAfterTheOther) {
-  const std::string address = free_address();
+  const Socket reserved = Socket::reserve();
+  const std::string address = address_of(reserved);
   for (int round = 0; round < 3; ++round) {
     std::vector<std::thread> threads;
     for (int rank = 0; rank < 3; ++rank)

@@ -1,7 +1,9 @@
 """Several processes: operations of groups, in threads that take their parts; scripts and functions that are started as processes;
 and that a network trained by all is the one that PyTorch's processes train."""
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -347,19 +349,22 @@ class Processes(unittest.TestCase):
 
     def test_spawn(self):
         script = self.script("spawned.py", SPAWNED)
-        for address in f"tcp://localhost:{free_port()}", "file://" + self.path("meeting"):
-            done = start(sys.executable, script, address)
-            self.assertEqual((done.returncode, done.stdout), (0, "1.0\n1.0\n"), done.stderr)
-        done = start(sys.executable, script, f"tcp://localhost:{free_port()}", "fails")
+        with reserved_port() as port:
+            for address in f"tcp://localhost:{port}", "file://" + self.path("meeting"):
+                done = start(sys.executable, script, address)
+                self.assertEqual((done.returncode, done.stdout), (0, "1.0\n1.0\n"), done.stderr)
+            done = start(sys.executable, script, f"tcp://localhost:{port}", "fails")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, "(?s)ProcessRaisedException: .*Process 1 terminated.*KeyError: 'of rank one'")
 
 
-def free_port():
-    import socket
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return probe.getsockname()[1]
+@contextlib.contextmanager
+def reserved_port():
+    """A port at which a group may meet, and which nobody else is given meanwhile."""
+    with socket.socket() as kept:
+        kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        kept.bind(("", 0))
+        yield kept.getsockname()[1]
 
 
 if __name__ == "__main__":

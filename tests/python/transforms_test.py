@@ -189,6 +189,24 @@ class Results(unittest.TestCase):
             collate_fn=lambda batch: T.MixUp(num_classes=3)(*tern.utils.data.default_collate(batch)))
         self.assertEqual(tuple(next(iter(loader))[1].shape), (4, 3))
 
+    def test_all_pictures_of_a_batch_alike(self):
+        one, other = picture(), picture().flip(-1)
+        batch = tern.stack([one, other, one])[:, None]
+        texts = [text for text, _ in ROWS + RANDOM if text.startswith("T.") and "(a" not in text and "lambda" not in text]
+        self.assertGreater(len(texts), 50)
+        for text in texts:
+            with self.subTest(text):
+                transform, results = of(text), []
+                for given in (batch, one, other):
+                    tern.manual_seed(3)
+                    results.append(transform(given))
+                several = int(results[1].dim() > 3)  # crops of each picture
+                wanted = tern.stack([results[1], results[2], results[1]], several).unsqueeze(1 + several)
+                self.assertTrue(tern.equal(results[0], wanted))
+        self.assertEqual((F.get_dimensions(batch), F.get_image_size(one), F.get_image_num_channels(one)), ([3, 4, 6], [6, 4], 3))
+        with self.assertRaisesRegex(tern.ShapeError, "a batch of none"):
+            T.RandomInvert()(batch[:0])
+
     def test_errors(self):
         for text, error, words in ERRORS:
             with self.subTest(text), self.assertRaisesRegex(error, words):

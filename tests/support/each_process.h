@@ -15,9 +15,9 @@
 
 namespace tern::dist {
 
-/// Where processes of this machine can meet.
-inline std::string free_address() {
-  return "tcp://localhost:" + std::to_string(Socket::listen(0, /*from_here_only=*/true).port());
+/// Where processes of this machine can meet while the port is reserved.
+inline std::string address_of(const Socket& reserved) {
+  return "tcp://localhost:" + std::to_string(reserved.port());
 }
 
 /// Calls body(group) for each of `size` processes at once. The first exception, in the order of ranks, is
@@ -25,9 +25,11 @@ inline std::string free_address() {
 inline void on_each(int size, const std::function<void(const ProcessGroup&)>& body,
                     const ProcessGroupOptions& options = {.timeout = std::chrono::seconds(60)}) {
   std::vector<std::function<ProcessGroup()>> starts;
+  Socket reserved;
   if (env_text("TERN_TEST_TRANSPORT") == "tcp") {
     ProcessGroupOptions mine = options;
-    mine.init_method = free_address();
+    reserved = Socket::reserve();
+    mine.init_method = address_of(reserved);
     mine.world_size = size;
     for (mine.rank = 0; mine.rank < size; ++mine.rank)
       starts.emplace_back([mine] { return ProcessGroup::start(mine); });

@@ -52,7 +52,12 @@ class no_grad(_Mode):
 
 
 class inference_mode(no_grad):
-    """As no_grad."""
+    """As no_grad; inference_mode(False) records, even inside another."""
+
+    def __new__(cls, mode=True):
+        if isinstance(mode, bool):
+            return _Mode.__new__(cls if mode else enable_grad)
+        return _Mode.__new__(cls, mode)
 
 
 class enable_grad(_Mode):

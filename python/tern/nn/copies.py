@@ -104,6 +104,8 @@ def reduce(self, protocol):
     """For pickle and multiprocessing. Hooks are not in it."""
     without = serialization._COMMON.union(getattr(self, "_not_saved", ()))
     attributes = {name: value for name, value in vars(self).items() if name not in without}
+    for module in _own(self):
+        serialization._check_whole(module)
     settings = None if self._is_python() else _C._layer_to_bytes(self)
     return _made, (type(self), settings), ([_fields(module) for module in _own(self)], attributes)
 

@@ -21,6 +21,22 @@ def sparse_(tensor, sparsity, std=0.01, generator=None):
     return tensor
 
 
+def dirac_(tensor, groups=1):
+    """Weights of a convolution that gives its input: ones in the middle, zeros elsewhere."""
+    if not 3 <= tensor.dim() <= 5:
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.size(0) % groups:
+        raise ValueError("dim 0 must be divisible by groups")
+    middle = [size // 2 for size in tensor.shape[2:]]
+    own = tensor.size(0) // groups
+    with no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(own, tensor.size(1))):
+                tensor[(group * own + channel, channel, *middle)] = 1
+    return tensor
+
+
 for _name in "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal sparse".split():
     if f"{_name}_" in globals():
         globals()[_name] = under_old_name(_name, globals()[f"{_name}_"])

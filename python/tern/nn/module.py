@@ -116,6 +116,23 @@ def _type(self, dst_type):
     return self.to(dst_type)
 
 
+_move = Module.to
+
+
+def _to(self, *args, **kwargs):
+    """Moves parameters and buffers, or converts those that are floating point. To "meta", where PyTorch's have no numbers, they stay as
+    they are."""
+    if any(isinstance(place, str) and place == "meta" for place in (*args, kwargs.get("device"))):
+        return self
+    return _move(self, *args, **kwargs)
+
+
+def _pruning_hooks(self):
+    """Methods of nn.utils.prune by numbers; hooks of other kinds are in C++ and not shown."""
+    from tern.nn.utils import prune
+    return prune._hooks(self)
+
+
 def _to_empty(self, *, device, recurse=True):
     """As to(device): the numbers may be any."""
     return self.to(device)
@@ -164,7 +181,8 @@ Module.compile = lambda self, *args, **options: None  # there is nothing to comp
 Module.get_submodule, Module.set_submodule = _get_submodule, _set_submodule
 Module.get_parameter = lambda self, target: _get_tensor(self, target, {"parameter"}, "parameter")
 Module.get_buffer = lambda self, target: _get_tensor(self, target, {"buffer", "not saved"}, "buffer")
-Module.type, Module.to_empty = _type, _to_empty
+Module.type, Module.to, Module.to_empty = _type, _to, _to_empty
+Module._forward_pre_hooks = property(_pruning_hooks)
 Module._modules = property(_modules_of)
 Module._parameters = property(lambda self: Entries(self, _tensors(self, {"parameter"}), self.register_parameter))
 Module._buffers = property(lambda self: Entries(self, _tensors(self, {"buffer", "not saved"}), self.register_buffer))

@@ -123,3 +123,17 @@ def autocontrast(img):
 
 def equalize(img):
     return _C.RandomEqualize(p=1)(img)
+
+
+def get_dimensions(img):
+    """Channels, height and width."""
+    return list(as_tensor(img).shape[-3:])
+
+
+def get_image_size(img):
+    """Width and height."""
+    return get_dimensions(img)[:0:-1]
+
+
+def get_image_num_channels(img):
+    return get_dimensions(img)[0]

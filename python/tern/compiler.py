@@ -1,0 +1,27 @@
+"""What programs ask of torch.compiler: nothing is compiled here, and functions stay as they are."""
+
+
+def is_compiling():
+    return False
+
+
+is_dynamo_compiling = is_exporting = is_compiling
+
+
+def _itself(function=None, *args, **options):
+    return function if callable(function) else (lambda decorated: decorated)
+
+
+compile = disable = allow_in_graph = substitute_in_graph = assume_constant_result = _itself
+
+
+def reset():
+    """Nothing has been compiled."""
+
+
+def set_stance(stance="default", **options):
+    """Nothing will be."""
+
+
+def cudagraph_mark_step_begin():
+    """Graphs are recorded where a program asks for it alone: tern.capture()."""
