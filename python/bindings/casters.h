@@ -172,16 +172,19 @@ struct size_caster {
     tern::Shape ints;
     if (!tern::python::load_ints(source, ints, convert) || (ints.size() != 1 && ints.size() != N))
       return false;
-    for (size_t i = 0; i < N; ++i) sizes_[i] = ints[ints.size() == 1 ? 0 : i];
+    is_one_ = ints.size() == 1;
+    for (size_t i = 0; i < N; ++i) sizes_[i] = ints[is_one_ ? 0 : i];
     return true;
   }
-  operator Size() { return tern::size_from(sizes_); }
+  operator Size() { return is_one_ ? Size(sizes_[0]) : tern::size_from(sizes_); }
   static handle cast(const Size& size, return_value_policy, handle) {
-    return pybind11::cast(tern::sizes_of(size)).release();
+    const auto sizes = tern::sizes_of(size);
+    return (size.is_tuple ? object(pybind11::cast(sizes)) : int_(sizes[0])).release();
   }
 
  private:
   std::array<int64_t, N> sizes_{};
+  bool is_one_ = false;
 };
 template <>
 struct type_caster<tern::Size2> : size_caster<tern::Size2, 2> {};

@@ -37,18 +37,37 @@ LayerClass<Layer, Base> abstract_layer(py::module_& m, const char* name) {
 
 // ---- options as attributes
 
+/// What an accessor of a layer shows, to be changed: a layer that Python holds is no constant.
+template <class T>
+T& changeable(const T& shown) {
+  return const_cast<T&>(shown);
+}
+
 /// The fields that rows of options name, in the struct that `get` of the layer gives (a member or a
-/// function).
+/// function). They can be changed, for the next call, which checks them.
 template <class Class, class Get, class... Rows>
 void attributes(Class& c, Get get, const std::tuple<Rows...>& options) {
   using Layer = typename Class::type;
-  const auto add = [&](const auto& row) {
+  static_assert(std::is_reference_v<std::invoke_result_t<Get, const Layer&>>);
+  const auto add = [&]<class Row>(const Row& row) {
     if constexpr (requires { row.field; })
-      c.def_property_readonly(row.name, [get, field = row.field](const Layer& self) {
-        return attribute_value(std::invoke(get, self).*field);
-      });
+      c.def_property(
+          row.name,
+          [get, field = row.field](const Layer& self) {
+            return attribute_value(std::invoke(get, self).*field);
+          },
+          [get, row](Layer& self, typename Row::Type value) {
+            row.set(changeable(std::invoke(get, self)), std::move(value));
+          });
   };
   std::apply([&](const auto&... row) { (add(row), ...); }, options);
+}
+
+/// What follows from the layer's tensors: it may be assigned, as programs do that have put in others, and
+/// stays what it is.
+template <class Class, class Get>
+void following(Class& c, const char* name, Get get) {
+  c.def_property(name, get, [](typename Class::type&, const py::object&) {});
 }
 
 // ---- layers whose arguments are their fields

@@ -40,9 +40,8 @@ void bind_prelu(py::module_& m) {
                                  option("dtype", &Options::dtype)));
   calls(c);
   tensor_field(c, "weight", &nn::PReLU::weight);
-  c.def_property_readonly("num_parameters", [](const nn::PReLU& self) {
-     return self.weight.numel();
-   }).def_property_readonly("init", &nn::PReLU::init);
+  following(c, "num_parameters", [](const nn::PReLU& self) { return self.weight.numel(); });
+  c.def_property_readonly("init", &nn::PReLU::init);
 }
 
 }  // namespace

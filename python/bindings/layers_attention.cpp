@@ -37,7 +37,7 @@ void bind_attention(py::module_& m) {
       .def_property_readonly("kdim", &Layer::kdim)
       .def_property_readonly("vdim", &Layer::vdim)
       .def_property_readonly("add_zero_attn", &Layer::add_zero_attn)
-      .def_property_readonly("batch_first", &Layer::batch_first);
+      .def_property("batch_first", &Layer::batch_first, &Layer::set_batch_first);
 }
 
 // ---- layers of transformers

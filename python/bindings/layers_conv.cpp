@@ -44,18 +44,28 @@ void conv_attributes(Class& c) {
   using Layer = typename Class::type;
   weight_and_bias(c);
   c.def("reset_parameters", &Layer::reset_parameters);
-  c.def_property_readonly("in_channels", &Layer::in_channels);
-  c.def_property_readonly("out_channels", &Layer::out_channels);
-  c.def_property_readonly("groups", [](const Layer& self) { return self.options().groups; });
-  c.def_property_readonly("kernel_size", [](const Layer& self) { return size_tuple(self.kernel_size()); });
-  c.def_property_readonly("stride", [](const Layer& self) { return size_tuple(self.options().stride); });
-  c.def_property_readonly("dilation", [](const Layer& self) { return size_tuple(self.options().dilation); });
-  c.def_property_readonly(
-      "padding", [](const Layer& self) { return padding_attribute<Layer::kDims>(self.options().padding); });
+  using Size = GivenSize<Layer::kDims>;
+  following(c, "in_channels", &Layer::in_channels);
+  following(c, "out_channels", &Layer::out_channels);
+  following(c, "kernel_size", [](const Layer& self) { return size_tuple(self.kernel_size()); });
+  c.def_property(
+      "groups", [](const Layer& self) { return self.options().groups; },
+      [](Layer& self, int64_t groups) { changeable(self.options()).groups = groups; });
+  c.def_property(
+      "stride", [](const Layer& self) { return size_tuple(self.options().stride); },
+      [](Layer& self, Size stride) { changeable(self.options()).stride = stride; });
+  c.def_property(
+      "dilation", [](const Layer& self) { return size_tuple(self.options().dilation); },
+      [](Layer& self, Size dilation) { changeable(self.options()).dilation = dilation; });
+  using Padding = std::conditional_t<Layer::kIsTransposed, Size, GivenPadding<Layer::kDims>>;
+  c.def_property(
+      "padding", [](const Layer& self) { return padding_attribute<Layer::kDims>(self.options().padding); },
+      [](Layer& self, Padding padding) { changeable(self.options()).padding = padding; });
   c.def_property_readonly("padding_mode", &Layer::padding_mode);
   if constexpr (Layer::kIsTransposed)
-    c.def_property_readonly("output_padding",
-                            [](const Layer& self) { return size_tuple(self.options().output_padding); });
+    c.def_property(
+        "output_padding", [](const Layer& self) { return size_tuple(self.options().output_padding); },
+        [](Layer& self, Size padding) { changeable(self.options()).output_padding = padding; });
   c.def_property_readonly("transposed", [](const Layer&) { return Layer::kIsTransposed; });
 }
 

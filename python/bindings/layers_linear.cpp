@@ -13,9 +13,9 @@ void bind_linear(py::module_& m) {
       m, "Linear", rows(argument<int64_t>("in_features"), argument<int64_t>("out_features")), options);
   calls(linear);
   weight_and_bias(linear);
-  linear.def_property_readonly("in_features", &nn::Linear::in_features)
-      .def_property_readonly("out_features", &nn::Linear::out_features)
-      .def("reset_parameters", &nn::Linear::reset_parameters);
+  following(linear, "in_features", &nn::Linear::in_features);
+  following(linear, "out_features", &nn::Linear::out_features);
+  linear.def("reset_parameters", &nn::Linear::reset_parameters);
   layer<nn::LazyLinear, nn::Linear>(m, "LazyLinear", rows(argument<int64_t>("out_features")), options);
   layer<nn::NonDynamicallyQuantizableLinear, nn::Linear>(
       m, "NonDynamicallyQuantizableLinear",
@@ -28,10 +28,10 @@ void bind_linear(py::module_& m) {
                           options);
   calls(bilinear, rows(argument<Tensor>("input1"), argument<Tensor>("input2")));
   weight_and_bias(bilinear);
-  bilinear.def_property_readonly("out_features", [](const nn::Bilinear& self) { return self.weight.size(0); })
-      .def_property_readonly("in1_features", [](const nn::Bilinear& self) { return self.weight.size(1); })
-      .def_property_readonly("in2_features", [](const nn::Bilinear& self) { return self.weight.size(2); })
-      .def("reset_parameters", &nn::Bilinear::reset_parameters);
+  const char* const names[] = {"out_features", "in1_features", "in2_features"};
+  for (int64_t dim = 0; dim < 3; ++dim)
+    following(bilinear, names[dim], [dim](const nn::Bilinear& self) { return self.weight.size(dim); });
+  bilinear.def("reset_parameters", &nn::Bilinear::reset_parameters);
 }
 
 /// `from_pretrained(embeddings, freeze, options)`.
@@ -52,13 +52,13 @@ template <class Class>
 void table_attributes(Class& c) {
   using Layer = typename Class::type;
   tensor_field(c, "weight", &Layer::weight);
-  c.def_property_readonly("num_embeddings", [](const Layer& self) { return self.weight.size(0); });
-  c.def_property_readonly("embedding_dim", [](const Layer& self) { return self.weight.size(1); });
+  following(c, "num_embeddings", [](const Layer& self) { return self.weight.size(0); });
+  following(c, "embedding_dim", [](const Layer& self) { return self.weight.size(1); });
   c.def_property_readonly("padding_idx", &Layer::padding_idx);
-  c.def_property_readonly("max_norm", [](const Layer& self) { return self.options().max_norm; });
-  c.def_property_readonly("norm_type", [](const Layer& self) { return self.options().norm_type; });
-  c.def_property_readonly("scale_grad_by_freq",
-                          [](const Layer& self) { return self.options().scale_grad_by_freq; });
+  using Options = std::decay_t<decltype(std::declval<const Layer&>().options())>;
+  attributes(c, &Layer::options,
+             rows(option("max_norm", &Options::max_norm), option("norm_type", &Options::norm_type),
+                  option("scale_grad_by_freq", &Options::scale_grad_by_freq)));
   c.def("reset_parameters", &Layer::reset_parameters);
 }
 

@@ -24,12 +24,11 @@ void bind_channel_norm(py::module_& m) {
   tensor_field(c, "running_mean", &Layer::running_mean);
   tensor_field(c, "running_var", &Layer::running_var);
   tensor_field(c, "num_batches_tracked", &Layer::num_batches_tracked);
-  c.def_property_readonly("num_features", &Layer::num_features)
-      .def_property_readonly("eps", &Layer::eps)
+  following(c, "num_features", &Layer::num_features);
+  following(c, "affine", [](const Layer& self) { return self.weight.defined(); });
+  following(c, "track_running_stats", [](const Layer& self) { return self.running_mean.defined(); });
+  c.def_property("eps", &Layer::eps, &Layer::set_eps)
       .def_property("momentum", &Layer::momentum, &Layer::set_momentum)
-      .def_property_readonly("affine", [](const Layer& self) { return self.weight.defined(); })
-      .def_property_readonly("track_running_stats",
-                             [](const Layer& self) { return self.running_mean.defined(); })
       .def("reset_parameters", &Layer::reset_parameters)
       .def("reset_running_stats", &Layer::reset_running_stats);
 }
@@ -79,10 +78,10 @@ void bind_sync_batch_norm(py::module_& m) {
 template <class Class>
 void shape_attributes(Class& c) {
   using Layer = typename Class::type;
-  c.def_property_readonly("normalized_shape",
-                          [](const Layer& self) { return py::tuple(py::cast(self.normalized_shape())); })
-      .def_property_readonly("eps", &Layer::eps)
-      .def_property_readonly("elementwise_affine", [](const Layer& self) { return self.weight.defined(); });
+  c.def_property_readonly("normalized_shape", [](const Layer& self) {
+     return py::tuple(py::cast(self.normalized_shape()));
+   }).def_property("eps", &Layer::eps, &Layer::set_eps);
+  following(c, "elementwise_affine", [](const Layer& self) { return self.weight.defined(); });
 }
 
 void bind_other_norms(py::module_& m) {
@@ -117,8 +116,8 @@ void bind_other_norms(py::module_& m) {
     weight_and_bias(c);
     c.def_property_readonly("num_groups", &nn::GroupNorm::num_groups)
         .def_property_readonly("num_channels", &nn::GroupNorm::num_channels)
-        .def_property_readonly("eps", &nn::GroupNorm::eps)
-        .def_property_readonly("affine", [](const nn::GroupNorm& self) { return self.weight.defined(); });
+        .def_property("eps", &nn::GroupNorm::eps, &nn::GroupNorm::set_eps);
+    following(c, "affine", [](const nn::GroupNorm& self) { return self.weight.defined(); });
   }
   {
     using Options = nn::LocalResponseNormOptions;

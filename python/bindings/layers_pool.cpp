@@ -27,6 +27,22 @@ void calls_with_indices(Class& c, Wanted return_indices) {
       rows(argument<Tensor>("input")));
 }
 
+/// That of the kernel's size, unless it is said.
+template <int N, class Class>
+void windows_stride(Class& c) {
+  using Layer = typename Class::type;
+  c.def_property(
+      "stride",
+      [](const Layer& self) {
+        return attribute_value(self.options().stride.value_or(self.options().kernel_size));
+      },
+      [](Layer& self, OptionalSize<N> stride) {
+        auto& own = changeable(self.options()).stride;
+        own.reset();
+        if (stride) own = SizeOf<N>(*stride);
+      });
+}
+
 template <int N>
 void bind_max_pool(py::module_& m) {
   using Layer = nn::MaxPool<N>;
@@ -40,12 +56,12 @@ void bind_max_pool(py::module_& m) {
   calls_with_indices(c, [](const Layer& self) { return self.return_indices(); });
   c.def_property_readonly("return_indices", &Layer::return_indices);
   using Kept = tern::MaxPoolOptions<N>;
-  attributes(c, &Layer::options,
-             rows(option("kernel_size", &Kept::kernel_size), option("padding", &Kept::padding),
-                  option("dilation", &Kept::dilation), option("ceil_mode", &Kept::ceil_mode)));
-  c.def_property_readonly("stride", [](const Layer& self) {
-    return attribute_value(self.options().stride.value_or(self.options().kernel_size));
-  });
+  attributes(
+      c, &Layer::options,
+      rows(option_as<GivenSize<N>>("kernel_size", &Kept::kernel_size),
+           option_as<GivenSize<N>>("padding", &Kept::padding),
+           option_as<GivenSize<N>>("dilation", &Kept::dilation), option("ceil_mode", &Kept::ceil_mode)));
+  windows_stride<N>(c);
 }
 
 template <int N>
@@ -83,15 +99,13 @@ void bind_avg_pool(py::module_& m) {
   auto c =
       layer<Layer>(m, in_dims<N>("AvgPool").c_str(), rows(argument<GivenSize<N>>("kernel_size")), options);
   calls(c);
-  attributes(
-      c, &Layer::options,
-      rows(option("kernel_size", &Kept::kernel_size), option("padding", &Kept::padding),
-           option("ceil_mode", &Kept::ceil_mode), option("count_include_pad", &Kept::count_include_pad)));
+  attributes(c, &Layer::options,
+             rows(option_as<GivenSize<N>>("kernel_size", &Kept::kernel_size),
+                  option_as<GivenSize<N>>("padding", &Kept::padding), option("ceil_mode", &Kept::ceil_mode),
+                  option("count_include_pad", &Kept::count_include_pad)));
   if constexpr (N > 1)
     attributes(c, &Layer::options, rows(option("divisor_override", &Kept::divisor_override)));
-  c.def_property_readonly("stride", [](const Layer& self) {
-    return attribute_value(self.options().stride.value_or(self.options().kernel_size));
-  });
+  windows_stride<N>(c);
 }
 
 template <int N>
@@ -106,8 +120,9 @@ void bind_lp_pool(py::module_& m) {
   c.def_property_readonly("norm_type", &Layer::norm_type);
   c.def_property_readonly("kernel_size",
                           [](const Layer& self) { return attribute_value(self.kernel_size()); });
-  attributes(c, &Layer::options,
-             rows(option("stride", &Options::stride), option("ceil_mode", &Options::ceil_mode)));
+  attributes(
+      c, &Layer::options,
+      rows(option_as<OptionalSize<N>>("stride", &Options::stride), option("ceil_mode", &Options::ceil_mode)));
 }
 
 template <int N, bool kMaximum>
@@ -115,8 +130,9 @@ void bind_adaptive_pool(py::module_& m, const char* name) {
   using Layer = nn::AdaptivePool<N, kMaximum>;
   auto c = layer<Layer>(m, in_dims<N>(name).c_str(), rows(argument<OutputSize<N>>("output_size")));
   calls(c);
-  c.def_property_readonly("output_size",
-                          [](const Layer& self) { return OutputSize<N>{sizes_of(self.output_size())}; });
+  c.def_property(
+      "output_size", [](const Layer& self) { return OutputSize<N>(self.output_size()); },
+      [](Layer& self, const OutputSize<N>& size) { self.set_output_size(size); });
 }
 
 template <int N>

@@ -115,11 +115,15 @@ void bind_recurrent_base(py::module_& m) {
       .def("reset_parameters", &Layer::reset_parameters)
       .def(
           "flatten_parameters", [](const Layer&) {}, "Does nothing: parameters need no one block of memory.");
-  attributes(
-      c, &Layer::options,
-      rows(option("num_layers", &Options::num_layers), option("bias", &Options::bias),
-           option("batch_first", &Options::batch_first), option("dropout", &Options::dropout),
-           option("bidirectional", &Options::bidirectional), option("proj_size", &Options::proj_size)));
+  attributes(c, &Layer::options,
+             rows(option("batch_first", &Options::batch_first), option("dropout", &Options::dropout)));
+  const auto constant = [&](const char* name, auto field) {  // of which the parameters are made
+    c.def_property_readonly(name, [field](const Layer& self) { return self.options().*field; });
+  };
+  constant("num_layers", &Options::num_layers);
+  constant("bias", &Options::bias);
+  constant("bidirectional", &Options::bidirectional);
+  constant("proj_size", &Options::proj_size);
   c.def_property_readonly("_flat_weights_names", [](const Layer& self) {
     std::vector<std::string> names;
     for (const auto& [name, parameter] : self.named_parameters()) names.push_back(name);

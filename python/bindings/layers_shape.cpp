@@ -46,12 +46,13 @@ void bind_upsampling(py::module_& m) {
            option("align_corners", &Options::align_corners),
            option_as<Flag>("recompute_scale_factor", &Options::recompute_scale_factor)));
   calls(c);
-  c.def_property_readonly("size", [](const nn::Upsample& self) {
-     return Ints(self.options().size);
-   }).def_property_readonly("scale_factor", [](const nn::Upsample& self) {
-    return Numbers(self.options().scale_factor);
-  });
   using Kept = InterpolateOptions;
+  c.def_property(
+      "size", [](const nn::Upsample& self) { return Ints(self.options().size); },
+      [](nn::Upsample& self, const Ints& size) { changeable(self.options()).size = size; });
+  c.def_property(
+      "scale_factor", [](const nn::Upsample& self) { return Numbers(self.options().scale_factor); },
+      [](nn::Upsample& self, const Numbers& factor) { changeable(self.options()).scale_factor = factor; });
   attributes(c, &nn::Upsample::options,
              rows(option("mode", &Kept::mode), option("align_corners", &Kept::align_corners),
                   option("recompute_scale_factor", &Kept::recompute_scale_factor)));

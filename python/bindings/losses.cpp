@@ -43,7 +43,7 @@ void bind_of_classes(py::module_& m) {
         loss<nn::BCELoss>(m, "BCELoss", "binary_cross_entropy", &binary_cross_entropy, input_and_target(),
                           rows(option("weight", &Options::weight), option("reduction", &Options::reduction)));
     tensor_field(c, "weight", &nn::BCELoss::weight);
-    c.def_property_readonly("reduction", &nn::BCELoss::reduction);
+    c.def_property("reduction", &nn::BCELoss::reduction, &nn::BCELoss::set_reduction);
   }
   {
     using Options = BceWithLogitsOptions;
@@ -54,7 +54,7 @@ void bind_of_classes(py::module_& m) {
              option("pos_weight", &Options::pos_weight)));
     tensor_field(c, "weight", &nn::BCEWithLogitsLoss::weight);
     tensor_field(c, "pos_weight", &nn::BCEWithLogitsLoss::pos_weight);
-    c.def_property_readonly("reduction", &nn::BCEWithLogitsLoss::reduction);
+    c.def_property("reduction", &nn::BCEWithLogitsLoss::reduction, &nn::BCEWithLogitsLoss::set_reduction);
   }
 }
 

@@ -77,7 +77,8 @@ void bind_of_margins(py::module_& m) {
         input_and_target(),
         rows(option("weight", &Options::weight), option("reduction", &Options::reduction)));
     tensor_field(c, "weight", &nn::MultiLabelSoftMarginLoss::weight);
-    c.def_property_readonly("reduction", &nn::MultiLabelSoftMarginLoss::reduction);
+    c.def_property("reduction", &nn::MultiLabelSoftMarginLoss::reduction,
+                   &nn::MultiLabelSoftMarginLoss::set_reduction);
   }
 }
 

@@ -94,12 +94,16 @@ namespace {
 
 bool is_python(const nn::Module& module) { return dynamic_cast<const PythonModule*>(&module); }
 
+bool is_made(py::handle self) {
+  return reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder().holder_constructed();
+}
+
 /// The module of an object whose class may have forgotten to call __init__ of its base.
 nn::Module& made(py::handle self) {
-  if (!reinterpret_cast<py::detail::instance*>(self.ptr())->get_value_and_holder().holder_constructed()) {
+  if (!is_made(self)) {
     PyErr_SetString(PyExc_AttributeError,
                     ("super().__init__() must be called in " + std::string(Py_TYPE(self.ptr())->tp_name) +
-                     ".__init__() before anything is assigned to its attributes")
+                     ".__init__() before parameters and modules are assigned to its attributes")
                         .c_str());
     throw py::error_already_set();
   }
@@ -153,9 +157,10 @@ void set_field(PythonFields& fields, const std::string& name, const py::object& 
 
 /// Parameters, buffers and modules become fields, everything else an attribute of Python.
 void set_attribute(py::object self, const std::string& name, py::object value) {
+  const bool is_module = py::isinstance<nn::Module>(value), is_tensor = py::isinstance<TensorImpl>(value);
+  if (!is_made(self) && !is_module && !is_parameter(value)) return set_generic(self, name, value.ptr());
   nn::Module& module = made(self);
   if (has_property(self, name)) return set_generic(self, name, value.ptr());
-  const bool is_module = py::isinstance<nn::Module>(value), is_tensor = py::isinstance<TensorImpl>(value);
   if (!is_python(module)) {
     if (Tensor* own = is_tensor || value.is_none() ? own_tensor(module, name) : nullptr) {
       check_parameter(module, name.c_str(), value);
@@ -354,7 +359,16 @@ void bind_modules(py::module_& m) {
         py::arg("name"), py::arg("module"));
   // For replicas: whatever tensor, in the place of a parameter or buffer.
   c.def("_set_tensor", [](nn::Module& self, const std::string& name, py::object tensor) {
-    if (Tensor* own = own_tensor(self, name))
+    Tensor* own = own_tensor(self, name);
+    const PythonFields* added = python_fields(self);
+    if (!own && !(added && added->find(name))) {
+      const nn::Fields all = self.fields();  // also what a weight is computed from
+      for (const auto& [field, parameter] : all.parameters)
+        if (field == name) own = parameter;
+      for (const auto& [field, buffer] : all.buffers)
+        if (field == name) own = buffer;
+    }
+    if (own)
       *own = tensor.cast<Tensor>();
     else
       make_python_fields(self).set_parameter(name, std::move(tensor));

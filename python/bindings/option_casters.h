@@ -40,7 +40,10 @@ struct GivenPadding {
 template <int N>
 struct OutputSize {
   std::array<int64_t, N> sizes{};
-  operator SizeOf<N>() const { return size_from(sizes); }
+  bool is_one = false;
+  OutputSize() = default;
+  OutputSize(SizeOf<N> size) : sizes(sizes_of(size)), is_one(!is_tuple(size)) {}
+  operator SizeOf<N>() const { return is_one ? SizeOf<N>(sizes[0]) : size_from(sizes); }
 };
 
 /// An int, a sequence of them, or None for no int.
@@ -106,13 +109,13 @@ py::tuple size_tuple(const Size& size) {
   return tuple;
 }
 
-/// A field as an attribute: sizes that are equal are one number, as they were mostly given.
+/// A field as an attribute: sizes are a number or a tuple, as they were given.
 template <class T>
 py::object attribute_value(const T& value) {
   if constexpr (requires { value.has_value(); })
     return value ? attribute_value(*value) : py::none();
   else if constexpr (std::is_same_v<T, Size2> || std::is_same_v<T, Size3>)
-    return value == T(sizes_of(value)[0]) ? py::object(py::int_(sizes_of(value)[0])) : size_tuple(value);
+    return is_tuple(value) ? py::object(size_tuple(value)) : py::int_(sizes_of(value)[0]);
   else
     return py::cast(value);
 }
@@ -184,15 +187,14 @@ template <int N>
 struct type_caster<tern::python::OutputSize<N>> {
   PYBIND11_TYPE_CASTER(tern::python::OutputSize<N>, const_name("Size"));
   bool load(handle source, bool) {
+    value.is_one = !isinstance<tuple>(source) && !isinstance<list>(source);
     return tern::python::load_sizes(source, value.sizes, /*none_is_kept=*/true);
   }
   static handle cast(const tern::python::OutputSize<N>& size, return_value_policy, handle) {
     const auto one = [](int64_t given) { return given == -1 ? none() : object(int_(given)); };
     tuple all(N);
     for (size_t i = 0; i < N; ++i) all[i] = one(size.sizes[i]);
-    const bool is_one =
-        std::all_of(size.sizes.begin(), size.sizes.end(), [&](int64_t s) { return s == size.sizes[0]; });
-    return (is_one ? one(size.sizes[0]) : object(std::move(all))).release();
+    return (size.is_one ? one(size.sizes[0]) : object(std::move(all))).release();
   }
 };
 

@@ -238,18 +238,17 @@ py::object kept_parameter(nn::Module& layer, const std::string& name, const Tens
 template <class Class, class Owner, class Field>
 void tensor_field(Class& c, const char* name, Field Owner::*field) {
   using Layer = typename Class::type;
-  c.def_property(
-      name,
-      [field, name](Layer& self) {
-        if constexpr (std::is_same_v<Field, nn::Parameter>)
-          return kept_parameter(self, name, self.*field);
-        else
-          return self.*field;
-      },
-      [field, name](Layer& self, py::object value) {
-        if constexpr (std::is_same_v<Field, nn::Parameter>) check_parameter(self, name, value);
-        static_cast<Tensor&>(self.*field) = value.cast<Tensor>();
-      });
+  if constexpr (std::is_same_v<Field, nn::Parameter>)
+    c.def_property(
+        name, [field, name](Layer& self) { return kept_parameter(self, name, self.*field); },
+        [field, name](Layer& self, py::object value) {
+          check_parameter(self, name, value);
+          static_cast<Tensor&>(self.*field) = value.cast<Tensor>();
+        });
+  else
+    c.def_property(
+        name, [field](Layer& self) { return self.*field; },
+        [field](Layer& self, py::object value) { static_cast<Tensor&>(self.*field) = value.cast<Tensor>(); });
 }
 
 /// A layer of one tensor that has a weight and a bias.

@@ -32,7 +32,7 @@ _standard_gamma = _C.standard_gamma
 
 
 def __getattr__(name):
-    if name in ("distributions", "func", "models", "multiprocessing"):  # which take longer to import than the rest of this package
+    if name in ("distributions", "func", "fx", "models", "multiprocessing"):  # which take longer to import than the rest of this package
         return _importlib.import_module(f"tern.{name}")
     if name == "vmap":
         return _importlib.import_module("tern.func").vmap

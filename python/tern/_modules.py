@@ -4,6 +4,7 @@ torch.utils.data.dataloader, torch.cuda.amp and so on. Each is a name for things
 import functools
 import sys
 import types
+import typing
 
 import tern
 from tern import _C, amp, autograd, cuda, nn, optim, tensor_types, utils
@@ -86,6 +87,7 @@ module("autograd.variable", Variable=autograd.Variable)
 alias("autograd.grad_mode", autograd)
 for _name in "adadelta adagrad adam adamax adamw asgd lbfgs nadam radam rmsprop rprop sgd".split():
     alias(f"optim.{_name}", optim)
+module("jit.annotations", **{name: getattr(typing, name) for name in "Any Dict Final List NamedTuple Optional Tuple Union".split()})
 module("version", __version__=tern.__version__, cuda=None, hip=None, git_version=tern.__version__)
 alias("functional", functional)
 for _name, _type in tensor_types.types_of("cpu").items():

@@ -16,7 +16,7 @@ import types
 import tern
 
 VERSIONS = {"torch": f"2.9.0+tern.{tern.__version__}", "torchvision": f"0.24.0+tern.{tern.__version__}"}
-_VISION = {"transforms": "transforms", "models": "models", "datasets": "datasets", "utils": "utils.images", "io": "io"}
+_VISION = {"transforms": "transforms", "models": "models", "datasets": "datasets", "ops": "ops", "utils": "utils.images", "io": "io"}
 
 
 class _Loader(importlib.abc.Loader):
@@ -86,6 +86,9 @@ def install():
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         tern.__version__ = VERSIONS["torch"]
         sys.meta_path.insert(0, Finder())
+        # Some of these are names for what stands in modules that are no packages, where no finder is asked.
+        own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "tern"}
+        sys.modules.update({"torch" + name[len("tern"):]: module for name, module in own.items()})
 
 
 def main(arguments):

@@ -1,6 +1,9 @@
 """Programs that ask for TorchScript run as they are: nothing is compiled. Scripts are read (tern.load
 gives their parameters), not written."""
 
+import contextlib
+from typing import Final  # noqa: F401
+
 from tern import _C
 
 
@@ -21,7 +24,40 @@ def _itself(function=None, **options):
     return function if callable(function) else (lambda decorated: decorated)
 
 
-ignore = unused = export = interface = script_method = _itself
+script_if_tracing = _overload = _overload_method = ignore = unused = export = interface = script_method = _itself
+
+
+def freeze(mod, preserved_attrs=None, optimize_numerics=True):
+    """The model itself."""
+    return mod
+
+
+def optimize_for_inference(mod, other_methods=None):
+    """The model itself."""
+    return mod
+
+
+def fork(func, *args, **kwargs):
+    """The result, which wait() gives: the function is called at once."""
+    return func(*args, **kwargs)
+
+
+def wait(future):
+    return future
+
+
+def set_fusion_strategy(strategy):
+    """Nothing is fused by the compiler of scripts."""
+
+
+optimized_execution = fuser = contextlib.nullcontext
+
+
+def Attribute(value, type):
+    """The value."""
+    return value
+
+
 def annotate(the_type, the_value):
     """The value."""
     return the_value

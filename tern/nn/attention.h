@@ -78,6 +78,7 @@ class MultiheadAttention final : public Module {
   int64_t vdim() const noexcept { return vdim_; }
   bool add_zero_attn() const noexcept { return add_zero_attn_; }
   bool batch_first() const noexcept { return batch_first_; }
+  void set_batch_first(bool batch_first) noexcept { batch_first_ = batch_first; }
 
  private:
   struct Projected;

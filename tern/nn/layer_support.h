@@ -29,12 +29,12 @@ std::string tuple_text(Size size) {
   const auto sizes = sizes_of(size);
   return python_tuple({sizes.data(), sizes.size()});
 }
-/// A number when all are equal, else a tuple; -1 is None.
+/// A number or a tuple, as it was given; -1 is None.
 template <class Size>
 std::string sizes_text(Size size) {
   const auto sizes = sizes_of(size);
   const auto one = [](int64_t value) { return value == -1 ? std::string("None") : std::to_string(value); };
-  if (std::all_of(sizes.begin(), sizes.end(), [&](int64_t s) { return s == sizes[0]; })) return one(sizes[0]);
+  if (!is_tuple(size)) return one(sizes[0]);
   std::string all;
   for (const int64_t s : sizes) all += (all.empty() ? "" : ", ") + one(s);
   return "(" + all + ")";

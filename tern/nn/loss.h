@@ -84,6 +84,7 @@ class BCELoss final : public Module {
   TERN_MODULE(weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
   Reduction reduction() const { return reduction_; }
+  void set_reduction(Reduction reduction) { reduction_ = reduction; }
 
  private:
   Reduction reduction_;
@@ -98,6 +99,7 @@ class BCEWithLogitsLoss final : public Module {
   TERN_MODULE(weight, pos_weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
   Reduction reduction() const { return reduction_; }
+  void set_reduction(Reduction reduction) { reduction_ = reduction; }
 
  private:
   Reduction reduction_;

@@ -89,6 +89,7 @@ class MultiLabelSoftMarginLoss final : public Module {
   TERN_MODULE(weight)
   Tensor forward(const Tensor& input, const Tensor& target) const;
   Reduction reduction() const { return reduction_; }
+  void set_reduction(Reduction reduction) { reduction_ = reduction; }
 
  private:
   Reduction reduction_;

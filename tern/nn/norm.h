@@ -38,6 +38,7 @@ class ChannelNorm : public Module {
 
   int64_t num_features() const;
   double eps() const noexcept { return eps_; }
+  void set_eps(double eps) noexcept { eps_ = eps; }
   std::optional<double> momentum() const noexcept { return momentum_; }
   void set_momentum(std::optional<double> momentum) noexcept { momentum_ = momentum; }
 
@@ -202,6 +203,7 @@ class LayerNorm final : public Module {
   std::string extra_repr() const override;
   const std::vector<int64_t>& normalized_shape() const noexcept { return normalized_shape_; }
   double eps() const noexcept { return eps_; }
+  void set_eps(double eps) noexcept { eps_ = eps; }
 
  private:
   std::vector<int64_t> normalized_shape_;
@@ -229,6 +231,7 @@ class GroupNorm final : public Module {
   int64_t num_groups() const noexcept { return num_groups_; }
   int64_t num_channels() const noexcept { return num_channels_; }
   double eps() const noexcept { return eps_; }
+  void set_eps(double eps) noexcept { eps_ = eps; }
 
  private:
   int64_t num_groups_;
@@ -274,6 +277,7 @@ class RMSNorm final : public Module {
   std::string extra_repr() const override;
   const std::vector<int64_t>& normalized_shape() const noexcept { return normalized_shape_; }
   std::optional<double> eps() const noexcept { return eps_; }
+  void set_eps(std::optional<double> eps) noexcept { eps_ = eps; }
 
  private:
   std::vector<int64_t> normalized_shape_;

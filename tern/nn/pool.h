@@ -163,6 +163,7 @@ class AdaptivePool final : public Module {
   std::string class_name() const override;
   std::string extra_repr() const override;
   SizeOf<N> output_size() const noexcept { return output_size_; }
+  void set_output_size(SizeOf<N> size) noexcept { output_size_ = size; }
 
  private:
   SizeOf<N> output_size_;

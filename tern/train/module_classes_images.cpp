@@ -166,7 +166,7 @@ Attributes settings(const M& layer) {
   const auto sizes = sizes_of(layer.output_size());
   std::vector<Value> values;
   for (const int64_t size : sizes) values.push_back(size < 0 ? Value() : Value(size));
-  Attributes all{{"output_size", values.size() == 1 ? values[0] : Value::tuple(values)}};
+  Attributes all{{"output_size", is_tuple(layer.output_size()) ? Value::tuple(values) : values[0]}};
   if (M::kIsMaximum) all.emplace_back("return_indices", false);
   return all;
 }

@@ -25,11 +25,10 @@ Value size_tuple(Size size) {
   const auto sizes = sizes_of(size);
   return Value::tuple(std::vector<Value>(sizes.begin(), sizes.end()));
 }
-/// One number where all are the same, as it is mostly given.
+/// A number or a tuple, as it was given.
 template <class Size>
 Value one_or_tuple(Size size) {
-  const int64_t first = sizes_of(size)[0];
-  return size == Size(first) ? Value(first) : size_tuple(size);
+  return is_tuple(size) ? size_tuple(size) : Value(sizes_of(size)[0]);
 }
 template <class T>
 Value or_none(const std::optional<T>& value) {

@@ -59,6 +59,8 @@ TEST(Layers, PrintAsPyTorchDoes) {
   EXPECT_EQ(AvgPool1d(2).str(), "AvgPool1d(kernel_size=(2,), stride=(2,), padding=(0,))");
   EXPECT_EQ(AdaptiveAvgPool2d(1).str(), "AdaptiveAvgPool2d(output_size=1)");
   EXPECT_EQ(AdaptiveAvgPool2d({-1, 7}).str(), "AdaptiveAvgPool2d(output_size=(None, 7))");
+  EXPECT_EQ(AdaptiveAvgPool2d({1, 1}).str(), "AdaptiveAvgPool2d(output_size=(1, 1))");
+  EXPECT_EQ(AvgPool2d({2, 2}).str(), "AvgPool2d(kernel_size=(2, 2), stride=(2, 2), padding=0)");
   EXPECT_EQ(AdaptiveMaxPool2d({3, 4}).str(), "AdaptiveMaxPool2d(output_size=(3, 4))");
   EXPECT_EQ(BatchNorm2d(16).str(),
             "BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)");

@@ -22,7 +22,7 @@ assert importlib.metadata.version("torch") == torch.__version__ and importlib.ut
 assert importlib.metadata.version("torchvision") == torchvision.__version__
 assert nn.__spec__.name == "tern.nn" and torch.nn is nn
 assert tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 0)
-for absent in "torch.nested", "torchvision.ops":
+for absent in "torch.nested", "torchvision.tv_tensors":
     try:
         importlib.import_module(absent)
     except ModuleNotFoundError as error:

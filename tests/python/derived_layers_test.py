@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import weakref
 
 if len(sys.argv) > 1 and sys.argv[1] == "torch":
     import torch
@@ -258,6 +259,31 @@ class Derived(unittest.TestCase):
         self.assertEqual(replicas[1].lora_a.device, torch.device("cuda:1"))
         self.assertEqual(net.lora_a.device, torch.device("cuda:0"))
         self.assertEqual(net.gate.weight.device, torch.device("cuda:0"))
+
+    def test_replicas_of_computed_weights(self):
+        if torch.cuda.device_count() < 2:
+            torch.cuda.simulate_gpus(2)
+        x = torch.rand(2, 3, device="cuda:1")
+        for norm in (nn.utils.weight_norm, nn.utils.spectral_norm, nn.utils.parametrizations.weight_norm, nn.utils.parametrizations.spectral_norm):
+            net = nn.Sequential(norm(nn.Linear(3, 3)), nn.ReLU()).cuda().eval()
+            replicas = nn.parallel.replicate(net, [0, 1])
+            replicas[1](x).sum().backward()
+            self.assertTrue(torch.allclose(replicas[1](x).cpu(), net(x.to("cuda:0")).cpu(), atol=1e-6))
+            self.assertTrue(all(p.grad is not None for p in net.parameters()))
+            self.assertEqual([name for name, _ in replicas[1].named_parameters()], [name for name, _ in net.named_parameters()])
+
+    def test_layers_without_attributes_of_their_own_are_collected(self):
+        class Slots(nn.Linear):
+            __slots__ = ()
+
+        class Kept:
+            pass
+
+        layer, kept = Slots(2, 2), Kept()
+        layer.itself, alive = [layer, kept], weakref.ref(kept)
+        del layer, kept
+        gc.collect()
+        self.assertIsNone(alive())
 
 
 class Files(unittest.TestCase):

@@ -107,9 +107,6 @@ REFUSED = [
     ("functional_call(net, {'in_features': v}, v)", TypeError, "'in_features' is int"),
     ("functional_call(3, {}, v)", TypeError, "expected an nn.Module"),
     ("functional_call(net, {'weight': x}, v, strict=True)", RuntimeError, "Missing key\\(s\\): 'bias'"),
-    ("functional_call(nn.utils.weight_norm(nn.Linear(3, 2)), {'weight_g': v}, v)", NotImplementedError, "remove the norm"),
-    ("functional_call(nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)), {'parametrizations.weight.original0': v}, v)",
-     NotImplementedError, "remove the norm"),
     ("stack_module_state([])", RuntimeError, "at least one model"), ("stack_module_state([net, nn.ReLU()])", RuntimeError, "same class"),
     ("stack_module_state([net, nn.Linear(3, 2).eval()])", RuntimeError, "same training/eval mode"),
 ]
@@ -300,6 +297,20 @@ class Func(unittest.TestCase):
                 self.assertEqual({name: tensor.tolist() for name, tensor in net.state_dict().items()}, state)
                 for name, buffer in other.named_buffers():
                     self.assertEqual(tensors[name].tolist(), buffer.tolist(), name)
+
+    def test_functional_call_of_computed_weights(self):
+        utils = nn.utils
+        for norm in (utils.weight_norm, utils.spectral_norm, utils.parametrizations.weight_norm, utils.parametrizations.spectral_norm):
+            net, other = (nn.Sequential(norm(nn.Linear(3, 3)), nn.ReLU()).eval() for _ in range(2))
+            x = torch.rand(2, 3)
+            before = {name: value.clone() for name, value in net.state_dict().items()}
+            given = {name: (value.detach() * 2).requires_grad_() for name, value in net.named_parameters()}
+            y = torch.func.functional_call(net, given, x)
+            y.sum().backward()
+            other.load_state_dict({**before, **{name: value.detach() for name, value in given.items()}})
+            self.assertTrue(torch.allclose(y, other(x)))
+            self.assertTrue(all(value.grad is not None for value in given.values()))
+            self.assertTrue(all(torch.equal(value, before[name]) for name, value in net.state_dict().items()))
 
     def test_names(self):
         for line in ("from tern.func import vmap, grad, functional_call", "import tern.func", "from tern import vmap",

@@ -36,6 +36,10 @@ from tern.testing import assert_close
 import tern.backends.cudnn as cudnn; cudnn.benchmark = True
 import tern.onnx, tern.jit, tern.hub, tern.version, tern.random, tern.special
 from tern.profiler import schedule, tensorboard_trace_handler
+from tern.nn.init import _calculate_fan_in_and_fan_out as fans; import tern; assert fans(tern.ones(2, 3, 5, 5)) == (75, 50)
+from tern.jit import Final, script_if_tracing; from tern.jit.annotations import List, Optional
+from tern.hub import HASH_REGEX, get_dir, load_state_dict_from_url, urlparse; assert HASH_REGEX.search("net-0676ba61.pth").group(1) == "0676ba61"
+from tern.fx import wrap; assert wrap(len) is len
 """
 
 # Calls of earlier years, and what they give today.
@@ -104,7 +108,9 @@ class Names(unittest.TestCase):
 
     def test_what_is_not_there_says_so(self):
         for text, words in (("torch.onnx.export(net, None, 'x.onnx')", "writes no ONNX"), ("torch.jit.load('x.pt')", "does not run TorchScript"),
-                            ("torch.jit.save(net, 'x.pt')", "writes no TorchScript"), ("torch.hub.load('pytorch/vision', 'resnet18')", "not fetched")):
+                            ("torch.jit.save(net, 'x.pt')", "writes no TorchScript"), ("torch.hub.load('pytorch/vision', 'resnet18')", "not fetched"),
+                            ("torch.hub.load_state_dict_from_url('https://a.b/c.pth', '/nowhere')", "fetch https://a.b/c.pth as /nowhere/c.pth"),
+                            ("torch.fx.symbolic_trace(net)", "does not trace")):
             with self.assertRaisesRegex(NotImplementedError, words):
                 eval(text, {"torch": tern, "net": nn.Linear(1, 1)})
 

@@ -5,7 +5,7 @@ import enum
 import functools
 import os
 
-from tern import _C, transforms
+from tern import _C, hub, transforms
 from tern.serialization import load
 
 URL = "https://download.pytorch.org/models/"
@@ -134,7 +134,7 @@ class WeightsEnum(enum.Enum):
     def get_state_dict(self, progress=True, check_hash=False, **options):
         """What is in the file."""
         name = self.url.rpartition("/")[2]
-        folders = [os.environ.get("TERN_MODELS"), os.path.expanduser("~/.cache/torch/hub/checkpoints"), os.getcwd()]
+        folders = [os.environ.get("TERN_MODELS"), os.path.join(hub.get_dir(), "checkpoints"), os.getcwd()]
         for folder in filter(None, folders):
             if os.path.exists(path := os.path.join(folder, name)):
                 return load(path, **options)

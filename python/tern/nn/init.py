@@ -37,6 +37,21 @@ def dirac_(tensor, groups=1):
     return tensor
 
 
+def _calculate_fan_in_and_fan_out(tensor):
+    """The numbers that go into one output of a weight, and those that one input goes into."""
+    if tensor.dim() < 2:
+        raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
+    field = math.prod(tensor.shape[2:])
+    return tensor.size(1) * field, tensor.size(0) * field
+
+
+def _calculate_correct_fan(tensor, mode):
+    modes = ("fan_in", "fan_out")
+    if mode.lower() not in modes:
+        raise ValueError(f"Mode {mode} not supported, please use one of {', '.join(modes)}")
+    return _calculate_fan_in_and_fan_out(tensor)[modes.index(mode.lower())]
+
+
 for _name in "uniform normal constant eye dirac xavier_uniform xavier_normal kaiming_uniform kaiming_normal orthogonal sparse".split():
     if f"{_name}_" in globals():
         globals()[_name] = under_old_name(_name, globals()[f"{_name}_"])

@@ -92,15 +92,14 @@ def gather(outputs, target_device, dim=0):
 def replicate(network, devices, detach=False):
     """The module on each of the devices; gradients of the replicas come to the module's own parameters."""
     devices = _devices(devices)
-    names, tensors = zip(*network.named_parameters(), *network.named_buffers())
-    if detach:
-        tensors = [tensor.detach() for tensor in tensors]
+    places = [(path, name, tensor.detach() if detach else tensor) for path, module in network.named_modules()
+              for name, tensor in (*module.named_parameters(recurse=False), *module.named_buffers(recurse=False))]
     replicas = []
-    for copied in _C._broadcast_coalesced(list(tensors), devices):
+    for copied in _C._broadcast_coalesced([tensor for *_, tensor in places], devices):
         replica = copies.replica(network)
-        for name, tensor in zip(names, copied):
-            path, _, own = name.rpartition(".")
-            replica.get_submodule(path)._set_tensor(own, tensor)
+        below = dict(replica.named_modules())
+        for (path, name, _), tensor in zip(places, copied):
+            below[path]._set_tensor(name, tensor)
         replicas.append(replica)
     return replicas
 

@@ -1,7 +1,7 @@
 """What transforms do, as functions of a picture: torchvision.transforms.functional."""
 
 from tern import _C
-from tern.transforms.pictures import ConvertImageDtype, ToPILImage, as_tensor
+from tern.transforms.pictures import ConvertImageDtype, InterpolationMode, ToPILImage, as_tensor  # noqa: F401
 
 
 pil_to_tensor = as_tensor

@@ -43,17 +43,6 @@ def _slots(root):
     return found, modules
 
 
-def _is_norms(slot):
-    """Whether the tensor belongs to a norm of weights that C++ computes; such can not be replaced."""
-    if "." in slot.name:
-        return True
-    base, _, part = slot.name.rpartition("_")
-    if slot.kind == "field" or part not in ("g", "v", "u", "orig") or base not in slot.module._own_tensors():
-        return False
-    from tern.nn.utils import parametrize
-    return parametrize._is_computed_in_cpp(slot.module, base)
-
-
 def _other_slot(modules, name):
     """Of what is neither a parameter nor a buffer: another tensor among the attributes, or a new one."""
     path, _, own = name.rpartition(".")
@@ -115,10 +104,6 @@ def _replaced(module, given, tie_weights, strict):
     if strict:
         _check_strict(tensors, slots)
     chosen = {name: slots.get(name) or _other_slot(modules, name) for name in tensors}
-    for name, slot in chosen.items():
-        if _is_norms(slot):
-            raise NotImplementedError(f"functional_call: '{name}' belongs to a weight_norm or spectral_norm, whose tensors can not be "
-                                      "replaced: remove the norm, or write it as a parametrization (nn.utils.parametrize)")
     done = []
     try:
         for name, slot in chosen.items():
