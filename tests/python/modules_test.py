@@ -312,5 +312,22 @@ class Utils(unittest.TestCase):
         layer.load_state_dict(wrapped, prefix="auto")
 
 
+class ListsOfParameters(unittest.TestCase):
+    def test_of_other_values_too(self):
+        def facts(package):
+            nn = package.nn
+            values = nn.ParameterList([package.ones(2), nn.ParameterList([package.zeros(1), package.zeros(3)]), 5])
+            values.append(package.ones(1, 2))
+            values[2] = "seven"
+            named = nn.ParameterDict({"a": package.ones(2), "b": nn.ParameterList([package.ones(1)])})
+            copied = copy.deepcopy(values)
+            return [str(values), len(values), [type(value).__name__ for value in copied], list(copied.state_dict()), copied[2], len(values[1:3]),
+                    [name for name, _ in values.named_parameters()], list(named.state_dict()), list(named.keys()), named["b"][0].requires_grad]
+
+        self.assertEqual(facts(torch), facts(pytorch))
+        with self.assertRaisesRegex(TypeError, "'a' is a 'int'"):
+            nn.ParameterDict({"a": 3})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -159,16 +159,22 @@ class ModuleDict(Module):
 
 
 def _as_parameter(value):
-    return value if isinstance(value, Parameter) else Parameter(value)
+    return Parameter(value) if isinstance(value, _C.Tensor) and not isinstance(value, Parameter) else value
 
 
 def _text(named):
-    return [f"  ({name}): Parameter containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}"
-            f"{f' ({value.device})' if value.is_cuda else ''}]" for name, value in named]
+    lines = []
+    for name, value in named:
+        if isinstance(value, _C.Tensor):
+            place = f" ({value.device})" if value.is_cuda else ""
+            lines.append(f"  ({name}): Parameter containing: [{value.dtype} of size {'x'.join(map(str, value.shape))}{place}]")
+        else:
+            lines.append(f"  ({name}): Object of type: {type(value).__name__}")
+    return lines
 
 
 class ParameterList(Module):
-    """A list of parameters."""
+    """A list of parameters; of other values too, such as lists of parameters."""
 
     _not_saved = ("_size",)
 
@@ -191,10 +197,10 @@ class ParameterList(Module):
     __iadd__ = extend
 
     def __len__(self):
-        return len(self._tensor_fields())
+        return len(self._tensor_fields()) + len(self._modules_below()) + sum(name.isdigit() for name in self.__dict__)
 
     def __iter__(self):
-        return (getattr(self, name) for name, _ in self._tensor_fields())
+        return (getattr(self, str(place)) for place in range(len(self)))
 
     def __getitem__(self, index):
         if isinstance(index, slice):
@@ -209,7 +215,7 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters by names."""
+    """Parameters by names; also lists and dicts of parameters, which come after them."""
 
     _not_saved = ("_keys",)
 
@@ -230,6 +236,8 @@ class ParameterDict(Module):
         return getattr(self, name)
 
     def __setitem__(self, name, value):
+        if not isinstance(value, (_C.Tensor, Module)):
+            raise TypeError(f"ParameterDict: '{name}' is a '{type(value).__name__}': expected a tensor, or a list or dict of parameters")
         setattr(self, name, _as_parameter(value))
 
     def __delitem__(self, name):
@@ -245,7 +253,7 @@ class ParameterDict(Module):
         return name in self.keys()
 
     def keys(self):
-        return [name for name, _ in self._tensor_fields()]
+        return [name for name, _ in (*self._tensor_fields(), *self._modules_below())]
 
     def values(self):
         return [getattr(self, name) for name in self.keys()]
