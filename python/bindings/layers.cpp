@@ -19,6 +19,7 @@ py::object deep_copy(const Tensor& tensor, const py::object& object, const py::d
 
 /// What a copied layer shares with the first becomes its own: tensors, and the modules that Python added.
 void separate(nn::Module& layer, const py::dict& memo) {
+  copy_hooks(layer, memo);
   const std::shared_ptr<nn::detail::AddedFields> added = layer.added_fields();
   layer.set_added_fields(nullptr);
   const nn::Fields own = layer.fields();

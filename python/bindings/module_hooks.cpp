@@ -291,12 +291,32 @@ py::object call_module(py::object self, py::args given, py::kwargs named) {
   }
 }
 
+void copy_hooks(nn::Module& module, const py::dict& memo) {
+  if (!module.hooks()) return;
+  const py::object deepcopy = imported("copy", "deepcopy");
+  const auto copy_list = [&]<class Hook>(std::type_identity<Hook>, auto& list) {
+    for (auto& [number, hook] : list)
+      if (const Hook* own = hook.template target<Hook>()) {
+        const py::object function = deepcopy(py::handle(own->function.ptr()), memo);
+        const Hook copied{{HeldFunction(function.cast<py::function>(), own->function.with_kwargs),
+                           own->module, own->address}};
+        hook = copied;
+      }
+  };
+  nn::detail::ModuleHooks& hooks = module.make_hooks();
+  copy_list(std::type_identity<HookBefore>(), hooks.before);
+  copy_list(std::type_identity<HookAfterForward>(), hooks.after);
+  copy_list(std::type_identity<HookBefore>(), hooks.backward_before);
+  copy_list(std::type_identity<HookAfterBackward>(), hooks.backward_after);
+}
+
 void bind_hooks(ModuleClass& c) {
   py::class_<nn::HookHandle>(c, "HookHandle")
       .def("remove", &nn::HookHandle::remove)
       .def("__deepcopy__", [](const nn::HookHandle& self, py::dict) { return self; })  // of the same hook
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](nn::HookHandle& self, py::args) { self.remove(); });
+  c.def("_copy_hooks", &copy_hooks, py::arg("memo"));
   // `f` registers; `list` is where, for those that come first.
   const auto add = [&]<class Hook>(std::type_identity<Hook>, const char* name, auto f, auto list) {
     c.def(

@@ -122,6 +122,8 @@ py::object module_object(const nn::Module& module, const py::object& owner);
 /// `module(...)`: forward with hooks, and with the module's path in errors and profiles; as nn::detail::call.
 py::object call_module(py::object self, py::args given, py::kwargs named);
 void bind_hooks(ModuleClass& c);
+/// Functions of Python among a deep copy's hooks are deep copies too: a module's method is one of its copy.
+void copy_hooks(nn::Module& module, const py::dict& memo);
 /// After all classes of modules are there: Python's collector looks into modules, and one whose __init__ was
 /// not called is refused.
 void finish_module_classes(py::module_& m);

@@ -312,6 +312,39 @@ class Utils(unittest.TestCase):
         layer.load_state_dict(wrapped, prefix="auto")
 
 
+class CopiesOfHooks(unittest.TestCase):
+    def test_a_method_becomes_one_of_the_copy(self):
+        def facts(package):
+            class Watched(package.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.layer, self.seen = package.nn.Linear(2, 2), []
+                    self.layer.register_forward_pre_hook(self.before)
+                    self.layer.register_forward_hook(self.after)
+                    self.register_full_backward_hook(self.backward)
+
+                def before(self, module, args):
+                    self.seen.append(("before", module is self.layer))
+
+                def after(self, module, args, output):
+                    self.seen.append(("after", module is self.layer))
+
+                def backward(self, module, grad_input, grad_output):
+                    self.seen.append(("backward", module is self))
+
+                def forward(self, x):
+                    return self.layer(x)
+
+            net = Watched()
+            copied = copy.deepcopy(net)
+            copied(package.ones(1, 2, requires_grad=True)).sum().backward()
+            before = list(net.seen)
+            net(package.ones(1, 2, requires_grad=True)).sum().backward()
+            return before, net.seen, copied.seen
+
+        self.assertEqual(facts(torch), facts(pytorch))
+
+
 class ListsOfParameters(unittest.TestCase):
     def test_of_other_values_too(self):
         def facts(package):

@@ -189,6 +189,14 @@ class Results(unittest.TestCase):
             collate_fn=lambda batch: T.MixUp(num_classes=3)(*tern.utils.data.default_collate(batch)))
         self.assertEqual(tuple(next(iter(loader))[1].shape), (4, 3))
 
+    def test_among_modules(self):
+        steps = tern.nn.Sequential(T.RandomHorizontalFlip(1), T.Compose([T.RandomInvert(1)]), tern.nn.Flatten())
+        self.assertTrue(tern.equal(steps(picture()[None]), (255 - picture().flip(-1)).flatten()[None]))
+        self.assertEqual(str(steps).splitlines()[1], "  (0): RandomHorizontalFlip(p=1.0)")
+        self.assertEqual(len(tern.nn.ModuleList([T.RandomInvert()])), 1)
+        with self.assertRaisesRegex(TypeError, "no module"):
+            tern.nn.Sequential(3)
+
     def test_all_pictures_of_a_batch_alike(self):
         one, other = picture(), picture().flip(-1)
         batch = tern.stack([one, other, one])[:, None]

@@ -15,8 +15,26 @@ def _place(index, length):
     return index % length
 
 
+class TransformModule(Module):
+    """A transform of pictures among modules, where torchvision's, which are modules, may stand."""
+
+    def __init__(self, transform):
+        super().__init__()
+        self.transform = transform
+
+    def forward(self, picture):
+        return self.transform(picture)
+
+    def __repr__(self):
+        return repr(self.transform)
+
+
 class _Numbered(Module):
     """Modules named 0, 1, 2 and so on."""
+
+    def add_module(self, name, module):
+        is_transform = isinstance(module, _C._Transform) or hasattr(module, "_extension_steps")
+        super().add_module(name, TransformModule(module) if is_transform else module)
 
     def _below(self):
         return [module for _, module in self._modules_added()]

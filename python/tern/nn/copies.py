@@ -61,6 +61,7 @@ def deep_copy(module, memo):
             result.register_parameter(name, copy.deepcopy(tensor, memo))
         else:
             result.register_buffer(name, copy.deepcopy(tensor, memo), kind == "buffer")
+    result._copy_hooks(memo)
     return result
 
 
