@@ -10,15 +10,19 @@ namespace {
 /// What the driver measures of a GPU, by the names of GpuReading; None for what it does not tell.
 py::dict measured(std::optional<Device> device) {
   const DeviceProperties properties = cuda::get_device_properties(device);
+  py::dict result;
+  if (properties.simulated) {
+    result["reason"] = "the GPU is simulated";
+    return result;
+  }
   GpuReadings readings;
   {
     const py::gil_scoped_release no_gil;
     readings = nvml_monitor()->read();
   }
-  py::dict result;
-  result["reason"] = properties.simulated ? "the GPU is simulated" : readings.reason;
+  result["reason"] = readings.reason;
   for (const GpuReading& gpu : readings.gpus)
-    if (!properties.simulated && gpu.pci_bus_id == properties.pci_bus_id) {
+    if (gpu.pci_bus_id == properties.pci_bus_id) {
       result["reason"] = gpu.error;
       result["memory_total"] = gpu.memory_total;
       result["memory_used"] = gpu.memory_used;

@@ -204,6 +204,7 @@ void bind_attributes(TensorClass& c) {
   c.def("storage_offset", [](const Tensor& x) { return x.storage_offset(); });
   c.def(
       "record_stream", [](const Tensor& x, Stream stream) { x.record_stream(stream); }, py::arg("stream"));
+  c.def("_is_lazy", [](const Tensor& x) { return nn::is_lazy(x); });
   c.def("_whole_storage", [](const Tensor& x) {
     const auto count = static_cast<int64_t>(x.storage()->nbytes() / x.element_size());
     return Tensor::from_storage(x.storage(), x.dtype(), {count}, {1}, 0);

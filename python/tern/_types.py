@@ -55,11 +55,6 @@ class Parameter(_C.Tensor):
 
 
 
-def is_lazy(tensor):
-    """Whether the parameter of a lazy layer waits for its sizes."""
-    return not tensor.numel() and repr(tensor).startswith("<Uninit")
-
-
 @functools.cache
 def named_tuple(*names):
     """The class of what an operator with several results returns."""

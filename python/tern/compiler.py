@@ -1,15 +1,13 @@
 """What programs ask of torch.compiler: nothing is compiled here, and functions stay as they are."""
 
+from tern.jit import _itself
+
 
 def is_compiling():
     return False
 
 
 is_dynamo_compiling = is_exporting = is_compiling
-
-
-def _itself(function=None, *args, **options):
-    return function if callable(function) else (lambda decorated: decorated)
 
 
 compile = disable = allow_in_graph = substitute_in_graph = assume_constant_result = _itself

@@ -131,37 +131,38 @@ def graph_pool_handle():
     return (0, 0)
 
 
-def _measured(what, name, device):
+def _measured(what, device, *names):
     found = _C._cuda_measured(device)
-    if found.get(name) is None:
+    if any(found.get(name) is None for name in names):
         raise _C.DeviceError(f"{what}: the driver does not tell: {found['reason'] or 'not of this model'}")
-    return found[name]
+    return found[names[0]] if len(names) == 1 else [found[name] for name in names]
 
 
 def utilization(device=None):
     """The share of time in which the GPU was at work, in percent."""
-    return _measured("utilization", "utilization_percent", device)
+    return _measured("utilization", device, "utilization_percent")
 
 
 def temperature(device=None):
     """In degrees Celsius."""
-    return _measured("temperature", "temperature_celsius", device)
+    return _measured("temperature", device, "temperature_celsius")
 
 
 def power_draw(device=None):
     """In milliwatts."""
-    return round(1000 * _measured("power_draw", "power_watts", device))
+    return round(1000 * _measured("power_draw", device, "power_watts"))
 
 
 def memory_usage(device=None):
     """The share of its memory that is in use by all programs, in percent."""
-    return round(100 * _measured("memory_usage", "memory_used", device) / _measured("memory_usage", "memory_total", device))
+    used, total = _measured("memory_usage", device, "memory_used", "memory_total")
+    return round(100 * used / total)
 
 
 def list_gpu_processes(device=None):
     """The processes on the GPU, a line each."""
     lines = [f"process {pid:>10d} uses {(size or 0) / 2**20:>12.3f} MB GPU memory"
-             for pid, size in _measured("list_gpu_processes", "processes", device).items()]
+             for pid, size in _measured("list_gpu_processes", device, "processes").items()]
     return "\n".join(lines or ["no processes are running"])
 
 

@@ -148,6 +148,19 @@ def _outputs_of(op, output):
     return flat, spec
 
 
+def _flat_like(op, what, values, like, spec, tensors):
+    """The values as flat tensors, of which there is one of the same shape for each of the tensors, built as they are. `what` names
+    one of the values, `like` what they are built like."""
+    flat, its_spec = _pytree.tree_flatten(values)
+    if its_spec != spec:
+        raise ValueError(f"{op}: the {what}s must be built like the {like}: {spec}, got {its_spec}")
+    for v, x in zip(flat, tensors):
+        if not isinstance(v, _C.Tensor) or v.shape != x.shape:
+            given = tuple(v.shape) if isinstance(v, _C.Tensor) else type(v).__name__
+            raise _C.ShapeError(f"{op}: a {what} must be a tensor of its {like.removesuffix('s')}'s shape {tuple(x.shape)}, got {given}")
+    return flat
+
+
 def _named(function):
     """For wrappers of it: its name and documentation, not its attributes, which may be a whole module's."""
     return functools.wraps(function, updated=())
@@ -201,13 +214,7 @@ def vjp(func, *primals, has_aux=False):
         goes_on = level.goes_on(outputs)
 
     def vjp_fn(cotangents, retain_graph=True, create_graph=None):
-        flat, its_spec = _pytree.tree_flatten(cotangents)
-        if its_spec != spec:
-            raise ValueError(f"vjp: the cotangents must be built like the output: {spec}, got {its_spec}")
-        for v, y in zip(flat, outputs):
-            if not isinstance(v, _C.Tensor) or v.shape != y.shape:
-                given = tuple(v.shape) if isinstance(v, _C.Tensor) else type(v).__name__
-                raise _C.ShapeError(f"vjp: a cotangent must be a tensor of its output's shape {tuple(y.shape)}, got {given}")
+        flat = _flat_like("vjp", "cotangent", cotangents, "output", spec, outputs)
         on = _records(goes_on, level, flat)
         return chosen.built(_gradients(outputs, chosen.inputs, flat, on if create_graph is None else create_graph))
 
@@ -295,17 +302,6 @@ def hessian(func, argnums=0):
     return jacrev(jacrev(func, argnums), argnums)
 
 
-def _flat_tangents(op, tangents, spec, inputs):
-    flat, its_spec = _pytree.tree_flatten(tangents)
-    if its_spec != spec:
-        raise ValueError(f"{op}: the tangents must be built like the primals: {spec}, got {its_spec}")
-    for v, x in zip(flat, inputs):
-        if not isinstance(v, _C.Tensor) or v.shape != x.shape:
-            given = tuple(v.shape) if isinstance(v, _C.Tensor) else type(v).__name__
-            raise _C.ShapeError(f"{op}: a tangent must be a tensor of its primal's shape {tuple(x.shape)}, got {given}")
-    return flat
-
-
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
     """(what func gives of the tuple `primals`, the products of the Jacobians and the tuple `tangents`); with `has_aux` also aux. By two
     passes backward, the second through the first. With `strict` a result that does not depend on the primals is an error."""
@@ -313,7 +309,7 @@ def jvp(func, primals, tangents, *, strict=False, has_aux=False):
         raise TypeError("jvp: primals and tangents must be non-empty tuples, one value for each argument of the function")
     with _Level() as level:
         chosen = _Chosen("jvp", level, tuple(range(len(primals))), primals)
-        flat = _flat_tangents("jvp", tangents, _pytree.tree_flatten(primals)[1], chosen.inputs)
+        flat = _flat_like("jvp", "tangent", tangents, "primals", _pytree.tree_flatten(primals)[1], chosen.inputs)
         output, aux = _aux_of("jvp", has_aux, func(*chosen.args))
         outputs, spec = _outputs_of("jvp", output)
         if strict and len(_requiring(outputs)) < len(outputs):
@@ -337,7 +333,7 @@ def linearize(func, *primals):
     built = _pytree.tree_flatten(primals)[1]
 
     def jvp_fn(*tangents):
-        flat = _flat_tangents("linearize", tangents, built, chosen.inputs)
+        flat = _flat_like("linearize", "tangent", tangents, "primals", built, chosen.inputs)
         return _pytree.tree_unflatten(_pushed(u, products, flat, outputs, _records(goes_on, level, flat)), spec)
 
     return _let_go(goes_on, output), jvp_fn

@@ -20,7 +20,7 @@ def trace(func, example_inputs=None, **options):
 trace_module = trace
 
 
-def _itself(function=None, **options):
+def _itself(function=None, *args, **options):
     return function if callable(function) else (lambda decorated: decorated)
 
 

@@ -5,6 +5,13 @@
 #include "tern/device/recorder.h"
 
 namespace tern {
+namespace {
+
+void check_none_recorded() {
+  TERN_CHECK(!detail::step_recorder, CaptureError, "capture: another step is being recorded: end it first");
+}
+
+}  // namespace
 
 CapturedStep::CapturedStep(std::unique_ptr<Recorder> recorder) : recorder_(std::move(recorder)) {}
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
@@ -28,7 +35,7 @@ struct StepCapture::Recording {
 };
 
 StepCapture::StepCapture() {
-  TERN_CHECK(!detail::step_recorder, CaptureError, "capture: another step is being recorded: end it first");
+  check_none_recorded();
   recording_ = std::make_unique<Recording>();
 }
 StepCapture::~StepCapture() = default;
@@ -41,7 +48,7 @@ CapturedStep StepCapture::end() {
 }
 
 CapturedStep capture(const std::function<void()>& step, CaptureOptions options) {
-  TERN_CHECK(!detail::step_recorder, CaptureError, "capture: another step is being recorded: end it first");
+  check_none_recorded();
   TERN_CHECK(options.warmup >= 0, ValueError, "capture: warmup must be at least 0, got {}", options.warmup);
   for (int i = 0; i < options.warmup; ++i) step();
   StepCapture recording;

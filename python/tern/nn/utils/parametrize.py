@@ -6,7 +6,7 @@ import contextlib
 import copy
 
 from tern import _C
-from tern._types import Parameter, is_lazy
+from tern._types import Parameter
 from tern.autograd import no_grad
 from tern.nn.containers import ModuleDict, ModuleList
 
@@ -249,7 +249,7 @@ def register_parametrization(module, tensor_name, parametrization, *, unsafe=Fal
                              "spectral_norm already: remove_parametrizations(), or remove_weight_norm() and the like, take that away")
         raise ValueError(f"Module '{module}' does not have a parameter, a buffer, or a parametrized element with name '{tensor_name}'")
     original = getattr(module, tensor_name)
-    if is_lazy(original):
+    if original._is_lazy():
         raise ValueError(f"register_parametrization: '{tensor_name}' of {_type_name(module)} waits for its size: call the module with one "
                          "batch first")
     made_by = ParametrizationList([parametrization], original, unsafe=unsafe)

@@ -8,7 +8,6 @@ import numbers
 import weakref
 
 from tern import _C
-from tern._types import is_lazy
 
 
 class _Kept:
@@ -98,7 +97,7 @@ class BasePruningMethod(abc.ABC):
             else:
                 method = _container(*before.method, method)
         elif dict(module._tensor_fields()).get(name) == "parameter" and tensor is not None:
-            if is_lazy(tensor):
+            if tensor._is_lazy():
                 raise ValueError(f"prune: '{name}' of {type(module).__name__} waits for its size: call the module with one batch first")
             default_mask = _C.ones_like(tensor.detach())
         else:
@@ -236,19 +235,6 @@ def _dimension(t, dim):
     return dim % t.dim()
 
 
-def _check_structured(t):
-    if t.dim() <= 1:
-        raise ValueError("Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
-                         f"{tuple(t.shape)} with {t.dim()} dims")
-
-
-def _channels(t, dim, kept):
-    """A mask that is 1 at these channels alone."""
-    mask = _C.zeros_like(t)
-    mask[(slice(None),) * dim + (kept,)] = 1
-    return mask
-
-
 class Identity(BasePruningMethod):
     """Prunes nothing: the parameter gets the names of a pruned one."""
 
@@ -295,9 +281,7 @@ class L1Unstructured(_Unstructured):
         return super().apply(module, name, amount=amount, importance_scores=importance_scores)
 
 
-class RandomStructured(BasePruningMethod):
-    """Prunes whole channels of a dimension, drawn at random."""
-
+class _Structured(BasePruningMethod):
     PRUNING_TYPE = "structured"
 
     def __init__(self, amount, dim=-1):
@@ -305,38 +289,39 @@ class RandomStructured(BasePruningMethod):
         self.amount, self.dim = amount, dim
 
     def compute_mask(self, t, default_mask):
-        _check_structured(t)
+        if t.dim() <= 1:
+            raise ValueError("Structured pruning can only be applied to multidimensional tensors. Found tensor of shape "
+                             f"{tuple(t.shape)} with {t.dim()} dims")
         dim = _dimension(t, self.dim)
         count = _count(self.amount, t.shape[dim])
         if not count:
             return default_mask
-        drawn = _C.rand(t.shape[dim])
-        kept = _C.argsort(drawn)[count:].to(t.device)
-        return _channels(t, dim, kept).to(default_mask.dtype) * default_mask
+        mask = _C.zeros_like(t)
+        mask[(slice(None),) * dim + (self._kept(t, dim, count),)] = 1
+        return mask.to(default_mask.dtype) * default_mask
+
+
+class RandomStructured(_Structured):
+    """Prunes whole channels of a dimension, drawn at random."""
+
+    def _kept(self, t, dim, count):
+        return _C.argsort(_C.rand(t.shape[dim]))[count:].to(t.device)
 
     @classmethod
     def apply(cls, module, name, amount, dim=-1):
         return super().apply(module, name, amount=amount, dim=dim)
 
 
-class LnStructured(BasePruningMethod):
+class LnStructured(_Structured):
     """Prunes the channels of a dimension with the smallest norms of order `n`."""
 
-    PRUNING_TYPE = "structured"
-
     def __init__(self, amount, n, dim=-1):
-        _check_amount(amount)
-        self.amount, self.n, self.dim = amount, n, dim
+        super().__init__(amount, dim)
+        self.n = n
 
-    def compute_mask(self, t, default_mask):
-        _check_structured(t)
-        dim = _dimension(t, self.dim)
-        count = _count(self.amount, t.shape[dim])
-        if not count:
-            return default_mask
+    def _kept(self, t, dim, count):
         norms = _C.norm(t, p=self.n, dim=[d for d in range(t.dim()) if d != dim])
-        kept = _C.topk(norms, k=t.shape[dim] - count, largest=True)[1]
-        return _channels(t, dim, kept).to(default_mask.dtype) * default_mask
+        return _C.topk(norms, k=t.shape[dim] - count, largest=True)[1]
 
     @classmethod
     def apply(cls, module, name, amount, n, dim, importance_scores=None):
