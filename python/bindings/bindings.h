@@ -33,5 +33,6 @@ void bind_events(py::module_& m);       ///< TensorBoard's files
 void bind_checks(py::module_& m);       ///< gradcheck and the profiler
 void bind_parallel(py::module_& m);     ///< DataParallel
 void bind_distributed(py::module_& m);  ///< groups of processes
+void bind_fully_shard(py::module_& m);  ///< parameters that are divided over them
 
 }  // namespace tern::python

@@ -6,8 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "bindings.h"
-#include "tern/base/check.h"
+#include "distributed.h"
 #include "tern/parallel/collectives.h"
 #include "tern/parallel/launch.h"
 
@@ -24,28 +23,6 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   // More than any process lives; clocks can tell it.
   return std::chrono::duration_cast<std::chrono::milliseconds>(Seconds(std::clamp(seconds, 0.0, 1e9)));
 }
-
-/// A group, which is left without holding up Python's other threads.
-class Group {
- public:
-  explicit Group(ProcessGroup group) : group_(std::move(group)) {}
-  ~Group() { close(); }
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
-
-  const ProcessGroup& operator*() const {
-    TERN_CHECK(group_, ValueError, "the group was destroyed: call init_process_group() again");
-    return *group_;
-  }
-  const ProcessGroup* operator->() const { return &**this; }
-  void close() {
-    const py::gil_scoped_release no_gil;
-    group_.reset();
-  }
-
- private:
-  std::optional<ProcessGroup> group_;
-};
 
 /// What goes on by itself.
 class Work {
@@ -214,11 +191,13 @@ void bind_group(py::module_& m) {
 
 void bind_distributed(py::module_& m) {
   bind_group(m);
+  bind_fully_shard(m);
   py::class_<Engine>(m, "_DistributedModule")
       .def(py::init([](nn::Module& module, const Group& group, double bucket_cap_mb, bool broadcast_buffers) {
-             return std::make_unique<Engine>(module, group, bucket_cap_mb, broadcast_buffers);
-           }),
-           ReleaseGil())
+        // Here alone: what registers the object needs the lock.
+        const py::gil_scoped_release no_gil;
+        return std::make_unique<Engine>(module, group, bucket_cap_mb, broadcast_buffers);
+      }))
       .def("__call__", &Engine::operator())
       .def_property("synchronizes", &Engine::synchronizes, &Engine::set_synchronizes);
   m.def(

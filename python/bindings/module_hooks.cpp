@@ -176,8 +176,16 @@ py::object watch_output(const BackwardCall& backward, py::object output) {
                    py::cast(nn::detail::watch_output(backward, outputs[*place].cast<Tensor>())));
 }
 
+/// It may wait for other processes.
+std::shared_ptr<void> begin(const nn::detail::ModuleHooks& hooks, nn::Module& module) {
+  if (!hooks.surrounding) return nullptr;
+  const py::gil_scoped_release no_gil;
+  return hooks.begin(module);
+}
+
 py::object call_with_hooks(nn::Module& module, const py::object& self, py::tuple arguments, py::dict named) {
   const std::shared_ptr<nn::detail::ModuleHooks> hooks = module.hooks();
+  const std::shared_ptr<void> surrounded = begin(*hooks, module);
   hooks->compute_parameters(module);
   const BackwardCall backward = keeping(hooks->start_backward_call(module), self);
   run_before(*hooks, self, arguments, named);

@@ -3,6 +3,7 @@
 #include "bindings.h"
 #include "rows.h"
 #include "tern/base/check.h"
+#include "tern/parallel/fully_shard.h"
 #include "values.h"
 
 namespace tern::python {
@@ -30,6 +31,14 @@ struct GroupOptions : Optimizer {
     (optimizer.*(&GroupOptions::read_options))(state)();
   }
 };
+
+/// All parameters, in the order of their numbers.
+std::vector<Tensor> params_of(const Optimizer& optimizer) {
+  std::vector<Tensor> params;
+  for (size_t group = 0; group < optimizer.num_groups(); ++group)
+    for (const Tensor& param : optimizer.params(group)) params.push_back(param);
+  return params;
+}
 
 /// A group as it was given: a dict, or tensors alone.
 struct GivenGroup {
@@ -157,7 +166,14 @@ void native_methods(Class& c) {
   c.def("step", &step, py::arg("closure") = py::none(),
         "Changes the parameters that have a gradient. A closure computes the loss anew and returns it.");
   c.def("zero_grad", &Optimizer::zero_grad, py::arg("set_to_none") = true, ReleaseGil());
-  c.def("state_dict", [](const Optimizer& self) { return state_to_python(self.state_dict()); });
+  c.def("state_dict", [](py::object object) {
+    const auto& self = object.cast<const Optimizer&>();
+    py::object state = state_to_python(self.state_dict());
+    const std::vector<Tensor> params = params_of(self);
+    if (std::any_of(params.begin(), params.end(), dist::is_divided))
+      imported("tern.distributed._pieces", "mark_state")(object, state);
+    return state;
+  });
   c.def(
       "load_state_dict",
       [](Optimizer& self, py::handle dict) { self.load_state_dict(state_from_python<OptimizerState>(dict)); },
@@ -382,8 +398,11 @@ void bind_clipping(py::module_& m) {
          std::optional<bool>) {
         const std::vector<Tensor> tensors = tensors_from(of);
         const py::gil_scoped_release no_gil;
-        return optim::clip_grad_norm_(tensors, max_norm,
-                                      {.norm_type = norm_type, .error_if_nonfinite = error_if_nonfinite});
+        const optim::ClipGradNormOptions options{.norm_type = norm_type,
+                                                 .error_if_nonfinite = error_if_nonfinite};
+        return std::any_of(tensors.begin(), tensors.end(), dist::is_divided)
+                   ? dist::clip_grad_norm_(tensors, max_norm, options)
+                   : optim::clip_grad_norm_(tensors, max_norm, options);
       },
       parameters(), py::arg("max_norm"), py::arg("norm_type") = 2.0, py::arg("error_if_nonfinite") = false,
       foreach ());
@@ -448,7 +467,13 @@ void bind_scaler(py::module_& m) {
       "scale", [](GradScaler& self, const TensorIterable& outputs) { return self.scale(outputs.tensors); },
       py::arg("outputs"), ReleaseGil());
   // The scaler knows optimizers by their address.
-  c.def("unscale_", &GradScaler::unscale_, py::arg("optimizer"), py::keep_alive<1, 2>(), ReleaseGil());
+  c.def(
+      "unscale_",
+      [](GradScaler& self, Optimizer& optimizer) {
+        self.set_agreement(dist::agree_on_finite(params_of(optimizer)));
+        self.unscale_(optimizer);
+      },
+      py::arg("optimizer"), py::keep_alive<1, 2>(), ReleaseGil());
   c.def(
       "step",
       [](GradScaler& self, py::object optimizer, const py::args& args, const py::kwargs& kwargs) {
@@ -457,6 +482,7 @@ void bind_scaler(py::module_& m) {
         py::object result = py::none();
         auto& native = optimizer.cast<Optimizer&>();
         const py::gil_scoped_release no_gil;
+        self.set_agreement(dist::agree_on_finite(params_of(native)));
         self.step(native, [&] {
           const py::gil_scoped_acquire gil;
           result = optimizer.attr("step")(*args, **kwargs);

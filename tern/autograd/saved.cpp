@@ -10,27 +10,34 @@
 namespace tern {
 
 namespace {
-constinit thread_local const autograd::SavedTensorsHooks::Pack* innermost_pack = nullptr;
+constinit thread_local const autograd::SavedTensorsHooks* innermost_hooks = nullptr;
+}  // namespace
 
 /// What hooks do belongs to no node that is being made, even where they throw.
-struct HookScope {
-  const autograd::SavedTensorsHooks::Pack* pack = std::exchange(innermost_pack, nullptr);
+struct PackingScope {
+  const autograd::SavedTensorsHooks* hooks = std::exchange(innermost_hooks, nullptr);
   int pending_saves = detail::pending_saves;
   NoGradGuard no_grad;
-  HookScope() = default;
-  HookScope(const HookScope&) = delete;
-  HookScope& operator=(const HookScope&) = delete;
-  ~HookScope() {
+  PackingScope() = default;
+  PackingScope(const PackingScope&) = delete;
+  PackingScope& operator=(const PackingScope&) = delete;
+  ~PackingScope() {
     detail::pending_saves = pending_saves;
-    innermost_pack = pack;
+    innermost_hooks = hooks;
+  }
+
+  /// What the innermost that packs it keeps in place of the tensor; empty where none does.
+  autograd::SavedTensorsHooks::Unpack pack(const Tensor& tensor) const {
+    for (const auto* asked = hooks; asked != nullptr; asked = asked->before_)
+      if (auto unpack = asked->pack_(tensor)) return unpack;
+    return {};
   }
 };
-}  // namespace
 
 namespace autograd {
 SavedTensorsHooks::SavedTensorsHooks(Pack pack)
-    : pack_(std::move(pack)), before_(std::exchange(innermost_pack, &pack_)) {}
-SavedTensorsHooks::~SavedTensorsHooks() { innermost_pack = before_; }
+    : pack_(std::move(pack)), before_(std::exchange(innermost_hooks, this)) {}
+SavedTensorsHooks::~SavedTensorsHooks() { innermost_hooks = before_; }
 }  // namespace autograd
 
 struct Saved::Packed {
@@ -41,7 +48,7 @@ struct Saved::Packed {
   IntrusivePtr<Node> history;  ///< of an input; a result has the node that saves it
 
   Tensor unpacked(const char* name) const {
-    const HookScope scope;
+    const PackingScope scope;
     Tensor tensor = unpack();
     TERN_CHECK(
         tensor.defined() && tensor.shape() == shape && tensor.dtype() == dtype && tensor.device() == device,
@@ -57,16 +64,17 @@ struct Saved::Packed {
 };
 
 Saved::Saved(const Tensor& tensor, bool is_output) : is_output_(is_output) {
-  const bool packs = innermost_pack != nullptr && tensor.defined() &&
+  const bool packs = innermost_hooks != nullptr && tensor.defined() &&
                      (is_output || !tensor.requires_grad() || !tensor.is_leaf());
   if (packs) [[unlikely]] {
     IntrusivePtr<Node> history;
     if (!is_output && tensor.requires_grad()) history = grad_fn_of(tensor);
-    const HookScope scope;
-    auto unpack = (*scope.pack)(tensor.detach());
-    packed_ = std::make_shared<Packed>(
-        Packed{std::move(unpack), tensor.shape(), tensor.dtype(), tensor.device(), std::move(history)});
-  } else if (tensor.defined()) {
+    const PackingScope scope;
+    if (auto unpack = scope.pack(tensor.detach()))
+      packed_ = std::make_shared<Packed>(
+          Packed{std::move(unpack), tensor.shape(), tensor.dtype(), tensor.device(), std::move(history)});
+  }
+  if (tensor.defined() && packed_ == nullptr) {
     tensor_ = is_output ? tensor.detach() : tensor;
     version_ = tensor.version();
   }

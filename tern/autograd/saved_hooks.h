@@ -6,6 +6,10 @@
 
 #include "tern/core/tensor.h"
 
+namespace tern {
+struct PackingScope;
+}  // namespace tern
+
 namespace tern::autograd {
 
 /// In the scope of this guard, on this thread, operators that keep a tensor for backward call `pack` with it
@@ -20,8 +24,9 @@ namespace tern::autograd {
 ///
 /// The function is called at each use, on the thread and stream of backward, and goes when the graph does.
 /// Both are called without recording. Leaves that require gradients (parameters) are kept as they are. Guards
-/// nest; the innermost counts. Backward throws AutogradError where something else comes back; that what was
-/// packed has been changed in place since goes unnoticed, as in PyTorch.
+/// nest; the innermost counts, unless its `pack` returns an empty function: then the next one out is asked,
+/// and what nobody packs is kept as it is. Backward throws AutogradError where something else comes back;
+/// that what was packed has been changed in place since goes unnoticed, as in PyTorch.
 class SavedTensorsHooks {
  public:
   using Unpack = std::function<Tensor()>;
@@ -33,8 +38,10 @@ class SavedTensorsHooks {
   SavedTensorsHooks& operator=(const SavedTensorsHooks&) = delete;
 
  private:
+  friend struct tern::PackingScope;
+
   Pack pack_;
-  const Pack* before_;
+  const SavedTensorsHooks* before_;
 };
 
 }  // namespace tern::autograd

@@ -96,6 +96,73 @@ class FolderReader {
       : folder_(std::move(folder)), options_(options) {}
 
   Checkpoint read() {
+    const Value names = read_metadata();
+    whole_.root = Value::dict();
+    for (const auto& [key, description] : names.as_dict()) {
+      TERN_CHECK(key.is_str(), CheckpointError, "state_dict_metadata has the key {}", key.str(100));
+      with_context(fmt::format("'{}'", key.as_str().substr(0, 100)), [&, &name = key, &what = description] {
+        put(path_of(name), read_value(name.as_str(), what), names.length());
+      });
+    }
+    return std::move(whole_);
+  }
+
+  Value read_below(const std::vector<Value>& wanted) {
+    const Value names = read_metadata();
+    whole_.root = Value();
+    for (const auto& [key, description] : names.as_dict()) {
+      const Value path = path_of(key);
+      if (!path.is_tuple() || path.length() < wanted.size()) continue;
+      const std::vector<Value>& steps = path.as_tuple();
+      if (!std::equal(wanted.begin(), wanted.end(), steps.begin())) continue;
+      with_context(fmt::format("'{}'", key.as_str().substr(0, 100)), [&, &name = key, &what = description] {
+        Value value = read_value(name.as_str(), what);
+        if (steps.size() == wanted.size()) {
+          whole_.root = std::move(value);
+          return;
+        }
+        const std::vector<Value> rest(steps.begin() + static_cast<ptrdiff_t>(wanted.size()), steps.end());
+        if (whole_.root.is_none()) whole_.root = rest[0].is_int() ? Value::list() : Value::dict();
+        put(Value::tuple(rest), std::move(value), names.length());
+      });
+    }
+    return whole_.root;
+  }
+
+  std::vector<Value> read_parts(const std::vector<DistributedRequest>& requests) {
+    const Value names = read_metadata();
+    std::vector<Value> values;
+    for (const DistributedRequest& request : requests)
+      with_context(fmt::format("'{}'", request.name.substr(0, 100)), [&] {
+        const Value* what = names.find(request.name);
+        TERN_CHECK(what, CheckpointError, "the checkpoint does not have it");
+        bool takes_piece = class_of(*what) == "TensorStorageMetadata" && request.length;
+        if (takes_piece && request.shape) {
+          const Shape size = sizes_of(attribute(*what, "size"));
+          TERN_CHECK(size == *request.shape || request.all_of_others, CheckpointError,
+                     "it has the shape {} there, expected {}", to_string(size), to_string(*request.shape));
+          takes_piece = size == *request.shape;
+        }
+        values.push_back(takes_piece ? Value(read_piece(request, *what)) : read_value(request.name, *what));
+      });
+    return values;
+  }
+
+  std::vector<std::pair<std::string, std::vector<Value>>> names() {
+    const Value described = read_metadata();
+    std::vector<std::pair<std::string, std::vector<Value>>> all;
+    for (const auto& [key, description] : described.as_dict()) {
+      const Value path = path_of(key);
+      TERN_CHECK(key.is_str() && path.is_tuple(), CheckpointError, "state_dict_metadata has the key {}",
+                 key.str(100));
+      all.emplace_back(key.as_str(), path.as_tuple());
+    }
+    return all;
+  }
+
+ private:
+  /// state_dict_metadata
+  Value read_metadata() {
     Value names;
     with_context("'.metadata'", [&] {
       whole_ = MetadataHost(options_).read(*open_file(folder_ / ".metadata"));
@@ -104,21 +171,20 @@ class FolderReader {
       names = attribute(metadata_, "state_dict_metadata");
       TERN_CHECK(names.is_dict(), CheckpointError, "state_dict_metadata is {}", describe(names));
     });
-    whole_.root = Value::dict();
-    const Value* planner = metadata_.as_object().attribute("planner_data");
-    for (const auto& [key, description] : names.as_dict()) {
-      TERN_CHECK(key.is_str(), CheckpointError, "state_dict_metadata has the key {}", key.str(100));
-      with_context(fmt::format("'{}'", key.as_str().substr(0, 100)), [&, &name = key, &what = description] {
-        Value value = class_of(what) == "TensorStorageMetadata" ? Value(read_tensor(name.as_str(), what))
-                                                                : read_object(name.as_str());
-        const Value* path = planner && planner->is_dict() ? planner->find(name) : nullptr;
-        put(path ? *path : Value::tuple({name}), std::move(value), names.length());
-      });
-    }
-    return std::move(whole_);
+    return names;
   }
 
- private:
+  Value path_of(const Value& name) const {
+    const Value* planner = metadata_.as_object().attribute("planner_data");
+    const Value* path = planner && planner->is_dict() ? planner->find(name) : nullptr;
+    return path ? *path : Value::tuple({name});
+  }
+
+  Value read_value(const std::string& name, const Value& description) {
+    return class_of(description) == "TensorStorageMetadata" ? Value(read_tensor(name, description))
+                                                            : read_object(name);
+  }
+
   void read_places(const Value& places) {
     TERN_CHECK(places.is_dict(), CheckpointError, "storage_data is {}", describe(places));
     TERN_CHECK(places.length() <= options_.limits.entries, CheckpointError,
@@ -177,39 +243,82 @@ class FolderReader {
     return read_at(places[0]);
   }
 
-  Tensor read_tensor(const std::string& name, const Value& description) {
-    Shape size = sizes_of(attribute(description, "size"));
-    std::vector<Chunk> chunks = chunks_of(attribute(description, "chunks"), size);
+  /// The places of the chunks, in their order.
+  std::vector<const Place*> places_of(const std::string& name, const std::vector<Chunk>& chunks) const {
     const std::vector<Place>& places = places_of(name);
     std::map<std::vector<int64_t>, const Place*> by_offset;
     for (const Place& place : places)
       if (place.offset)
         by_offset.emplace(std::vector<int64_t>(place.offset->begin(), place.offset->end()), &place);
+    std::vector<const Place*> found;
+    for (const Chunk& chunk : chunks) {
+      const auto at = by_offset.find(std::vector<int64_t>(chunk.offsets.begin(), chunk.offsets.end()));
+      found.push_back(at != by_offset.end()                      ? at->second
+                      : chunks.size() == 1 && places.size() == 1 ? &places[0]
+                                                                 : nullptr);
+      TERN_CHECK(found.back(), CheckpointError, "the chunk at {} has no place", to_string(chunk.offsets));
+    }
+    return found;
+  }
+
+  Tensor read_chunk(const Chunk& chunk, const Place& place, std::optional<DType> dtype) {
+    const Value value = read_at(place);
+    TERN_CHECK(value.is_tensor() || value.is_object(), CheckpointError, "a chunk is {}, not a tensor",
+               describe(value));
+    Tensor part = value.as_tensor();
+    TERN_CHECK(part.shape() == chunk.sizes && part.dtype() == dtype.value_or(part.dtype()), CheckpointError,
+               "the chunk at {} has shape {} and dtype {}; shape {} was announced", to_string(chunk.offsets),
+               to_string(part.shape()), tern::name(part.dtype()), to_string(chunk.sizes));
+    TERN_CHECK(part.numel() <= static_cast<int64_t>(part.storage()->nbytes() / itemsize(part.dtype())),
+               CheckpointError, "the chunk at {} repeats its elements", to_string(chunk.offsets));
+    return part;
+  }
+
+  Tensor read_tensor(const std::string& name, const Value& description) {
+    Shape size = sizes_of(attribute(description, "size"));
+    std::vector<Chunk> chunks = chunks_of(attribute(description, "chunks"), size);
     // All chunks together are the tensor, so that it needs no more memory than they have.
     std::vector<Tensor> parts;
-    for (const Chunk& chunk : chunks) {
-      auto found = by_offset.find(std::vector<int64_t>(chunk.offsets.begin(), chunk.offsets.end()));
-      const Place* place = found != by_offset.end()                   ? found->second
-                           : chunks.size() == 1 && places.size() == 1 ? &places[0]
-                                                                      : nullptr;
-      TERN_CHECK(place, CheckpointError, "the chunk at {} has no place", to_string(chunk.offsets));
-      Value value = read_at(*place);
-      TERN_CHECK(value.is_tensor() || value.is_object(), CheckpointError, "a chunk is {}, not a tensor",
-                 describe(value));
-      Tensor part = value.as_tensor();
-      TERN_CHECK(part.shape() == chunk.sizes && (parts.empty() || part.dtype() == parts[0].dtype()),
-                 CheckpointError, "the chunk at {} has shape {} and dtype {}; shape {} was announced",
-                 to_string(chunk.offsets), to_string(part.shape()), tern::name(part.dtype()),
-                 to_string(chunk.sizes));
-      TERN_CHECK(part.numel() <= static_cast<int64_t>(part.storage()->nbytes() / itemsize(part.dtype())),
-                 CheckpointError, "the chunk at {} repeats its elements", to_string(chunk.offsets));
-      parts.push_back(std::move(part));
-    }
+    for (const Place* place : places_of(name, chunks))
+      parts.push_back(read_chunk(chunks[parts.size()], *place,
+                                 parts.empty() ? std::nullopt : std::optional(parts[0].dtype())));
     Tensor whole = parts.size() == 1 ? parts[0] : merge(size, chunks, parts);
     Device device = options_.map_location("cpu");
     if (!device.is_cpu() && !options_.skip_data)
       whole = tensor_from_bytes(element_bytes(whole), whole.dtype(), whole.shape(), device);
     return whole;
+  }
+
+  Tensor read_piece(const DistributedRequest& request, const Value& description) {
+    const Shape size = sizes_of(attribute(description, "size"));
+    const std::vector<Chunk> chunks = chunks_of(attribute(description, "chunks"), size);
+    const std::vector<const Place*> places = places_of(request.name, chunks);
+    const int64_t length = *request.length, numel = checked_numel(size);
+    TERN_CHECK(request.start >= 0 && length >= 0 && request.start <= numel - length, CheckpointError,
+               "it has {} elements; there are no {} from {} on", numel, length, request.start);
+    Tensor piece;
+    for (size_t c = 0; c < chunks.size(); ++c) {
+      const auto [first, last] = range_of(size, chunks[c]);
+      const bool is_wanted = first < request.start + length && last >= request.start;
+      if (!is_wanted && (piece.defined() || c + 1 < chunks.size())) continue;  // one at least says the dtype
+      const Tensor part =
+          read_chunk(chunks[c], *places[c], piece.defined() ? std::optional(piece.dtype()) : std::nullopt);
+      if (!piece.defined()) piece = empty_contiguous({length}, length, part.dtype(), kCPU);
+      if (is_wanted) copy_chunk(size, chunks[c], part, request.start, piece);
+    }
+    return piece;
+  }
+
+  /// The first and the last element of a chunk, as they are counted in the whole.
+  static std::pair<int64_t, int64_t> range_of(const Shape& size, const Chunk& chunk) {
+    const Strides strides = contiguous_strides(size);
+    int64_t first = 0, last = 0;
+    for (size_t d = 0; d < size.size(); ++d) {
+      if (chunk.sizes[d] == 0) return {0, -1};
+      first += chunk.offsets[d] * strides[d];
+      last += (chunk.offsets[d] + chunk.sizes[d] - 1) * strides[d];
+    }
+    return {first, last};
   }
 
   std::vector<Chunk> chunks_of(const Value& list, const Shape& size) const {
@@ -245,28 +354,34 @@ class FolderReader {
       return Tensor::from_storage(storage_from_blob(nullptr, nbytes, [] {}), dtype, size);
     }
     Tensor whole = empty_contiguous(size, checked_numel(size), dtype, kCPU);
-    Strides strides = contiguous_strides(size);
-    auto* out = static_cast<std::byte*>(whole.storage()->data());
-    const size_t width = itemsize(dtype), rank = size.size();
-    for (size_t c = 0; c < chunks.size(); ++c) {
-      std::vector<std::byte> bytes = element_bytes(parts[c]);
-      if (bytes.empty()) continue;
-      // Rows of the last dimension, with a counter over the others. A tensor of several chunks has a
-      // dimension.
-      const Chunk& chunk = chunks[c];
-      const size_t row = static_cast<size_t>(chunk.sizes[rank - 1]) * width;
-      Shape position(rank);
-      for (size_t at = 0; at < bytes.size(); at += row) {
-        int64_t element = chunk.offsets[rank - 1];
-        for (size_t d = 0; d + 1 < rank; ++d) element += (chunk.offsets[d] + position[d]) * strides[d];
-        std::memcpy(out + static_cast<size_t>(element) * width, bytes.data() + at, row);
-        for (size_t d = rank - 1; d-- > 0;) {
-          if (++position[d] < chunk.sizes[d]) break;
-          position[d] = 0;
-        }
+    for (size_t c = 0; c < chunks.size(); ++c) copy_chunk(size, chunks[c], parts[c], 0, whole);
+    return whole;
+  }
+
+  /// The elements of a chunk into `out`, dense, which has those of the whole from `start` on.
+  static void copy_chunk(const Shape& size, const Chunk& chunk, const Tensor& part, int64_t start,
+                         const Tensor& out) {
+    const std::vector<std::byte> bytes = element_bytes(part);
+    if (bytes.empty()) return;
+    const Strides strides = contiguous_strides(size);
+    auto* const to = static_cast<std::byte*>(out.storage()->data());
+    const size_t width = itemsize(part.dtype()), rank = size.size();
+    // Rows of the last dimension, with a counter over the others.
+    const int64_t row = rank == 0 ? 1 : chunk.sizes[rank - 1], end = start + out.numel();
+    Shape position(rank);
+    for (size_t at = 0; at < bytes.size(); at += static_cast<size_t>(row) * width) {
+      int64_t element = rank == 0 ? 0 : chunk.offsets[rank - 1];
+      for (size_t d = 0; d + 1 < rank; ++d) element += (chunk.offsets[d] + position[d]) * strides[d];
+      const int64_t from = std::max(element, start), until = std::min(element + row, end);
+      if (from < until)
+        std::memcpy(to + static_cast<size_t>(from - start) * width,
+                    bytes.data() + at + static_cast<size_t>(from - element) * width,
+                    static_cast<size_t>(until - from) * width);
+      for (size_t d = rank; d-- > 1;) {
+        if (++position[d - 1] < chunk.sizes[d - 1]) break;
+        position[d - 1] = 0;
       }
     }
-    return whole;
   }
 
   /// Puts a value at ('model', 'layers', 0, 'weight'): texts are keys of dicts, numbers places in lists.
@@ -314,6 +429,22 @@ class FolderReader {
 
 Checkpoint read_distributed(const std::filesystem::path& folder, const LoadOptions& options) {
   return FolderReader(folder, options).read();
+}
+
+std::vector<Value> read_distributed_parts(const std::filesystem::path& folder,
+                                          const std::vector<DistributedRequest>& requests,
+                                          const LoadOptions& options) {
+  return with_path("loading ", folder, [&] { return FolderReader(folder, options).read_parts(requests); });
+}
+
+Value read_distributed_below(const std::filesystem::path& folder, const std::vector<Value>& path,
+                             const LoadOptions& options) {
+  return with_path("loading ", folder, [&] { return FolderReader(folder, options).read_below(path); });
+}
+
+std::vector<std::pair<std::string, std::vector<Value>>> distributed_names(const std::filesystem::path& folder,
+                                                                          const LoadOptions& options) {
+  return with_path("loading ", folder, [&] { return FolderReader(folder, options).names(); });
 }
 
 }  // namespace tern::io

@@ -2,6 +2,10 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tern/io/torch_file.h"
 
@@ -10,5 +14,28 @@ namespace tern::io {
 /// The whole of a folder that torch.distributed.checkpoint wrote: every tensor put together from its pieces,
 /// in nested dicts as they were saved. Throws CheckpointError, also when pieces are missing or overlap.
 Checkpoint read_distributed(const std::filesystem::path& folder, const LoadOptions& options);
+
+/// What is wanted of such a folder.
+struct DistributedRequest {
+  std::string name;  ///< "model.layers.0.weight"
+  /// Of a tensor: so many elements from `start` on, in row-major order, as a tensor of one dimension; without
+  /// a length all of it, as it is.
+  int64_t start = 0;
+  std::optional<int64_t> length = std::nullopt;
+  std::optional<Shape> shape = std::nullopt;  ///< which the whole tensor must have
+  bool all_of_others = false;                 ///< of a tensor of another shape take all instead
+};
+
+/// Those values in their order, on the CPU; pieces of tensors that nobody wants are not read. Throws
+/// CheckpointError for a name that is not there, a shape that is another, elements that are not there.
+std::vector<Value> read_distributed_parts(const std::filesystem::path& folder,
+                                          const std::vector<DistributedRequest>& requests,
+                                          const LoadOptions& options);
+/// What is at a path and below it, put together as it was saved; None where there is nothing.
+Value read_distributed_below(const std::filesystem::path& folder, const std::vector<Value>& path,
+                             const LoadOptions& options);
+/// The names that are there, in the order of the file, with their paths.
+std::vector<std::pair<std::string, std::vector<Value>>> distributed_names(const std::filesystem::path& folder,
+                                                                          const LoadOptions& options);
 
 }  // namespace tern::io

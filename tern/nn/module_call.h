@@ -60,6 +60,15 @@ struct BackwardCall {
   Tensor grad_output;
 };
 
+/// What goes around each forward of a module, hooks and computed parameters included
+/// (parallel/fully_shard.h).
+class Surrounding {
+ public:
+  virtual ~Surrounding() = default;
+  /// Called before a forward; what it returns goes when that is over, by an exception too.
+  virtual std::shared_ptr<void> begin(Module& module) = 0;
+};
+
 struct ModuleHooks {
   int64_t next = 0;
   std::vector<std::pair<int64_t, ForwardPreHook>> before;
@@ -67,7 +76,11 @@ struct ModuleHooks {
   std::vector<std::pair<int64_t, BackwardPreHook>> backward_before;
   std::vector<std::pair<int64_t, BackwardHook>> backward_after;
   std::vector<Parametrization> parametrizations;
+  std::shared_ptr<Surrounding> surrounding;
 
+  std::shared_ptr<void> begin(Module& module) const {
+    return surrounding ? surrounding->begin(module) : nullptr;
+  }
   /// Computes the fields of the module that have a parametrization.
   void compute_parameters(Module& module) const;
   /// Null where there is no backward hook, or nothing is recorded.
@@ -140,7 +153,9 @@ Tensor* first_output(T& output) {
 template <class Self, class... Args>
 [[gnu::noinline]] auto call_with_hooks(Self& self, Args&&... args) {
   std::shared_ptr<ModuleHooks> hooks = self.hooks();
-  hooks->compute_parameters(const_cast<std::remove_const_t<Self>&>(self));
+  auto& module = const_cast<std::remove_const_t<Self>&>(self);
+  const std::shared_ptr<void> surrounded = hooks->begin(module);
+  hooks->compute_parameters(module);
   const std::shared_ptr<BackwardCall> backward = hooks->start_backward_call(self);
   std::tuple<HeldArgument<Args>...> held(std::forward<Args>(args)...);
   Tensor input;

@@ -120,6 +120,7 @@ void GradScaler::unscale_(Optimizer& optimizer) {
                "GradScaler: Attempting to unscale FP16 gradients: keep the parameters in float32, and let "
                "autocast choose float16 for products");
   state.check = std::make_shared<Check>();
+  state.check->agree = agree_;
   for (const GradBatch& batch : batches) state.check->flag_on(batch.device);
   tern::detail::call_and_record([this, check = state.check, batches = std::move(batches)]() mutable {
     const NoGradGuard unrecorded;
@@ -156,6 +157,7 @@ void GradScaler::Check::read() {
     const StreamGuard guard(flag.stream);
     finite &= item(flag.found).to_double() == 0;
   }
+  if (agree) finite = agree(finite);
   known = true;
 }
 
@@ -174,7 +176,7 @@ bool GradScaler::step(Optimizer& optimizer, const std::function<void()>& take_st
              "GradScaler: step() has already been called since the last update().");
   if (state.stage == Stage::Ready) unscale_(optimizer);
   TERN_CHECK(
-      !state.check->flags.empty(), AutogradError,
+      state.check->is_used(), AutogradError,
       "GradScaler: No inf checks were recorded for this optimizer: none of its parameters has a gradient");
   const std::shared_ptr<Check> check = state.check;
   try {
@@ -198,7 +200,7 @@ void GradScaler::update(std::optional<double> new_scale) {
   check_scaled("update");
   std::vector<std::shared_ptr<Check>> checks;
   for (auto& [optimizer, state] : states_)
-    if (state.check && !state.check->flags.empty()) checks.push_back(state.check);
+    if (state.check && state.check->is_used()) checks.push_back(state.check);
   TERN_CHECK(new_scale || !checks.empty(), AutogradError,
              "GradScaler: No inf checks were recorded prior to update.");
   const std::optional<float> given = new_scale ? std::optional(checked_scale(*new_scale)) : std::nullopt;

@@ -75,6 +75,10 @@ class GradScaler {
   int64_t get_growth_interval() const noexcept { return options_.growth_interval; }
   void set_growth_interval(int64_t interval);
   bool is_enabled() const noexcept { return options_.enabled; }
+  /// Whether gradients are finite is what `agree` makes of this process' answer: for parameters that are
+  /// divided over processes (dist::agree_on_finite), all of which must take a step or none. Counts from the
+  /// next unscale_() or step() on.
+  void set_agreement(std::function<bool(bool)> agree) { agree_ = std::move(agree); }
 
   /// 'scale', 'growth_factor', 'backoff_factor', 'growth_interval' and '_growth_tracker'; empty when
   /// disabled.
@@ -93,7 +97,10 @@ class GradScaler {
     std::vector<Flag> flags;  ///< one for each device
     bool known = false;       ///< to the host
     bool finite = true;       ///< once it is known
+    std::function<bool(bool)> agree = {};
 
+    /// Something was unscaled, here or on another process.
+    bool is_used() const noexcept { return !flags.empty() || agree; }
     const Flag& flag_on(Device device);
     void read();
   };
@@ -109,6 +116,7 @@ class GradScaler {
   float scale_;
   int64_t growth_tracker_ = 0;
   bool has_scaled_ = false;
+  std::function<bool(bool)> agree_;
   std::unordered_map<const Optimizer*, PerOptimizer> states_;
 };
 

@@ -28,6 +28,12 @@ void check_op(const char* operation, const Tensor& tensor, ReduceOp op) {
              name(tensor.dtype()));
 }
 
+void check_rows(const char* operation, const Tensor& rows, int size) {
+  TERN_CHECK(rows.dim() > 0 && rows.size(0) == size, ShapeError, "{}: expected {} rows, got shape {}",
+             operation, size, to_string(rows.shape()));
+  TERN_CHECK(rows.is_contiguous(), ValueError, "{}: expected a dense tensor", operation);
+}
+
 /// A tensor for each process, as the rows of one.
 Tensor rows_of(const char* operation, const std::vector<Tensor>& tensors, int size) {
   TERN_CHECK(tensors.size() == static_cast<size_t>(size), ValueError,
@@ -110,12 +116,8 @@ void ProcessGroup::reduce(const Tensor& tensor, int destination, ReduceOp op) co
 
 Tensor ProcessGroup::reduce_scatter(const std::vector<Tensor>& tensors, ReduceOp op) const {
   const Tensor rows = rows_of("reduce_scatter", tensors, size());
-  check_op("reduce_scatter", rows, op);
-  impl_
-      ->submit(rows, Intent::of(Kind::ReduceScatter, rows[0], 0, op),
-               [&](const Tensor& there) { impl_->all_to_all(there, op); })
-      .get();
-  return rows[0].clone();
+  reduce_scatter_async(rows, op).get();
+  return rows[rank()].clone();
 }
 
 std::vector<Tensor> ProcessGroup::all_to_all(const std::vector<Tensor>& tensors) const {
@@ -154,13 +156,7 @@ Tensor ProcessGroup::all_gather_into_tensor(const Tensor& tensor) const {
   shape.insert(0, size());
   const Tensor rows = empty(std::move(shape), {.dtype = tensor.dtype(), .device = tensor.device()});
   rows[rank()].copy_(tensor.detach());
-  impl_
-      ->submit(rows, Intent::of(Kind::AllGather, tensor),
-               [&](const Tensor& there) {
-                 const Tensor all = there.view({size(), tensor.numel()});
-                 impl_->all_gather(all[rank()].clone(), all);
-               })
-      .get();
+  all_gather_async(rows).get();
   return rows;
 }
 
@@ -199,6 +195,21 @@ std::shared_future<void> ProcessGroup::all_reduce_async(const Tensor& row, Reduc
   TERN_CHECK(row.is_contiguous(), ValueError, "all_reduce_async: expected a dense tensor");
   return impl_->submit(row, Intent::of(Kind::AllReduce, row, 0, op),
                        [impl = impl_.get(), op](const Tensor& there) { impl->all_reduce(there, op); });
+}
+
+std::shared_future<void> ProcessGroup::all_gather_async(const Tensor& rows) const {
+  check_rows("all_gather_async", rows, size());
+  return impl_->submit(rows, Intent::of(Kind::AllGather, rows[0]), [impl = impl_.get()](const Tensor& there) {
+    const Tensor all = there.view({impl->size(), there.numel() / impl->size()});
+    impl->all_gather(all[impl->rank()].clone(), all);
+  });
+}
+
+std::shared_future<void> ProcessGroup::reduce_scatter_async(const Tensor& rows, ReduceOp op) const {
+  check_rows("reduce_scatter_async", rows, size());
+  check_op("reduce_scatter", rows, op);
+  return impl_->submit(rows, Intent::of(Kind::ReduceScatter, rows[0], 0, op),
+                       [impl = impl_.get(), op](const Tensor& there) { impl->all_to_all(there, op); });
 }
 
 std::optional<ProcessGroup> ProcessGroup::new_group(std::vector<int> ranks) const {

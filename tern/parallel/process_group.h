@@ -107,6 +107,11 @@ class ProcessGroup {
   /// stream has been given so far. Does not block; `row` must be left alone until the result is there, which
   /// may throw DistributedError. Then any stream may use it.
   std::shared_future<void> all_reduce_async(const Tensor& row, ReduceOp op) const;
+  /// The same for `rows`, a dense tensor of size() rows: rows[r] becomes that of rank r.
+  std::shared_future<void> all_gather_async(const Tensor& rows) const;
+  /// The same: rows[rank()] becomes what those of all processes at its place come to, the others hold
+  /// anything.
+  std::shared_future<void> reduce_scatter_async(const Tensor& rows, ReduceOp op) const;
 
   // Messages between two processes, of which the others need not know. They go through host memory, beside
   // all else that the group does, and arrive in the order in which they were sent.

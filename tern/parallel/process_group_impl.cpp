@@ -255,7 +255,7 @@ void ProcessGroup::Impl::all_to_all(const Tensor& rows, std::optional<ReduceOp> 
                  received = empty_like(sent);
     exchange(sent, received);
     if (op)
-      columns[0].copy_(reduced(received, *op));
+      columns[rank_].copy_(reduced(received, *op));
     else
       Tensor(columns).copy_(received);
   }

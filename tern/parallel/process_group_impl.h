@@ -109,8 +109,8 @@ class ProcessGroup::Impl {
   /// bytes, number of them).
   using Handle = std::function<void(size_t, size_t, const char*, size_t)>;
   void all_gather(const void* sent, size_t nbytes, const Handle& handle);
-  /// `rows`, one for each process, become those that all processes have for this one; with `op` the first
-  /// becomes what they come to.
+  /// `rows`, one for each process, become those that all processes have for this one; with `op` the row of
+  /// this one becomes what they come to, and the others hold anything.
   void all_to_all(const Tensor& rows, std::optional<ReduceOp> op = std::nullopt);
 
   /// The number of the next group that is made of this one's processes: the same on all of them.

@@ -70,6 +70,9 @@ def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
             tensors = dict(self.named_parameters(remove_duplicate=False)) | dict(self.named_buffers(remove_duplicate=False))
             for name in entries:
                 entries[name] = tensors.get(name[len(prefix):], entries[name])
+        if _C._rank_of_shards(self) is not None:
+            from tern.distributed import _pieces
+            _pieces.mark(self, entries, prefix)
         destination.update(entries)
         metadata.update(entries._metadata)
         return destination

@@ -128,8 +128,11 @@ def _state_dict(self):
             numbers.setdefault(param, len(numbers))
     groups = [{**{name: value for name, value in group.items() if name != "params"},
                "params": [numbers[param] for param in group["params"]]} for group in self.param_groups]
-    state = {numbers.get(key, key): value for key, value in self.state.items()}
-    return {"state": state, "param_groups": groups}
+    state = {"state": {numbers.get(key, key): value for key, value in self.state.items()}, "param_groups": groups}
+    if any(map(_C._is_divided, numbers)):
+        from tern.distributed import _pieces
+        _pieces.mark_state(self, state)
+    return state
 
 
 def _as_param(value, param, name=None):
