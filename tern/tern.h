@@ -114,6 +114,7 @@
 #include "tern/optim/grad_scaler.h"
 #include "tern/optim/lbfgs.h"
 #include "tern/optim/lr_scheduler.h"
+#include "tern/optim/muon.h"
 #include "tern/optim/nadam.h"
 #include "tern/optim/one_cycle_lr.h"
 #include "tern/optim/radam.h"

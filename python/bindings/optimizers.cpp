@@ -354,6 +354,12 @@ void bind_algorithms(py::module_& m) {
                        option("alpha", &ASGDOptions::alpha), option("t0", &ASGDOptions::t0),
                        option("weight_decay", &ASGDOptions::weight_decay), foreach,
                        option("maximize", &ASGDOptions::maximize), differentiable, capturable));
+  optimizer<Muon>(
+      m, "Muon",
+      rows(option("lr", &MuonOptions::lr), option("weight_decay", &MuonOptions::weight_decay),
+           option("momentum", &MuonOptions::momentum), option("nesterov", &MuonOptions::nesterov),
+           option("ns_coefficients", &MuonOptions::ns_coefficients), option("eps", &MuonOptions::eps),
+           option("ns_steps", &MuonOptions::ns_steps), option("adjust_lr_fn", &MuonOptions::adjust_lr_fn)));
   optimizer<NAdam>(
       m, "NAdam",
       rows(option("lr", &NAdamOptions::lr), option("betas", &NAdamOptions::betas),

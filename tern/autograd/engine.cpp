@@ -381,6 +381,8 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
   run.go();
 }
 
+bool is_in_backward() noexcept { return ends_of_run != nullptr; }
+
 void when_backward_ends(std::function<void()> callback) {
   TERN_CHECK(ends_of_run != nullptr, AutogradError,
              "when_backward_ends: this thread is in no backward(): call it from a hook");

@@ -18,6 +18,8 @@ void backward(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gra
 /// Calls `callback` when the run of backward() or grad() that the calling thread is in has gone through the
 /// graph; not when that ends with an exception. For hooks. Throws AutogradError outside of a run.
 void when_backward_ends(std::function<void()> callback);
+/// Whether the calling thread is in such a run, as in a hook or in what checkpoint() computes again.
+bool is_in_backward() noexcept;
 
 struct GradOptions {
   bool retain_graph = false;

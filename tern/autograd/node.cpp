@@ -19,7 +19,7 @@ thread_local int pending_saves = 0;
 }  // namespace detail
 
 namespace {
-std::atomic<uint64_t> next_sequence{0};
+std::atomic<uint64_t> next_sequence{Node::kLast + 1};
 }  // namespace
 
 Node::Node(const char* name) : name_(name), sequence_(next_sequence.fetch_add(1, std::memory_order_relaxed)) {

@@ -99,6 +99,8 @@ class Node : public RefCounted {
  public:
   explicit Node(const char* name);
   virtual ~Node() = default;
+  /// Of a node that comes in backward only when nothing else can go on.
+  static constexpr uint64_t kLast = 0;
 
   /// The operator's name.
   const char* name() const noexcept { return name_; }
@@ -120,6 +122,9 @@ class Node : public RefCounted {
   GradHooks hooks;
   /// Of a result that keeps its gradient.
   IntrusivePtr<GradKeeper> keeper;
+
+ protected:
+  Node(const char* name, uint64_t sequence) : name_(name), sequence_(sequence) {}
 
  private:
   const char* name_;

@@ -25,13 +25,25 @@ void OptionReader::operator()(const char* name, std::optional<std::string>& valu
   if (map.contains(name)) value = map.text(name);
 }
 
+namespace {
+/// As many numbers as are expected, or nothing where there are none.
+std::optional<std::vector<double>> numbers(const StateMap& map, const char* name, size_t count) {
+  auto list = map.numbers(name);
+  if (list)
+    TERN_CHECK(list->size() == count, ValueError, "state dict: '{}' must be {} numbers, got {}", name, count,
+               list->size());
+  return list;
+}
+}  // namespace
+
 void OptionReader::operator()(const char* name, std::pair<double, double>& value) {
   names.emplace_back(name);
-  if (auto both = map.numbers(name)) {
-    TERN_CHECK(both->size() == 2, ValueError, "state dict: '{}' must be two numbers, got {}", name,
-               both->size());
-    value = {(*both)[0], (*both)[1]};
-  }
+  if (const auto both = numbers(map, name, 2)) value = {(*both)[0], (*both)[1]};
+}
+
+void OptionReader::operator()(const char* name, std::array<double, 3>& value) {
+  names.emplace_back(name);
+  if (const auto all = numbers(map, name, 3)) std::copy(all->begin(), all->end(), value.begin());
 }
 
 void check_option(bool valid, const char* optimizer, const char* what, double value, const char* rule) {

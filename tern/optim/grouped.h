@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <concepts>
 #include <memory>
 #include <optional>
@@ -31,6 +32,9 @@ struct OptionWriter {
   void operator()(const char* name, const std::pair<double, double>& value) {
     map.set(name, std::vector<double>{value.first, value.second});
   }
+  void operator()(const char* name, const std::array<double, 3>& value) {
+    map.set(name, std::vector<double>(value.begin(), value.end()));
+  }
   /// An option that PyTorch has and that makes no difference here: written as it was loaded, else with this
   /// value.
   void fixed(const char* name, StateValue value) {
@@ -49,6 +53,7 @@ struct OptionReader {
   void operator()(const char* name, int64_t& value);
   void operator()(const char* name, std::optional<std::string>& value);
   void operator()(const char* name, std::pair<double, double>& value);
+  void operator()(const char* name, std::array<double, 3>& value);
   void fixed(const char*, const StateValue&) {}
 };
 
@@ -82,6 +87,9 @@ class GroupedOptimizer : public Optimizer {
   /// for a parameter that is optimized already.
   void add_param_group(std::vector<Tensor> params, const Options& options) {
     options.check(name());
+    if constexpr (requires { options.check_parameter("", Tensor()); })
+      for (const Tensor& param : params)
+        if (param.defined()) options.check_parameter(name(), param);
     add_slots(std::move(params));
     options_.push_back(options);
   }

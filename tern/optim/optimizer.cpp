@@ -103,26 +103,16 @@ void Optimizer::throw_bad_gradient(const Slot& slot, const Tensor& grad) const {
              to_string(slot.param.shape()), tern::name(slot.param.dtype()), slot.param.device().str());
 }
 
-void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill) {
-  const TensorImpl& param = slot.param.impl();
-  const TensorImpl& g = grad.impl();
-  const Device device = param.storage->device();
-  if (g.dtype != param.dtype || g.storage->device() != device || !(g.shape == param.shape)) [[unlikely]]
+void Optimizer::check_gradient(const Slot& slot, const Tensor& grad) const {
+  const TensorImpl &param = slot.param.impl(), &g = grad.impl();
+  if (g.dtype != param.dtype || g.storage->device() != param.storage->device() || !(g.shape == param.shape))
+      [[unlikely]]
     throw_bad_gradient(slot, grad);
-  OptimEntry entry{};
-  entry.numel = param.numel;
-  entry.param = slot.param.data_ptr();
-  entry.grad = grad.data_ptr();
-  if (!g.contiguous) [[unlikely]] {
-    NoGradGuard no_grad;
-    held_.push_back(grad.contiguous());
-    entry.grad = held_.back().data_ptr();
-  }
-  if (!param.contiguous) [[unlikely]] {
-    NoGradGuard no_grad;
-    copied_params_.emplace_back(slot.param.detach(), slot.param.detach().contiguous());
-    entry.param = copied_params_.back().second.data_ptr();
-  }
+}
+
+void Optimizer::make_state(Slot& slot, const StateFill& fill) {
+  const TensorImpl& param = slot.param.impl();
+  const Device device = param.storage->device();
   for (size_t s = 0; s < kMaxStates; ++s) {
     if (!fill[s]) continue;
     Tensor& state = slot.state[s];
@@ -143,8 +133,31 @@ void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill)
                "before its "
                "optimizer takes steps, or load the optimizer's state again",
                name_, tern::name(state.dtype()), state.device().str(), tern::name(param.dtype), device.str());
-    entry.state[s] = state.data_ptr();
   }
+}
+
+void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill) {
+  check_gradient(slot, grad);
+  make_state(slot, fill);
+  const TensorImpl& param = slot.param.impl();
+  const TensorImpl& g = grad.impl();
+  const Device device = param.storage->device();
+  OptimEntry entry{};
+  entry.numel = param.numel;
+  entry.param = slot.param.data_ptr();
+  entry.grad = grad.data_ptr();
+  if (!g.contiguous) [[unlikely]] {
+    NoGradGuard no_grad;
+    held_.push_back(grad.contiguous());
+    entry.grad = held_.back().data_ptr();
+  }
+  if (!param.contiguous) [[unlikely]] {
+    NoGradGuard no_grad;
+    copied_params_.emplace_back(slot.param.detach(), slot.param.detach().contiguous());
+    entry.param = copied_params_.back().second.data_ptr();
+  }
+  for (size_t s = 0; s < kMaxStates; ++s)
+    if (fill[s]) entry.state[s] = slot.state[s].data_ptr();
   entry.fresh = slot.fresh;
   Batch& batch = batch_of(param.dtype, device);
   entry.first = batch.numel;
@@ -160,6 +173,19 @@ void Optimizer::gather(Group& group, const StateFill& fill) {
   for (Slot& slot : group.slots) {
     const GradMeta* meta = find_meta(slot.param);
     if (meta && meta->grad.defined()) add_entry(slot, meta->grad, fill);
+  }
+}
+
+void Optimizer::update_each(size_t group, const StateFill& fill,
+                            const std::function<void(Slot& slot, const Tensor& grad)>& update) {
+  const NoGradGuard no_grad;
+  for (Slot& slot : groups_[group].slots) {
+    const GradMeta* meta = find_meta(slot.param);
+    if (!meta || !meta->grad.defined()) continue;
+    check_gradient(slot, meta->grad);
+    make_state(slot, fill);
+    ++slot.steps;
+    update(slot, meta->grad);
   }
 }
 

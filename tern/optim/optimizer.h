@@ -151,6 +151,12 @@ class Optimizer {
     finish();
   }
 
+  /// The step of an algorithm that is made of operators: calls `update(slot, gradient)` for each parameter
+  /// with a gradient, whose state is there; gradients are not recorded. A recorded step keeps the numbers
+  /// that it was recorded with.
+  void update_each(size_t group, const StateFill& fill,
+                   const std::function<void(Slot& slot, const Tensor& grad)>& update);
+
  private:
   /// Entries of one dtype on one device.
   struct Batch {
@@ -166,6 +172,8 @@ class Optimizer {
   Batch& batch_of(DType dtype, Device device);
   void gather(Group& group, const StateFill& fill);
   void add_entry(Slot& slot, const Tensor& grad, const StateFill& fill);
+  void check_gradient(const Slot& slot, const Tensor& grad) const;
+  void make_state(Slot& slot, const StateFill& fill);
   void finish();
   /// After a step: the tensors of the batch were changed in place.
   static void count_changes(const Batch& batch);

@@ -48,9 +48,9 @@ class StateMap {
   std::vector<StateEntry> entries_;
 };
 
-/// None, bool, int, float, str, a tensor, a list of floats (a tuple where the name is "betas", "etas" or
-/// "step_sizes"), of ints (a Counter where it is "milestones"), of dicts, a dict, or a list of strs, of
-/// Nones, or of tensors (undefined where None stands among them).
+/// None, bool, int, float, str, a tensor, a list of floats (a tuple where the name is "betas", "etas",
+/// "step_sizes" or "ns_coefficients"), of ints (a Counter where it is "milestones"), of dicts, a dict, or a
+/// list of strs, of Nones, or of tensors (undefined where None stands among them).
 using StateValue = std::variant<std::monostate, bool, int64_t, double, std::string, Tensor,
                                 std::vector<double>, std::vector<int64_t>, std::vector<StateMap>, StateMap,
                                 std::vector<std::string>, std::vector<std::monostate>, std::vector<Tensor>>;

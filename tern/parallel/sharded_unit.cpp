@@ -2,6 +2,7 @@
 #include "tern/parallel/sharded_unit.h"
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <unordered_map>
@@ -32,8 +33,8 @@ Divided& divided() {
   return *all;
 }
 
-/// Of divided modules, on this thread.
-constinit thread_local int forwards_under_way = 0;
+/// So many sums of gradients are under way at a time, which is what their memory costs.
+constexpr size_t kMostSums = 1;
 
 /// The fields that hold the parameters of a unit: those of its head and of the modules below that are no
 /// heads.
@@ -46,6 +47,57 @@ void visit_fields(nn::Module& module, const std::function<void(nn::Parameter&)>&
 
 }  // namespace
 
+/// The gradients of a row, on their way to what those of all processes come to.
+struct ShardedUnit::Sum {
+  Tensor rows;  ///< until it is known
+  std::shared_future<void> done;
+  int rank;
+  Tensor mine = {};  ///< this process' part of it
+
+  void finish() {
+    if (!rows.defined()) return;
+    std::exchange(done, {}).get();  // what it did holds the rows too
+    mine = std::exchange(rows, {})[rank].clone();
+  }
+};
+
+/// What forward and backward of divided modules know of each other, on one thread.
+struct ShardedUnit::Work {
+  int forwards = 0;                   ///< under way, one inside of the other
+  std::weak_ptr<ShardedUnit> last;    ///< that came to work
+  std::weak_ptr<ShardedUnit> called;  ///< whose rows were sent for early
+  std::deque<std::shared_ptr<Sum>> sums;
+
+  static Work& here() {
+    static thread_local Work work;
+    return work;
+  }
+  /// Rows that were sent for early are of no use but to this unit.
+  void call_off(const ShardedUnit* except = nullptr) {
+    const auto unit = std::exchange(called, {}).lock();
+    if (unit && unit.get() != except) unit->release();
+  }
+};
+
+/// Awaits the sum of a row's gradients, when backward has nothing else to do.
+class ShardedUnit::Arrival final : public Node {
+ public:
+  Arrival(std::shared_ptr<ShardedUnit> unit, size_t row)
+      : Node("fully_shard", kLast), unit_(std::move(unit)), row_(row) {
+    stream = current_stream(unit_->rows_[row].local.device());
+  }
+  void expect(std::shared_ptr<Sum> sum) { sum_ = std::move(sum); }
+  void apply(GradContext&, const Tensor&, Tensor* results) override {
+    unit_->take_gradients(row_, *std::exchange(sum_, nullptr), results);
+  }
+  void release_saved() override {}
+
+ private:
+  std::shared_ptr<ShardedUnit> unit_;
+  size_t row_;
+  std::shared_ptr<Sum> sum_;
+};
+
 /// What is recorded of one gathered row.
 class ShardedUnit::Gradients final : public parallel::GradientPieces {
  public:
@@ -53,13 +105,26 @@ class ShardedUnit::Gradients final : public parallel::GradientPieces {
       : GradientPieces(unit->rows_[row].whole.shape(), 0, unit->rows_[row].whole.dtype(),
                        unit->rows_[row].whole.device(), std::move(pieces)),
         unit_(std::move(unit)),
-        row_(row) {}
+        row_(row),
+        arrival_(new Arrival(unit_, row)) {}
+
+  /// `inputs`: where the gradients of the members go.
+  void record(const std::vector<Tensor>& outputs, std::vector<Edge> inputs) {
+    arrival_->set_inputs(std::move(inputs));
+    GradientPieces::record("fully_shard", outputs, {Edge{arrival_, {}}});
+  }
 
  private:
-  void finish(const Tensor& whole, Tensor* results) override { unit_->take_gradients(row_, whole, results); }
+  void finish(const Tensor& whole, Tensor* results) override {
+    std::shared_ptr<Sum> sum = unit_->send_gradients(row_, whole);
+    if (!sum) return;
+    static_cast<Arrival&>(*arrival_).expect(std::move(sum));
+    results[0] = empty({0}, {.dtype = whole.dtype(), .device = whole.device()});  // that there is something
+  }
 
   std::shared_ptr<ShardedUnit> unit_;
   size_t row_;
+  IntrusivePtr<Node> arrival_;
 };
 
 /// One forward: the fields hold whole parameters, and what is saved of those is gathered again in backward.
@@ -68,12 +133,12 @@ class ShardedUnit::Scope {
   Scope(std::shared_ptr<ShardedUnit> unit, nn::Module& module)
       : unit_(std::move(unit)), swap_(module, *unit_, unit_->views()), hooks_(pack(unit_)) {
     unit_->is_inside_ = true;
-    ++forwards_under_way;
+    ++Work::here().forwards;
   }
   ~Scope() {
-    --forwards_under_way;
     unit_->is_inside_ = false;
-    const bool is_outermost = forwards_under_way == 0;
+    const bool is_outermost = --Work::here().forwards == 0;
+    if (is_outermost) Work::here().call_off();
     if (!is_grad_enabled() || unit_->options_.reshard_after_forward.value_or(!is_outermost)) unit_->release();
   }
   Scope(const Scope&) = delete;
@@ -215,39 +280,52 @@ void ShardedUnit::collect_shards() {
   }
 }
 
-void ShardedUnit::gather() {
+void ShardedUnit::start_gather() {
   const NoGradGuard no_grad;
-  std::vector<std::pair<Row*, Tensor>> gathered;
-  std::vector<std::shared_future<void>> results;
+  for (Row& row : rows_) {
+    if (row.whole.defined() || row.coming.defined()) continue;
+    const Tensor rows =
+        empty({group_.size(), row.width}, {.dtype = row.packing.dtype, .device = row.local.device()});
+    rows[group_.rank()].copy_(row.local);
+    row.arrival = group_.all_gather_async(rows);
+    row.coming = rows.view({-1});
+  }
+}
+
+void ShardedUnit::gather() {
+  start_gather();
   for (Row& row : rows_) {
     if (row.whole.defined()) continue;
-    const Tensor whole =
-        empty({group_.size(), row.width}, {.dtype = row.packing.dtype, .device = row.local.device()});
-    whole[group_.rank()].copy_(row.local);
-    results.push_back(group_.all_gather_async(whole));
-    gathered.emplace_back(&row, whole);
-  }
-  for (size_t i = 0; i < results.size(); ++i) {
-    results[i].get();
-    gathered[i].first->whole = gathered[i].second.view({-1});
+    std::exchange(row.arrival, {}).get();
+    row.whole = std::exchange(row.coming, {});
   }
 }
 
 void ShardedUnit::release() {
-  for (Row& row : rows_) row.whole = Tensor();
+  for (Row& row : rows_) {
+    row.whole = row.coming = Tensor();
+    row.arrival = {};
+  }
   goes_with_backward_ = false;
+}
+
+void ShardedUnit::go_with_backward() {
+  if (std::exchange(goes_with_backward_, true)) return;
+  when_backward_ends([self = weak_from_this()] {
+    if (const auto unit = self.lock(); unit && unit->goes_with_backward_) unit->release();
+  });
 }
 
 const Tensor& ShardedUnit::gather_for_backward(size_t row, uint32_t version) {
   TERN_CHECK(rows_[row].local.version() == version, AutogradError,
              "fully_shard: parameters that backward needs were changed since the forward");
-  if (!goes_with_backward_) {
-    goes_with_backward_ = true;
-    when_backward_ends([self = weak_from_this()] {
-      if (const auto unit = self.lock(); unit && unit->goes_with_backward_) unit->release();
-    });
-  }
+  const bool was_there = rows_[row].whole.defined();
+  go_with_backward();
   gather();
+  if (const auto next = before_.lock(); next && !was_there && next.get() != this) {
+    next->go_with_backward();
+    next->start_gather();
+  }
   return rows_[row].whole;
 }
 
@@ -268,12 +346,12 @@ std::vector<Tensor> ShardedUnit::views() {
     }
     if (std::any_of(outputs.begin(), outputs.end(), [](const Tensor& x) { return x.defined(); }))
       std::make_shared<Gradients>(shared_from_this(), r, std::move(pieces))
-          ->record("fully_shard", outputs, std::move(inputs));
+          ->record(outputs, std::move(inputs));
   }
   return all;
 }
 
-void ShardedUnit::take_gradients(size_t r, const Tensor& whole, Tensor* results) {
+std::shared_ptr<ShardedUnit::Sum> ShardedUnit::send_gradients(size_t r, const Tensor& whole) {
   TERN_CHECK(!is_grad_enabled(), AutogradError,
              "fully_shard: gradients of gradients are not there for divided parameters");
   Row& row = rows_[r];
@@ -281,14 +359,25 @@ void ShardedUnit::take_gradients(size_t r, const Tensor& whole, Tensor* results)
   if (row.waiting.defined()) whole.detach().add_(std::exchange(row.waiting, {}));
   if (!sync_) {
     row.waiting = whole;
-    return;
+    return nullptr;
+  }
+  std::deque<std::shared_ptr<Sum>>& sums = Work::here().sums;
+  while (sums.size() >= kMostSums) {
+    const std::shared_ptr<Sum> first = std::move(sums.front());
+    sums.pop_front();
+    first->finish();
   }
   const Tensor rows =
       whole.detach().view({group_.size(), row.width}).to(options_.reduce_dtype.value_or(whole.dtype()));
-  group_.reduce_scatter_async(rows, ReduceOp::Avg).get();
-  // A copy, since the gradients must not keep the whole row.
-  Tensor mine = empty_like(row.local);
-  mine.copy_(rows[group_.rank()]);
+  sums.push_back(
+      std::make_shared<Sum>(Sum{rows, group_.reduce_scatter_async(rows, ReduceOp::Avg), group_.rank()}));
+  return sums.back();
+}
+
+void ShardedUnit::take_gradients(size_t r, Sum& sum, Tensor* results) {
+  sum.finish();
+  const Row& row = rows_[r];
+  const Tensor mine = std::exchange(sum.mine, {}).to(row.local.dtype());
   for (size_t m = 0; m < row.packing.members.size(); ++m) {
     const Member& member = members_[row.packing.members[m]];
     if (member.shard.requires_grad()) results[m] = place(mine, member);
@@ -297,10 +386,33 @@ void ShardedUnit::take_gradients(size_t r, const Tensor& whole, Tensor* results)
 
 std::shared_ptr<void> ShardedUnit::begin(nn::Module& module) {
   if (is_inside_) return nullptr;
-  release();
-  collect_shards();
+  Work& work = Work::here();
+  const bool was_called = work.called.lock().get() == this;
+  work.call_off(this);
+  if (!was_called) {
+    release();
+    collect_shards();
+  }
   gather();
+  // What backward computes again has an order of its own.
+  if (!is_in_backward()) come_to_work(work);
   return std::make_shared<Scope>(shared_from_this(), module);
+}
+
+void ShardedUnit::come_to_work(Work& work) {
+  if (work.forwards == 0) {
+    work.last.reset();
+    work.sums.clear();  // of a backward that ended with an exception
+  }
+  before_ = work.last;
+  if (const auto last = work.last.lock()) last->after_ = weak_from_this();
+  work.last = weak_from_this();
+  const auto next = after_.lock();
+  if (!next || next->is_inside_ || next.get() == this) return;
+  next->release();
+  next->collect_shards();
+  next->start_gather();
+  work.called = next;
 }
 
 std::vector<Tensor> ShardedUnit::gather_members() {

@@ -61,27 +61,40 @@ class ShardedUnit final : public nn::detail::Surrounding, public std::enable_sha
 
  private:
   class Gradients;
+  class Arrival;
   class Scope;
+  struct Sum;
+  struct Work;
   struct Row {
     parallel::Packing packing;
-    int64_t width = 0;    ///< of each process' part
-    Tensor local;         ///< this process' part
+    int64_t width = 0;   ///< of each process' part
+    Tensor local;        ///< this process' part
+    Tensor coming = {};  ///< the whole, on its way
+    std::shared_future<void> arrival = {};
     Tensor whole = {};    ///< while it is gathered, in one dimension
     Tensor waiting = {};  ///< gradients of earlier backwards that were not added up
   };
 
-  /// The rows of which nothing is gathered yet are.
+  /// Sends for the rows that are neither there nor on their way.
+  void start_gather();
+  /// The same, and waits for them.
   void gather();
   void release();
-  /// The same from a backward, at whose end they go.
+  /// A row that backward needs; all of them go at its end.
   const Tensor& gather_for_backward(size_t row, uint32_t version);
+  void go_with_backward();
+  /// Notes the order of units, and sends for the rows of the next one.
+  void come_to_work(Work& work);
   /// The members as views of the whole rows, with a history where gradients are recorded.
   std::vector<Tensor> views();
   /// A member of a module that was moved or converted since, or whose memory was replaced, back into the row.
   void collect_shards();
   /// The member's piece in this process' part of its row, or in what is like that.
   Tensor place(const Tensor& part, const Member& member) const;
-  void take_gradients(size_t row, const Tensor& whole, Tensor* results);
+  /// Sends the gradients of a row to be added; nothing when they grow here.
+  std::shared_ptr<Sum> send_gradients(size_t row, const Tensor& whole);
+  /// The gradients of the row's members from what they came to.
+  void take_gradients(size_t row, Sum& sum, Tensor* results);
 
   ProcessGroup group_;
   FullyShardOptions options_;
@@ -91,6 +104,8 @@ class ShardedUnit final : public nn::detail::Surrounding, public std::enable_sha
   bool sync_ = true;
   bool is_inside_ = false;           ///< of a forward
   bool goes_with_backward_ = false;  ///< the rows that are gathered now
+  /// Those that were at work before and after this one in the last forward of the outermost.
+  std::weak_ptr<ShardedUnit> before_, after_;
 };
 
 class ShardedUnit::Swap {

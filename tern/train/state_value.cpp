@@ -46,8 +46,9 @@ Value to_value(const std::string& name, const optim::StateValue& state) {
           return nullptr;
         } else if constexpr (std::is_same_v<T, std::vector<double>>) {
           std::vector<Value> items(held.begin(), held.end());
-          const bool is_pair = name == "betas" || name == "etas" || name == "step_sizes";
-          return is_pair ? Value::tuple(std::move(items)) : Value::list(std::move(items));
+          const bool is_tuple =
+              name == "betas" || name == "etas" || name == "step_sizes" || name == "ns_coefficients";
+          return is_tuple ? Value::tuple(std::move(items)) : Value::list(std::move(items));
         } else if constexpr (std::is_same_v<T, std::vector<int64_t>>) {
           return name == "milestones" ? to_counter(held) : Value(held);
         } else if constexpr (std::is_same_v<T, std::vector<std::monostate>>) {

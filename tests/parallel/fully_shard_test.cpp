@@ -9,6 +9,7 @@
 #include "tern/nn/utils.h"
 #include "tern/ops/activation.h"
 #include "tern/optim/lbfgs.h"
+#include "tern/optim/sgd.h"
 #include "tern/parallel/distributed_data_parallel.h"
 #include "tern/parallel/full_state.h"
 #include "tern/parallel/fully_shard.h"
@@ -254,6 +255,32 @@ TEST(FullyShardDistributedStates, GoFromAnyNumberOfProcessesToAnyOther) {
       expect_equal_bits(tensors_of(full_state_dict(net)), tensors_of(before));
       EXPECT_THROW(net.load_state_dict(saved), CheckpointError);
     });
+}
+
+class FullyShardOnGpus : public parallel::ParallelTest {};
+
+TEST_F(FullyShardOnGpus, TrainsAsOnTheCpu) {
+  const Stack start = make_stack();
+  std::vector<StateDict> states(2);
+  for (const bool on_gpus : {false, true})
+    on_each(2, [&](const ProcessGroup& group) {
+      const Device device = on_gpus ? group.device() : kCPU;
+      Stack net = nn::clone(start);
+      net.to(device);
+      divide(net, group);
+      optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grad();
+        const int64_t row = (group.rank() + 3 * step) % 10;
+        nn::cross_entropy(net(kIndices[row].to(device)), kIndices[9 - row].to(device)).backward();
+        clip_grad_norm_(net.parameters(), 0.1);
+        optimizer.step();
+      }
+      const StateDict state = full_state_dict(net, {.cpu_offload = true});
+      if (group.rank() == 0) states[on_gpus] = state;
+    });
+  for (const auto& [name, tensor] : states[0])
+    expect_close(states[1].at(name).to(float64), tensor.to(float64), 1e-4);
 }
 
 TEST(FullyShardDistributedErrors, SayWhatIsWrong) {

@@ -83,6 +83,14 @@ class Operations(unittest.TestCase):
             work.wait()
             self.assertEqual(x.tolist(), [(rank - 1) % SIZE] * 2)
 
+            x, mine = torch.empty(2), torch.full((2,), 10.0 + rank)
+            works = dist.batch_isend_irecv([dist.P2POp(dist.irecv, x, (rank - 1) % SIZE),
+                                            dist.P2POp(dist.isend, mine, (rank + 1) % SIZE)])
+            self.assertTrue(all(work.wait() for work in works))
+            self.assertEqual(x.tolist(), [10.0 + (rank - 1) % SIZE] * 2)
+            with self.assertRaises(RuntimeError):
+                dist.P2POp(dist.broadcast, x, 0)
+
             some = dist.new_group([2, 0])
             self.assertEqual((dist.get_rank(some), dist.get_world_size(some)), ((-1, -1) if rank == 1 else (rank // 2, 2)))
             x = torch.tensor([1.0 + rank])
@@ -113,6 +121,12 @@ class Operations(unittest.TestCase):
             gathered = [None] * SIZE
             dist.gather_object(rank * 2, gathered if rank == 0 else None)
             self.assertEqual(gathered, [0, 2, 4] if rank == 0 else [None] * SIZE)
+            if rank == 0:
+                dist.send_object_list([mine, "text"], dst=2)
+            elif rank == 2:
+                received = [None, None]
+                self.assertEqual(dist.recv_object_list(received, src=0), 0)
+                self.assertEqual((received[0]["rank"], received[1]), (0, "text"))
 
         on_each(run)
         with self.assertRaises(TypeError):

@@ -52,6 +52,26 @@ OPTIMIZERS = [
 
 
 class Steps(unittest.TestCase):
+    def test_muon(self):
+        def run(library):
+            parameter = library.nn.Parameter(library.arange(12.0).reshape(3, 4) / 10)
+            optimizer = library.optim.Muon([parameter], lr=0.1, adjust_lr_fn="match_rms_adamw")
+            for step in range(3):
+                parameter.grad = library.sin(library.arange(12.0).reshape(3, 4) * 1.3 + step)
+                optimizer.step()
+            return parameter, optimizer.state_dict()
+
+        ours, state = run(tern)
+        self.assertEqual(list(state["state"][0]), ["momentum_buffer"])
+        self.assertEqual(state["param_groups"][0]["ns_coefficients"], (3.4445, -4.775, 2.0315))
+        with self.assertRaisesRegex(ValueError, "only supports 2D parameters"):
+            tern.optim.Muon([tern.nn.Parameter(tern.ones(3))])
+        if not hasattr(torch.optim, "Muon"):
+            return
+        theirs, expected = run(torch)
+        self.assertLess((ours.detach().cpu() - tern.from_numpy(theirs.detach().numpy())).abs().max().item(), 3e-3)
+        self.assertEqual(set(state["param_groups"][0]), set(expected["param_groups"][0]))
+
     def test_optimizers_compute_what_pytorch_computes(self):
         for name, options in OPTIMIZERS:
             if name == "NAdam" and torch.__version__ < "2":

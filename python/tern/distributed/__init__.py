@@ -392,6 +392,24 @@ def recv(tensor, src=None, group=None, tag=0, group_src=None):
     return src
 
 
+class P2POp:
+    """A message for batch_isend_irecv(): `op` is isend or irecv."""
+
+    def __init__(self, op, tensor, peer=None, group=None, tag=0, group_peer=None):
+        if op not in (isend, irecv):
+            raise RuntimeError("Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
+                               "``torch.distributed.irecv``.")
+        self.op, self.tensor, self.peer, self.group, self.tag, self.group_peer = op, tensor, peer, group, tag, group_peer
+
+
+def batch_isend_irecv(p2p_op_list):
+    """All of the messages at once; what is returned has wait() for each."""
+    sends = [op for op in p2p_op_list if op.op is isend]
+    works = {id(op): op.op(op.tensor, op.peer, op.group, op.tag, op.group_peer)
+             for op in sends + [op for op in p2p_op_list if op.op is irecv]}
+    return [works[id(op)] for op in p2p_op_list]
+
+
 def _to_bytes(value):
     file = io.BytesIO()
     serialization.save(value, file)
@@ -434,6 +452,23 @@ def scatter_object_list(group, scatter_object_output_list, scatter_object_input_
     if group.rank() == root and len(values) != group.size():
         raise _C.ValueError(f"scatter_object_list: expected {group.size()} objects, one for each process, got {len(values)}")
     scatter_object_output_list[0] = _from_bytes(group._native.broadcast_bytes(_to_bytes(values), root))[group.rank()]
+
+
+def send_object_list(object_list, dst=None, group=None, device=None, group_dst=None):
+    """Gives `dst` the objects, which it takes by recv_object_list()."""
+    data = _C.frombuffer(bytearray(_to_bytes(list(object_list))), dtype=_C.uint8)
+    send(_C.tensor([data.numel()]), dst, group, group_dst=group_dst)
+    send(data, dst, group, group_dst=group_dst)
+
+
+def recv_object_list(object_list, src=None, group=None, device=None, group_src=None):
+    """The list's objects become those that `src` sends."""
+    size = _C.zeros(1, dtype=_C.int64)
+    recv(size, src, group, group_src=group_src)
+    data = _C.empty(int(size.item()), dtype=_C.uint8)
+    recv(data, src, group, group_src=group_src)
+    object_list[:] = _from_bytes(bytes(data.numpy()))
+    return src
 
 
 def _all_reduce_with_gradient(tensor, op=ReduceOp.SUM, group=None):
