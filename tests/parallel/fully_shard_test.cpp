@@ -34,13 +34,16 @@ struct Stack : nn::Module {
   std::vector<Block> blocks = std::vector<Block>(3);
   nn::BatchNorm1d norm{8};
   nn::Linear head{8, 11};
-  bool again = false;  ///< blocks are computed again in backward
+  bool again = false;                     ///< blocks are computed again in backward
+  std::vector<size_t> order = {0, 1, 2};  ///< of the blocks
   TERN_MODULE(embedding, blocks, norm, head)
   Stack() { head.weight = embedding.weight; }
   Tensor forward(const Tensor& indices) {
     Tensor x = embedding(indices);
-    for (Block& block : blocks)
+    for (const size_t i : order) {
+      Block& block = blocks.at(i);
       x = again ? nn::utils::checkpoint([&](const Tensor& y) { return block(y); }, x) : block(x);
+    }
     return head(norm(x));
   }
 };
@@ -112,6 +115,47 @@ TEST_P(FullyShardDistributedTest, TrainsAsWholeModulesDoToTheBit) {
       const NoGradGuard no_grad;
       expect_equal_bits({net(kIndices[0])}, {whole(kIndices[0])});
     }
+  });
+}
+
+TEST_P(FullyShardDistributedTest, GoesOnInOtherOrdersAndAfterErrors) {
+  const Stack start = make_stack();
+  on_each(GetParam(), [&](const ProcessGroup& group) {
+    Stack whole = nn::clone(start), net = nn::clone(start);
+    DistributedDataParallel model(whole, group, {.broadcast_buffers = false});
+    divide(net, group);
+    const auto train = [&](auto& called, Stack& stack) {
+      optim::SGD optimizer(stack.parameters(), {.lr = 0.1});
+      for (const std::vector<size_t>& order : std::vector<std::vector<size_t>>{
+               {0, 1, 2}, {2, 0, 1}, {1}, {0, 0, 2, 0}, {}, {2, 1, 0}, {0, 1, 2}}) {
+        stack.order = order;
+        optimizer.zero_grad();
+        loss_of(called, group).backward();
+        optimizer.step();
+      }
+    };
+    // Units that run several times add up several means: not to the bit.
+    const auto expect_same = [&] {
+      const StateDict dict = full_state_dict(net);
+      for (const auto& [name, parameter] : model.module.named_parameters()) {
+        SCOPED_TRACE(name);
+        expect_close(dict.at(name), parameter, 1e-4);
+      }
+    };
+    train(net, net);
+    train(model, model.module);
+    expect_same();
+    net.order = {0, 1, 7};
+    EXPECT_THROW(loss_of(net, group), std::out_of_range);
+    net.order = {0, 1, 2};
+    const Tensor loss = loss_of(net, group);
+    const int64_t hook = net.blocks[1].narrow.bias.register_hook(
+        [](const Tensor&) -> Tensor { throw ValueError("a hook that fails"); });
+    EXPECT_THROW(loss.backward(), ValueError);
+    net.blocks[1].narrow.bias.remove_hook(hook);
+    train(net, net);
+    train(model, model.module);
+    expect_same();
   });
 }
 
