@@ -10,6 +10,7 @@
 #include "bindings.h"
 #include "option_casters.h"
 #include "rows.h"
+#include "tern/nn/whole_shapes.h"
 
 namespace tern::python {
 
@@ -67,7 +68,14 @@ void attributes(Class& c, Get get, const std::tuple<Rows...>& options) {
 /// stays what it is.
 template <class Class, class Get>
 void following(Class& c, const char* name, Get get) {
-  c.def_property(name, get, [](typename Class::type&, const py::object&) {});
+  using Layer = typename Class::type;
+  c.def_property(
+      name,
+      [get](const Layer& self) {
+        const nn::detail::WholeShapes shapes(self);
+        return std::invoke(get, self);
+      },
+      [](Layer&, const py::object&) {});
 }
 
 // ---- layers whose arguments are their fields

@@ -9,6 +9,7 @@
 #include "bindings.h"
 #include "errors.h"
 #include "layers.h"
+#include "tern/nn/whole_shapes.h"
 #include "values.h"
 
 namespace tern::python {
@@ -322,6 +323,7 @@ void bind_modules(py::module_& m) {
     return names;
   });
   c.def("extra_repr", [](const nn::Module& self) {
+    const nn::detail::WholeShapes shapes(self);
     return dynamic_cast<const PythonModule*>(&self) ? std::string() : self.extra_repr();
   });
   c.def_property_readonly("_version", [](const nn::Module& self) { return self.state_version(); });

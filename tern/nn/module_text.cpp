@@ -6,6 +6,7 @@
 #include "tern/base/type_name.h"
 #include "tern/nn/module.h"
 #include "tern/nn/text.h"
+#include "tern/nn/whole_shapes.h"
 
 namespace tern::nn {
 
@@ -31,10 +32,16 @@ std::string indent_rest(std::string_view text) {
   return result;
 }
 
+constinit std::atomic<detail::WholeShapes::Show> detail::WholeShapes::show = nullptr;
+
 std::string Module::class_name() const { return short_type_name(typeid(*this)); }
 
 std::string Module::str() const {
-  std::string extra = extra_repr();
+  std::string extra;
+  {
+    const detail::WholeShapes shapes(*this);
+    extra = extra_repr();
+  }
   const auto children = named_children();
   std::string text = class_name() + "(";
   if (children.empty() && extra.find('\n') == std::string::npos) return text + extra + ")";

@@ -6,8 +6,10 @@
 
 #include "tern/autograd/grad_mode.h"
 #include "tern/base/check.h"
+#include "tern/nn/whole_shapes.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/pointwise.h"
+#include "tern/ops/shape.h"
 #include "tern/parallel/same_start.h"
 #include "tern/parallel/sharded_unit.h"
 
@@ -25,6 +27,22 @@ void collect(nn::Module& module, const std::string& prefix, NamedTensors& parame
   for (const auto& [name, buffer] : fields.buffers) add(buffers, name, *buffer);
   for (const auto& [name, child] : fields.modules)
     if (!unit_of(*child)) collect(*child, prefix + name + ".", parameters, buffers);
+}
+
+/// nn::detail::WholeShapes::show
+std::shared_ptr<void> show_whole_shapes(nn::Module& module) {
+  using Fields = std::vector<std::pair<nn::Parameter*, Tensor>>;
+  auto fields = std::make_unique<Fields>();
+  for (const auto& [name, field] : module.fields().parameters)
+    if (const auto piece = piece_of(*field)) {
+      const Tensor shape_alone = expand(zeros({}, {.dtype = field->dtype(), .device = kCPU}), piece->whole);
+      fields->emplace_back(field, std::exchange(static_cast<Tensor&>(*field), shape_alone));
+    }
+  if (fields->empty()) return nullptr;
+  return {fields.release(), [](Fields* changed) {
+            for (auto& [field, before] : *changed) static_cast<Tensor&>(*field) = before;
+            delete changed;
+          }};
 }
 
 }  // namespace
@@ -55,6 +73,7 @@ void fully_shard(nn::Module& module, const ProcessGroup& group, const FullyShard
   for (const auto& [name, buffer] : buffers) all.push_back(buffer);
   broadcast_all(all, group);
   module.make_hooks().surrounding = std::make_shared<ShardedUnit>(own, group, options);
+  nn::detail::WholeShapes::show.store(&show_whole_shapes, std::memory_order_release);
 }
 
 bool is_fully_sharded(const nn::Module& module) { return unit_of(module) != nullptr; }

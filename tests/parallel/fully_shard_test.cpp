@@ -168,10 +168,12 @@ TEST_P(FullyShardDistributedTest, KeepsItsPartAlone) {
       return numel;
     };
     const int64_t whole = numel_of();
+    const std::string text = net.str();
     const Tensor first = net.parameters()[0];
     for (nn::Module* layer : net.children()) fully_shard(*layer, group);
     fully_shard(net, group);
     EXPECT_TRUE(is_fully_sharded(net));
+    EXPECT_EQ(net.str(), text);
     EXPECT_LE(numel_of(), whole / group.size() + 3 * 64);
     EXPECT_TRUE(net.parameters()[0].is_same(first));
     net(ones({2, 100})).sum().backward();

@@ -255,7 +255,10 @@ class FullyShard(unittest.TestCase):
 
     def test_methods_and_mistakes(self):
         def run():
-            net = divide(make())
+            net, text = make(), repr(Net())
+            divide(net)
+            self.assertEqual(repr(net).replace("FSDP", ""), text)
+            self.assertEqual((net.head.in_features, net.head.out_features, net.embedding.num_embeddings), (6, 7, 7))
             with self.assertRaises(Exception):
                 net.features(INDICES)
             fsdp.register_fsdp_forward_method(net, "features")
