@@ -9,6 +9,7 @@
 #include "tern/io/file.h"
 #include "tern/io/pickle_writer.h"
 #include "tern/io/serialize.h"
+#include "tern/io/tensor_bytes.h"
 #include "tern/io/torch_writer.h"
 #include "tern/io/value_nodes.h"
 
@@ -61,10 +62,13 @@ void cut_into_boxes(const Shape& shape, size_t dim, int64_t start, int64_t lengt
   if (done < length) part_of_row(start + done, length - done, done);
 }
 
-/// A tensor's elements first..first+box in a box, as a tensor.
+/// The elements of a piece that are in a box, as a tensor.
 Tensor tensor_of(const Tensor& piece, const Box& box) {
-  return Tensor::view_of(piece.storage(), piece.dtype(), box.sizes, contiguous_strides(box.sizes),
-                         piece.storage_offset() + box.first);
+  const Tensor dense = piece.is_contiguous()
+                           ? piece
+                           : tensor_from_bytes(element_bytes(piece), piece.dtype(), piece.shape(), kCPU);
+  return Tensor::view_of(dense.storage(), dense.dtype(), box.sizes, contiguous_strides(box.sizes),
+                         dense.storage_offset() + box.first);
 }
 
 Value object(std::string_view module, std::string_view name, Value state) {
@@ -171,7 +175,7 @@ class FolderWriter {
       for (const auto& [i, box] : items) {
         const int64_t begin = sink.count();
         const DistributedEntry& entry = entries_[i];
-        write_item(box ? Value(tensor_of(entry.value.as_tensor().contiguous(), *box)) : entry.value, sink);
+        write_item(box ? Value(tensor_of(entry.value.as_tensor(), *box)) : entry.value, sink);
         places.as_list().push_back(
             Value::tuple({static_cast<int64_t>(i), box ? Value(box->offsets) : Value(),
                           box ? Value(box->sizes) : Value(), file, begin, sink.count() - begin}));
