@@ -169,6 +169,10 @@ TEST(DistributedCheckpoint, CutsPiecesOfAllShapes) {
         const int64_t start = numel * group.rank() / processes, end = numel * (group.rank() + 1) / processes;
         const std::vector<io::DistributedEntry> entries{
             {{"a", "x"}, whole.flatten().narrow(0, start, end - start), shape, start},
+            {{"a", "y"},
+             stack({whole.flatten(), whole.flatten()}, -1).select(-1, 0).narrow(0, start, end - start),
+             shape,
+             start},
             {{"a", "list", 1}, Value("text")},
             {{"a", "list", 0}, whole}};
         io::write_distributed(
@@ -177,6 +181,7 @@ TEST(DistributedCheckpoint, CutsPiecesOfAllShapes) {
       });
       const Value read = load(folder.path())["a"];
       EXPECT_TRUE(equal(read["x"].as_tensor(), whole.cpu())) << to_string(shape) << processes;
+      EXPECT_TRUE(equal(read["y"].as_tensor(), whole.cpu())) << "not dense";
       EXPECT_TRUE(equal(read["list"][0].as_tensor(), whole.cpu()));
       EXPECT_EQ(read["list"][1].as_str(), "text");
     }
