@@ -20,35 +20,41 @@ namespace tern::python {
 
 namespace {
 
-/// What Python ends by close(), or by forgetting it.
+/// What Python has in a `with` block.
 template <class T>
-struct Closable {
+struct Guarded {
   std::optional<T> held;
   template <class... Args>
-  explicit Closable(Args&&... args) : held(std::in_place, std::forward<Args>(args)...) {}
+  explicit Guarded(Args&&... args) : held(std::in_place, std::forward<Args>(args)...) {}
 };
+template <class T>
+py::class_<Guarded<T>> guard(py::module_& m, const char* name) {
+  return py::class_<Guarded<T>>(m, name)
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__exit__", [](Guarded<T>& self, py::args) {
+        const py::gil_scoped_release no_gil;
+        self.held.reset();
+      });
+}
 
-/// A tuple of (name, start, length, shape, whether another shape is taken whole).
-using Request = std::tuple<std::string, int64_t, std::optional<int64_t>, std::optional<Shape>, bool>;
+/// A tuple of (name, start, length, shape).
+using Request = std::tuple<std::string, int64_t, std::optional<int64_t>, std::optional<Shape>>;
 
 void bind_distributed_checkpoints(py::module_& m) {
   // `pieces` are of the tensors of these names: (shape of the whole, first element).
   m.def("_write_distributed", [](const Group& group, const std::string& folder, py::handle tree,
                                  const std::map<std::string, std::pair<Shape, int64_t>>& pieces) {
-    std::vector<io::DistributedEntry> entries = io::distributed_entries(value_from_python(tree));
-    for (io::DistributedEntry& entry : entries)
-      if (const auto piece = pieces.find(entry.name()); piece != pieces.end()) {
-        entry.whole = piece->second.first;
-        entry.start = piece->second.second;
-      }
+    std::map<std::string, io::DistributedPiece> named;
+    for (const auto& [name, piece] : pieces)
+      named.emplace(name, io::DistributedPiece{piece.first, piece.second});
+    const std::vector<io::DistributedEntry> entries = io::distributed_entries(value_from_python(tree), named);
     const py::gil_scoped_release no_gil;
     io::write_distributed(folder, entries, group->rank(), group->size(),
                           [&](const std::string& text) { return group->all_gather(text); });
   });
   m.def("_read_distributed", [](const std::string& folder, const std::vector<Request>& wanted) {
     std::vector<io::DistributedRequest> requests;
-    for (const auto& [name, start, length, shape, all_of_others] : wanted)
-      requests.push_back({name, start, length, shape, all_of_others});
+    for (const auto& [name, start, length, shape] : wanted) requests.push_back({name, start, length, shape});
     std::vector<Value> values;
     {
       const py::gil_scoped_release no_gil;
@@ -89,8 +95,8 @@ void bind_fully_shard(py::module_& m) {
   });
   m.def("_is_like_parameter", &dist::is_like_parameter);
   m.def("_rank_of_shards", &dist::rank_of_shards);
-  using Whole = Closable<dist::FullParameters>;
-  py::class_<Whole>(m, "_FullParameters")
+  using Whole = Guarded<dist::FullParameters>;
+  guard<dist::FullParameters>(m, "_FullParameters")
       .def(py::init([](const nn::Module& module, bool rank0_only, bool offload_to_cpu) {
              const py::gil_scoped_release no_gil;
              return std::make_unique<Whole>(
@@ -101,18 +107,14 @@ void bind_fully_shard(py::module_& m) {
       .def(
           "broadcast", [](const Whole& whole) { whole.held->broadcast(); }, ReleaseGil())
       .def(
-          "write_back", [](const Whole& whole) { whole.held->write_back(); }, ReleaseGil())
-      .def(
-          "close", [](Whole& whole) { whole.held.reset(); }, ReleaseGil());
-  py::class_<Closable<std::shared_ptr<void>>>(m, "_Surrounded")
+          "write_back", [](const Whole& whole) { whole.held->write_back(); }, ReleaseGil());
+  guard<std::shared_ptr<void>>(m, "_Surrounded")
       .def(py::init([](nn::Module& module) {
              const py::gil_scoped_release no_gil;
-             return std::make_unique<Closable<std::shared_ptr<void>>>(
+             return std::make_unique<Guarded<std::shared_ptr<void>>>(
                  module.hooks() ? module.hooks()->begin(module) : nullptr);
            }),
-           py::keep_alive<1, 2>())
-      .def("__enter__", [](py::object self) { return self; })
-      .def("__exit__", [](Closable<std::shared_ptr<void>>& self, py::args) { self.held.reset(); });
+           py::keep_alive<1, 2>());
   m.def("_full_optimizer_state",
         [](const nn::Module& module, const optim::Optimizer& optimizer, bool cpu_offload) {
           optim::OptimizerState state;

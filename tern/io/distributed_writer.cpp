@@ -217,7 +217,7 @@ class FolderWriter {
         continue;
       }
       const Tensor tensor = entry.value.as_tensor();
-      const Shape shape = entry.whole.value_or(tensor.shape());
+      const Shape shape = entry.piece ? entry.piece->whole : tensor.shape();
       TERN_CHECK(numels[i] == checked_numel(shape), CheckpointError,
                  "'{}': the processes have {} of the {} elements", name, numels[i], checked_numel(shape));
       const Value properties = Value::tuple({tensor.dtype(), Value::layout("torch.strided"), false,
@@ -249,15 +249,15 @@ class FolderWriter {
       return parts;
     }
     const Tensor tensor = entry.value.as_tensor();
-    const Shape& shape = entry.whole ? *entry.whole : tensor.shape();
+    const Shape& shape = entry.piece ? entry.piece->whole : tensor.shape();
     Box start{Shape(shape.size(), 0), Shape(shape.size(), 1)};
-    if (!entry.whole || checked_numel(shape) == 0) {
+    if (!entry.piece || checked_numel(shape) == 0) {
       start.sizes = shape;
       if (static_cast<int>(i % static_cast<size_t>(size_)) == rank_) parts.emplace_back(std::move(start));
       return parts;
     }
     std::vector<Box> boxes;
-    cut_into_boxes(shape, 0, entry.start, tensor.numel(), std::move(start), boxes);
+    cut_into_boxes(shape, 0, entry.piece->start, tensor.numel(), std::move(start), boxes);
     parts.assign(std::make_move_iterator(boxes.begin()), std::make_move_iterator(boxes.end()));
     return parts;
   }
@@ -284,12 +284,15 @@ std::string DistributedEntry::name() const {
   return name;
 }
 
-std::vector<DistributedEntry> distributed_entries(const Value& tree) {
+std::vector<DistributedEntry> distributed_entries(const Value& tree,
+                                                  const std::map<std::string, DistributedPiece>& pieces) {
   TERN_CHECK(tree.is_dict(), ValueError, "a distributed checkpoint is a dict, not {}",
              detail::describe(tree));
   std::vector<DistributedEntry> entries;
   std::vector<Value> path;
   if (tree.length() > 0) flatten(tree, path, entries);
+  for (DistributedEntry& entry : entries)
+    if (const auto piece = pieces.find(entry.name()); piece != pieces.end()) entry.piece = piece->second;
   return entries;
 }
 

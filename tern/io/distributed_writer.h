@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,21 +14,25 @@
 
 namespace tern::io {
 
-/// One tensor or other value of what is saved. All processes have the same list of them.
-struct DistributedEntry {
-  std::vector<Value> path;  ///< texts, and numbers in lists: ("model", "0.weight")
-  /// "model.0.weight"
-  std::string name() const;
-  Value value;
-  /// The shape of a tensor of which this process has a piece: the elements from `start` on, in row-major
-  /// order, as many as `value` has. Unset: all processes have the same value.
-  std::optional<Shape> whole = std::nullopt;
+/// What a process has of a tensor: the elements from `start` on, in row-major order, as many as its own has.
+struct DistributedPiece {
+  Shape whole;  ///< the shape of all of it
   int64_t start = 0;
 };
 
+/// One tensor or other value of what is saved. All processes have the same list of them.
+struct DistributedEntry {
+  std::vector<Value> path;  ///< texts, and numbers in lists: ("model", "0.weight")
+  Value value;
+  std::optional<DistributedPiece> piece = std::nullopt;  ///< unset: all processes have the same value
+  /// "model.0.weight"
+  std::string name() const;
+};
+
 /// The tensors and other values in nested dicts, and in lists that have tensors or dicts in them. Keys of
-/// dicts become texts.
-std::vector<DistributedEntry> distributed_entries(const Value& tree);
+/// dicts become texts. `pieces` are by the names of their entries.
+std::vector<DistributedEntry> distributed_entries(const Value& tree,
+                                                  const std::map<std::string, DistributedPiece>& pieces = {});
 
 /// Gives each process the texts of all, in the order of ranks.
 using ExchangeTexts = std::function<std::vector<std::string>(const std::string&)>;

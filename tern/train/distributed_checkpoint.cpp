@@ -15,7 +15,6 @@
 namespace tern::train {
 namespace {
 
-using io::DistributedEntry;
 using io::DistributedRequest;
 
 /// The parameters of the optimizer in the order of their numbers, with their names.
@@ -46,11 +45,11 @@ std::map<std::string, dist::Piece> pieces_of(const nn::Module& module) {
 
 void save_distributed(const std::filesystem::path& folder, const dist::ProcessGroup& group,
                       const nn::Module& module, const optim::Optimizer* optimizer, const Value& extra) {
-  std::map<std::string, dist::Piece> pieces;  // of names in the folder
+  std::map<std::string, io::DistributedPiece> pieces;  // by names in the folder
   const std::map<std::string, dist::Piece> divided = pieces_of(module);
   const auto note = [&](const std::string& parameter, const std::string& name) {
     if (const auto piece = divided.find(parameter); piece != divided.end())
-      pieces.emplace(name, piece->second);
+      pieces.emplace(name, io::DistributedPiece{piece->second.whole, piece->second.start});
   };
   Value tree = Value::dict();
   const StateDict model = module.state_dict();
@@ -78,13 +77,7 @@ void save_distributed(const std::filesystem::path& folder, const dist::ProcessGr
     tree.as_dict().set("optimizer", Value{{"state", states}, {"param_groups", groups}});
   }
   if (!extra.is_none()) tree.as_dict().set("extra", extra);
-  std::vector<DistributedEntry> entries = io::distributed_entries(tree);
-  for (DistributedEntry& entry : entries)
-    if (const auto piece = pieces.find(entry.name()); piece != pieces.end()) {
-      entry.whole = piece->second.whole;
-      entry.start = piece->second.start;
-    }
-  io::write_distributed(folder, entries, group.rank(), group.size(),
+  io::write_distributed(folder, io::distributed_entries(tree, pieces), group.rank(), group.size(),
                         [&](const std::string& text) { return group.all_gather(text); });
 }
 

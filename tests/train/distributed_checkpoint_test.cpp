@@ -152,7 +152,7 @@ TEST(DistributedCheckpoint, SaysWhatIsWrong) {
     expect_error<IoError>([&] { load_distributed(folder.path() / "none", net); }, "none");
   });
   const auto alone = [](const std::string& text) { return std::vector<std::string>{text}; };
-  const std::vector<io::DistributedEntry> half{{{"x"}, ones({3}), Shape{2, 3}, 0}};
+  const std::vector<io::DistributedEntry> half{{{"x"}, ones({3}), io::DistributedPiece{{2, 3}, 0}}};
   expect_error<CheckpointError>([&] { io::write_distributed(folder.path(), half, 0, 1, alone); },
                                 "'x': the processes have 3 of the 6 elements");
   expect_error<ValueError>([&] { io::distributed_entries(Value::list({1})); }, "is a dict, not");
@@ -168,11 +168,10 @@ TEST(DistributedCheckpoint, CutsPiecesOfAllShapes) {
       on_each(processes, [&](const dist::ProcessGroup& group) {
         const int64_t start = numel * group.rank() / processes, end = numel * (group.rank() + 1) / processes;
         const std::vector<io::DistributedEntry> entries{
-            {{"a", "x"}, whole.flatten().narrow(0, start, end - start), shape, start},
+            {{"a", "x"}, whole.flatten().narrow(0, start, end - start), io::DistributedPiece{shape, start}},
             {{"a", "y"},
              stack({whole.flatten(), whole.flatten()}, -1).select(-1, 0).narrow(0, start, end - start),
-             shape,
-             start},
+             io::DistributedPiece{shape, start}},
             {{"a", "list", 1}, Value("text")},
             {{"a", "list", 0}, whole}};
         io::write_distributed(

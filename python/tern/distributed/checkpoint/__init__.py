@@ -80,7 +80,7 @@ def load(state_dict, *, checkpoint_id=None, storage_reader=None, planner=None, p
     for path, _, _, value in leaves:
         piece = _pieces.piece_of(value) if isinstance(value, _C.Tensor) else None
         shape, start = piece or (None, 0)
-        requests.append((".".join(map(str, path)), start, None if piece is None else value.numel(), shape, False))
+        requests.append((".".join(map(str, path)), start, None if piece is None else value.numel(), shape))
     values = _C._read_distributed(folder, requests)
     for (name, *_), (_, _, _, value), read in zip(requests, leaves, values):
         if isinstance(value, _C.Tensor) and (not isinstance(read, _C.Tensor) or read.shape != value.shape):

@@ -1,7 +1,6 @@
 """State dicts of modules and optimizers whatever wraps or divides them: torch.distributed.checkpoint.state_dict. With
 full_state_dict=True they are whole, with the module's own names, and any number of processes, or one, loads them."""
 
-import contextlib
 import dataclasses
 
 from tern import _C, distributed
@@ -38,21 +37,12 @@ def _is_first(module):
     return rank == 0
 
 
-@contextlib.contextmanager
-def _whole(module, rank0_only, offload_to_cpu):
-    parameters = _C._FullParameters(module, rank0_only, offload_to_cpu)
-    try:
-        yield parameters
-    finally:
-        parameters.close()
-
-
 def get_model_state_dict(model, *, submodules=None, options=None):
     """The state dict of the model. All processes call it."""
     options = options or StateDictOptions()
     module = _own(model)
     if options.full_state_dict:
-        with _whole(module, options.cpu_offload, options.cpu_offload):
+        with _C._FullParameters(module, options.cpu_offload, options.cpu_offload):
             state = {} if options.cpu_offload and not _is_first(module) else module.state_dict()
     else:
         state = module.state_dict()
@@ -72,7 +62,7 @@ def set_model_state_dict(model, model_state_dict, *, options=None):
     module = _own(model)
     if not options.full_state_dict and not options.broadcast_from_rank0:
         return module.load_state_dict(model_state_dict, strict=options.strict)
-    with _whole(module, False, True) as parameters:
+    with _C._FullParameters(module, False, True) as parameters:
         if options.broadcast_from_rank0:
             keys = _load_on_first(module, model_state_dict, options)
             parameters.broadcast()

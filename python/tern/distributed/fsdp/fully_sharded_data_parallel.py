@@ -114,17 +114,14 @@ class FullyShardedDataParallel(_C.Module):
         if self._state_type is not StateDictType.FULL_STATE_DICT:
             return self.module.state_dict(*args, **kwargs)
         config = self._state_config
-        whole = _C._FullParameters(self, config.rank0_only, config.offload_to_cpu)
-        try:
+        with _C._FullParameters(self, config.rank0_only, config.offload_to_cpu):
             if config.rank0_only and self.process_group.rank() != 0:
                 return {}
             state = self.module.state_dict(*args, **kwargs)
-            if config.offload_to_cpu:
-                for name in state:
-                    state[name] = state[name].cpu()
-            return state
-        finally:
-            whole.close()
+        if config.offload_to_cpu:
+            for name in state:
+                state[name] = state[name].cpu()
+        return state
 
     def load_state_dict(self, state_dict, strict=True, assign=False):
         if self._state_type is not StateDictType.FULL_STATE_DICT:
@@ -166,10 +163,7 @@ class FullyShardedDataParallel(_C.Module):
     @contextlib.contextmanager
     def summon_full_params(module, recurse=True, writeback=True, rank0_only=False, offload_to_cpu=False, with_grads=False):
         """In this context parameters are whole; what is done to them stays, unless `writeback` is False."""
-        whole = _C._FullParameters(module, rank0_only, offload_to_cpu)
-        try:
+        with _C._FullParameters(module, rank0_only, offload_to_cpu) as whole:
             yield
             if writeback:
                 whole.write_back()
-        finally:
-            whole.close()
