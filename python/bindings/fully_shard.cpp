@@ -58,7 +58,7 @@ void bind_distributed_checkpoints(py::module_& m) {
     std::vector<Value> values;
     {
       const py::gil_scoped_release no_gil;
-      values = io::read_distributed_parts(folder, requests, {});
+      values = io::DistributedFolder(folder).parts(requests);
     }
     py::list objects;
     for (const Value& value : values) objects.append(value_to_python(value));
@@ -66,7 +66,7 @@ void bind_distributed_checkpoints(py::module_& m) {
   });
   m.def("_distributed_names", [](const std::string& folder) {
     py::dict names;
-    for (const auto& [name, path] : io::distributed_names(folder, {}))
+    for (const auto& [name, path] : io::DistributedFolder(folder).names())
       names[py::str(name)] = value_to_python(Value::tuple(path));
     return names;
   });

@@ -90,27 +90,27 @@ bool overlap(const Chunk& a, const Chunk& b) {
   return true;
 }
 
+}  // namespace
+
 class FolderReader {
  public:
   FolderReader(std::filesystem::path folder, const LoadOptions& options)
-      : folder_(std::move(folder)), options_(options) {}
+      : folder_(std::move(folder)), options_(options), names_(read_metadata()) {}
 
   Checkpoint read() {
-    const Value names = read_metadata();
     whole_.root = Value::dict();
-    for (const auto& [key, description] : names.as_dict()) {
+    for (const auto& [key, description] : names_.as_dict()) {
       TERN_CHECK(key.is_str(), CheckpointError, "state_dict_metadata has the key {}", key.str(100));
       with_context(fmt::format("'{}'", key.as_str().substr(0, 100)), [&, &name = key, &what = description] {
-        put(path_of(name), read_value(name.as_str(), what), names.length());
+        put(path_of(name), read_value(name.as_str(), what), names_.length());
       });
     }
     return std::move(whole_);
   }
 
   Value read_below(const std::vector<Value>& wanted) {
-    const Value names = read_metadata();
     whole_.root = Value();
-    for (const auto& [key, description] : names.as_dict()) {
+    for (const auto& [key, description] : names_.as_dict()) {
       const Value path = path_of(key);
       if (!path.is_tuple() || path.length() < wanted.size()) continue;
       const std::vector<Value>& steps = path.as_tuple();
@@ -123,18 +123,17 @@ class FolderReader {
         }
         const std::vector<Value> rest(steps.begin() + static_cast<ptrdiff_t>(wanted.size()), steps.end());
         if (whole_.root.is_none()) whole_.root = rest[0].is_int() ? Value::list() : Value::dict();
-        put(Value::tuple(rest), std::move(value), names.length());
+        put(Value::tuple(rest), std::move(value), names_.length());
       });
     }
     return whole_.root;
   }
 
   std::vector<Value> read_parts(const std::vector<DistributedRequest>& requests) {
-    const Value names = read_metadata();
     std::vector<Value> values;
     for (const DistributedRequest& request : requests)
       with_context(fmt::format("'{}'", request.name.substr(0, 100)), [&] {
-        const Value* what = names.find(request.name);
+        const Value* what = names_.find(request.name);
         TERN_CHECK(what, CheckpointError, "the checkpoint does not have it");
         bool takes_piece = class_of(*what) == "TensorStorageMetadata" && request.length;
         if (takes_piece && request.shape) {
@@ -149,9 +148,8 @@ class FolderReader {
   }
 
   std::vector<std::pair<std::string, std::vector<Value>>> names() {
-    const Value described = read_metadata();
     std::vector<std::pair<std::string, std::vector<Value>>> all;
-    for (const auto& [key, description] : described.as_dict()) {
+    for (const auto& [key, description] : names_.as_dict()) {
       const Value path = path_of(key);
       TERN_CHECK(key.is_str() && path.is_tuple(), CheckpointError, "state_dict_metadata has the key {}",
                  key.str(100));
@@ -418,33 +416,35 @@ class FolderReader {
   }
 
   std::filesystem::path folder_;
-  const LoadOptions& options_;
+  LoadOptions options_;
   Checkpoint whole_;
   Value metadata_;
   std::unordered_map<std::string, std::vector<Place>> places_;
   std::unordered_map<std::string, std::shared_ptr<const ByteSource>> files_;
+  Value names_;  ///< state_dict_metadata; last: reading it fills the others
 };
-
-}  // namespace
 
 Checkpoint read_distributed(const std::filesystem::path& folder, const LoadOptions& options) {
   return FolderReader(folder, options).read();
 }
 
-std::vector<Value> read_distributed_parts(const std::filesystem::path& folder,
-                                          const std::vector<DistributedRequest>& requests,
-                                          const LoadOptions& options) {
-  return with_path("loading ", folder, [&] { return FolderReader(folder, options).read_parts(requests); });
+DistributedFolder::DistributedFolder(std::filesystem::path folder, const LoadOptions& options)
+    : folder_(std::move(folder)) {
+  with_path("loading ", folder_, [&] { reader_ = std::make_unique<FolderReader>(folder_, options); });
 }
 
-Value read_distributed_below(const std::filesystem::path& folder, const std::vector<Value>& path,
-                             const LoadOptions& options) {
-  return with_path("loading ", folder, [&] { return FolderReader(folder, options).read_below(path); });
+DistributedFolder::~DistributedFolder() = default;
+
+std::vector<std::pair<std::string, std::vector<Value>>> DistributedFolder::names() {
+  return with_path("loading ", folder_, [&] { return reader_->names(); });
 }
 
-std::vector<std::pair<std::string, std::vector<Value>>> distributed_names(const std::filesystem::path& folder,
-                                                                          const LoadOptions& options) {
-  return with_path("loading ", folder, [&] { return FolderReader(folder, options).names(); });
+std::vector<Value> DistributedFolder::parts(const std::vector<DistributedRequest>& requests) {
+  return with_path("loading ", folder_, [&] { return reader_->read_parts(requests); });
+}
+
+Value DistributedFolder::below(const std::vector<Value>& path) {
+  return with_path("loading ", folder_, [&] { return reader_->read_below(path); });
 }
 
 }  // namespace tern::io

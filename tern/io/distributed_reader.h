@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,16 +27,25 @@ struct DistributedRequest {
   bool all_of_others = false;                 ///< of a tensor of another shape take all instead
 };
 
-/// Those values in their order, on the CPU; pieces of tensors that nobody wants are not read. Throws
-/// CheckpointError for a name that is not there, a shape that is another, elements that are not there.
-std::vector<Value> read_distributed_parts(const std::filesystem::path& folder,
-                                          const std::vector<DistributedRequest>& requests,
-                                          const LoadOptions& options);
-/// What is at a path and below it, put together as it was saved; None where there is nothing.
-Value read_distributed_below(const std::filesystem::path& folder, const std::vector<Value>& path,
-                             const LoadOptions& options);
-/// The names that are there, in the order of the file, with their paths.
-std::vector<std::pair<std::string, std::vector<Value>>> distributed_names(const std::filesystem::path& folder,
-                                                                          const LoadOptions& options);
+/// Such a folder, of which parts are read. Its functions throw CheckpointError for what is broken or not
+/// there.
+class DistributedFolder {
+ public:
+  explicit DistributedFolder(std::filesystem::path folder, const LoadOptions& options = {});
+  ~DistributedFolder();
+  DistributedFolder(const DistributedFolder&) = delete;
+  DistributedFolder& operator=(const DistributedFolder&) = delete;
+
+  /// The names that are there, in the order of the file, with their paths.
+  std::vector<std::pair<std::string, std::vector<Value>>> names();
+  /// Those values in their order, on the CPU; pieces of tensors that nobody wants are not read.
+  std::vector<Value> parts(const std::vector<DistributedRequest>& requests);
+  /// What is at a path and below it, put together as it was saved; None where there is nothing.
+  Value below(const std::vector<Value>& path);
+
+ private:
+  std::filesystem::path folder_;
+  std::unique_ptr<class FolderReader> reader_;
+};
 
 }  // namespace tern::io

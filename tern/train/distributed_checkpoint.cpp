@@ -83,6 +83,7 @@ void save_distributed(const std::filesystem::path& folder, const dist::ProcessGr
 
 Value load_distributed(const std::filesystem::path& folder, nn::Module& module, optim::Optimizer* optimizer) {
   const NoGradGuard no_grad;
+  io::DistributedFolder saved_there(folder);
   std::vector<DistributedRequest> requests;
   const std::map<std::string, dist::Piece> pieces = pieces_of(module);
   const auto request = [&](const std::string& name, const std::string& parameter, int64_t length) {
@@ -104,7 +105,7 @@ Value load_distributed(const std::filesystem::path& folder, nn::Module& module, 
   if (optimizer) {
     const auto named = named_parameters(module, *optimizer);
     for (size_t i = 0; i < named.size(); ++i) numbers[named[i].first] = static_cast<int64_t>(i);
-    for (const auto& [full, path] : io::distributed_names(folder, {})) {
+    for (const auto& [full, path] : saved_there.names()) {
       if (path.size() != 4 || path[0] != Value("optimizer") || path[1] != Value("state")) continue;
       const auto number = numbers.find(path[2].as_str());
       if (number == numbers.end()) continue;
@@ -115,8 +116,8 @@ Value load_distributed(const std::filesystem::path& folder, nn::Module& module, 
       entries.emplace_back(number->second, path[3].as_str());
     }
   }
-  const std::vector<Value> values = io::read_distributed_parts(folder, requests, {});
-  const Value extra = io::read_distributed_below(folder, {"extra"}, {});
+  const std::vector<Value> values = saved_there.parts(requests);
+  const Value extra = saved_there.below({"extra"});
 
   for (size_t i = 0; const auto& [name, tensor] : own) {
     const Tensor saved = values[i++].as_tensor();
@@ -130,7 +131,7 @@ Value load_distributed(const std::filesystem::path& folder, nn::Module& module, 
       map->second.as_dict().set(entries[e].second, values[own.size() + e]);
     }
     for (const auto& [number, map] : maps) state.state.emplace_back(number, to_state_map(map));
-    const Value groups = io::read_distributed_below(folder, {"optimizer", "param_groups"}, {});
+    const Value groups = saved_there.below({"optimizer", "param_groups"});
     TERN_CHECK(groups.is_list(), CheckpointError, "'{}' has no 'optimizer'", folder.string());
     for (const Value& saved : groups.as_list()) {
       optim::OptimizerState::Group group;
