@@ -6,6 +6,7 @@
 #include "tern/kernels/attention.h"
 #include "tern/kernels/conv.h"
 #include "tern/kernels/creation.h"
+#include "tern/kernels/distance.h"
 #include "tern/kernels/grid_sample.h"
 #include "tern/kernels/index.h"
 #include "tern/kernels/linalg.h"
@@ -36,6 +37,7 @@
   TERN_CONV_KERNELS(X)      \
   TERN_POOL_KERNELS(X)      \
   TERN_RESIZE_KERNELS(X)    \
+  TERN_DISTANCE_KERNELS(X)  \
   TERN_GRID_KERNELS(X)      \
   TERN_NORM_KERNELS(X)      \
   TERN_RECURRENT_KERNELS(X) \

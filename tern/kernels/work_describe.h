@@ -159,6 +159,8 @@ void describe(const AdaptiveAvgPool2dArgs& args, Work& work);
 void describe(const AdaptiveAvgPool2dBackwardArgs& args, Work& work);
 void describe(const AdaptiveMaxPool2dArgs& args, Work& work);
 void describe(const ResizeArgs& args, Work& work);
+void describe(const DistanceArgs& args, Work& work);
+void describe(const DistanceBackwardArgs& args, Work& work);
 void describe(const GridSampleArgs& args, Work& work);
 void describe(const GridSampleBackwardArgs& args, Work& work);
 

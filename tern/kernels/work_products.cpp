@@ -206,6 +206,36 @@ void describe(const ResizeArgs& args, Work& work) {
     reads(work, args.input, item, Span(in).touched(used));
 }
 
+namespace {
+
+/// Both matrices and the work of `flops` for each coordinate of each pair of rows.
+void describe_distance(const DistanceProblem& p, double flops, Work& work) {
+  const size_t item = itemsize(p.dtype);
+  work.flops = flops * static_cast<double>(p.batch * p.rows) * static_cast<double>(p.others * p.size);
+  reads(work, p.a, item, p.batch * p.rows * p.size);
+  reads(work, p.b, item, p.batch * p.others * p.size);
+}
+
+}  // namespace
+
+void describe(const DistanceArgs& args, Work& work) {
+  const DistanceProblem& p = args.problem;
+  work.op = "cdist";
+  writes(work, args.output, itemsize(p.dtype), p.batch * p.rows * p.others);
+  describe_distance(p, 3, work);
+}
+
+void describe(const DistanceBackwardArgs& args, Work& work) {
+  const DistanceProblem& p = args.problem;
+  const size_t item = itemsize(p.dtype);
+  work.op = "cdist_backward";
+  writes(work, args.grad_a, item, p.batch * p.rows * p.size);
+  describe_distance(p, 4, work);
+  // The slope of a sum of sizes does not depend on it.
+  if (p.p != 1) reads(work, args.output, item, p.batch * p.rows * p.others);
+  reads(work, args.grad_output, item, p.batch * p.rows * p.others);
+}
+
 void describe(const GridSampleArgs& args, Work& work) {
   const GridPlan& plan = args.plan;
   const size_t item = itemsize(plan.dtype);

@@ -1,10 +1,12 @@
-// Normalized vectors, cosine similarity and distances, made of other operators, whose gradients are theirs.
+// Normalized vectors, cosine similarity and distances.
 #include "tern/ops/distance.h"
 
 #include <array>
 #include <cmath>
 
 #include "tern/autograd/arithmetic.h"
+#include "tern/kernels/distance.h"
+#include "tern/kernels/list.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
@@ -79,23 +81,18 @@ Tensor distances_by_product(const Tensor& a, const Tensor& b) {
   return squares;
 }
 
-/// Calls f(first, count) for as many rows of `a` at a time as have differences from b's that a cache holds.
-template <class F>
-void for_cached_rows(const Tensor& a, const Tensor& b, const F& f) {
-  constexpr int64_t kDifferencesAtOnce = 1 << 16;
-  const int64_t n = a.size(-2), of_row = a.numel() / std::max<int64_t>(1, n) * b.size(-2);
-  if (of_row == 0) return;
-  const int64_t rows = a.device().is_cpu() ? std::max<int64_t>(1, kDifferencesAtOnce / of_row) : n;
-  for (int64_t first = 0; first < n; first += rows) f(first, std::min(rows, n - first));
+DistanceProblem problem_of(const Tensor& a, const Tensor& b, double p) {
+  return {a.dtype(), p, a.size(0), a.size(1), b.size(1), a.size(2), a.data_ptr(), b.data_ptr()};
 }
 
-/// The norms of the differences; no history.
+/// The leading dimensions as one, dense.
+Tensor flat_batch(const Tensor& x) { return contiguous(reshape(x, {-1, x.size(-2), x.size(-1)})); }
+
+/// The norms of the differences; no history. None of the sizes is 0.
 Tensor distances_by_difference(const Tensor& a, const Tensor& b, double p, const Shape& shape) {
   Tensor y = empty_of(shape, a);
-  const Tensor others = unsqueeze(b, -3);
-  for_cached_rows(a, b, [&](int64_t first, int64_t count) {
-    narrow(y, -2, first, count).copy_(norm(sub(unsqueeze(narrow(a, -2, first, count), -2), others), p, -1));
-  });
+  const Tensor of_a = flat_batch(a), of_b = flat_batch(b);
+  launch(current_stream(a.device()), kernels::distance, {problem_of(of_a, of_b, p), y.data_ptr()});
   return y;
 }
 
@@ -111,19 +108,21 @@ Tensor slopes_by_difference(const Tensor& g, const Tensor& a, const Tensor& b, d
   return sum(where(nothing, 0, mul(slope, shares)), -2);
 }
 
-/// The gradient of distances y for a.
-Tensor distance_gradient(const Tensor& g, const Tensor& a, const Tensor& b, double p, const Tensor& y) {
+/// The gradient of distances y for a, where they were found by a matrix product or not.
+Tensor distance_gradient(const Tensor& g, const Tensor& a, const Tensor& b, double p, const Tensor& y,
+                         bool by_product) {
   if (p == 0) return mul(a, 0);
-  if (p == 2) {
+  const bool tracks = tracks_grad(g, a, b, y);
+  if (by_product || (p == 2 && tracks)) {
     const Tensor ratio = where(eq(y, 0), 0, div(g, y));
     return sub(mul(a, sum(ratio, -1, /*keepdim=*/true)), matmul(ratio, b));
   }
-  if (tracks_grad(g, a, b, y)) return slopes_by_difference(g, a, b, p, y);
-  const Tensor grad = filled(a.shape(), a.dtype(), a.device(), 0);
-  for_cached_rows(a, b, [&](int64_t first, int64_t count) {
-    const auto rows_of = [&](const Tensor& x) { return narrow(x, -2, first, count); };
-    rows_of(grad).copy_(slopes_by_difference(rows_of(g), rows_of(a), b, p, rows_of(y)));
-  });
+  if (tracks) return slopes_by_difference(g, a, b, p, y);
+  if (y.numel() == 0 || a.numel() == 0) return zeros_like(a);
+  Tensor grad = empty_of(a.shape(), a);
+  const Tensor of_a = flat_batch(a), of_b = flat_batch(b), of_y = flat_batch(y), of_g = flat_batch(g);
+  launch(current_stream(a.device()), kernels::distance_backward,
+         {problem_of(of_a, of_b, p), of_y.data_ptr(), of_g.data_ptr(), grad.data_ptr()});
   return grad;
 }
 
@@ -138,6 +137,10 @@ Tensor cdist(const Tensor& given_a, const Tensor& given_b, double p, std::string
              "{}: only supports tensors of one floating-point dtype, got {} and {}: convert them with "
              "to(float32)",
              op, name(given_a.dtype()), name(given_b.dtype()));
+  if (itemsize(given_a.dtype()) <
+      4)  // sums of many terms, and differences that are compared with the largest
+    return to(cdist(to(given_a, DType::Float32), to(given_b, DType::Float32), p, compute_mode),
+              given_a.dtype());
   TERN_CHECK(given_a.dim() >= 2 && given_b.dim() >= 2 && given_a.size(-1) == given_b.size(-1), ShapeError,
              "{}: needs two tensors [..., n, m] and [..., k, m], got {} and {}", op,
              to_string(given_a.shape()), to_string(given_b.shape()));
@@ -163,22 +166,23 @@ Tensor cdist(const Tensor& given_a, const Tensor& given_b, double p, std::string
   shape.push_back(a.size(-2));
   shape.push_back(b.size(-2));
   constexpr int64_t kFewRows = 25;
+  const bool by_product = p == 2 && (always || (if_many && (a.size(-2) > kFewRows || b.size(-2) > kFewRows)));
   Tensor y;
   {
     const NoGradGuard no_grad;
-    if (a.size(-1) == 0)
+    if (a.numel() == 0 || b.numel() == 0)
       y = filled(shape, a.dtype(), a.device(), 0);
-    else if (p == 2 && (always || (if_many && (a.size(-2) > kFewRows || b.size(-2) > kFewRows))))
+    else if (by_product)
       y = distances_by_product(a, b);
     else
       y = distances_by_difference(a, b, p, shape);
   }
   if (tracks_grad(a, b))
     record(op, y, {a, b},
-           [a_ = save(a), b_ = save(b), y_ = save_output(y), p](GradContext& c, const Tensor& g) {
+           [a_ = save(a), b_ = save(b), y_ = save_output(y), p, by_product](GradContext& c, const Tensor& g) {
              std::array<Tensor, 2> grads;
-             if (c.needs(0)) grads[0] = distance_gradient(g, c[a_], c[b_], p, c[y_]);
-             if (c.needs(1)) grads[1] = distance_gradient(mT(g), c[b_], c[a_], p, mT(c[y_]));
+             if (c.needs(0)) grads[0] = distance_gradient(g, c[a_], c[b_], p, c[y_], by_product);
+             if (c.needs(1)) grads[1] = distance_gradient(mT(g), c[b_], c[a_], p, mT(c[y_]), by_product);
              return grads;
            });
   return y;

@@ -1,6 +1,8 @@
 // Quantiles: sorting, then the elements at two neighbouring places and what lies between them.
 #include "tern/ops/quantile.h"
 
+#include <cmath>
+
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
@@ -25,7 +27,20 @@ struct Quantile {
                     std::string_view interpolation) const {
     TERN_CHECK(q >= 0 && q <= 1, ValueError, "{}: q must be in the range [0, 1] but got {}", op, q);
     check_dtype(x);
-    return of(x, full({}, q, {.dtype = x.dtype(), .device = x.device()}), dim, keepdim, interpolation);
+    if (ignore_nan)
+      return of(x, full({}, q, {.dtype = x.dtype(), .device = x.device()}), dim, keepdim, interpolation);
+    const Between kind = between(interpolation);
+    const Tensor rows = rows_of(x, dim);
+    const double rank = rank_of(q, rows, kind), low = std::floor(rank);
+    const auto element = [&](double number) {
+      return gather(rows, -1, detail::place_of_kth(rows.detach(), static_cast<int64_t>(number) + 1));
+    };
+    Tensor y = element(low);
+    if (is_between(kind)) {
+      const Tensor above = rank == low ? y : element(low + 1);
+      y = lerp(y, above, kind == Between::Midpoint ? 0.5 : rank - low);
+    }
+    return squeeze(placed(y, x, dim, keepdim), -1);
   }
 
   Tensor operator()(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
@@ -61,6 +76,32 @@ struct Quantile {
                word);
   }
 
+  static bool is_between(Between kind) { return kind == Between::Linear || kind == Between::Midpoint; }
+
+  /// What quantiles are taken of, as the last dimension.
+  Tensor rows_of(const Tensor& x, std::optional<int64_t> dim) const {
+    return !dim || x.dim() == 0 ? reshape(x, {-1}) : movedim(x, wrap_dim(*dim, x.dim(), op), -1);
+  }
+
+  /// q * (n - 1), computed in the dtype of the rows, to which q was rounded.
+  static double rank_of(double q, const Tensor& rows, Between kind) {
+    const double last = static_cast<double>(rows.size(-1) - 1);
+    const double rank = rows.dtype() == DType::Float64
+                            ? q * last
+                            : static_cast<double>(static_cast<float>(q) * static_cast<float>(last));
+    return kind == Between::Lower     ? std::floor(rank)
+           : kind == Between::Higher  ? std::ceil(rank)
+           : kind == Between::Nearest ? std::nearbyint(rank)
+                                      : rank;
+  }
+
+  /// y [..., number of q] with the reduced dimension wherever it belongs, and the number of q last.
+  Tensor placed(const Tensor& y, const Tensor& x, std::optional<int64_t> dim, bool keepdim) const {
+    if (!keepdim) return y;
+    if (!dim || x.dim() == 0) return reshape(y, kept_shape(x, y.size(-1)));
+    return unsqueeze(y, wrap_dim(*dim, x.dim(), op));
+  }
+
   /// q * (n - 1), n being how many elements count, for each row: [..., 1] or [..., number of q].
   Tensor places(const Tensor& sorted, const Tensor& q) const {
     const Tensor nan = isnan(sorted), wide = q.dim() == 0 ? reshape(q, {1}) : q;
@@ -73,8 +114,7 @@ struct Quantile {
   Tensor of(const Tensor& x, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
             std::string_view interpolation) const {
     const Between kind = between(interpolation);
-    const int64_t d = dim ? wrap_dim(*dim, x.dim(), op) : 0;
-    const Tensor rows = !dim || x.dim() == 0 ? reshape(x, {-1}) : movedim(x, d, -1);
+    const Tensor rows = rows_of(x, dim);
     const auto [sorted, order] = sort(rows.detach(), -1);
     Tensor ranks = places(sorted, q);
     if (kind == Between::Lower) ranks = floor(ranks);
@@ -82,13 +122,12 @@ struct Quantile {
     if (kind == Between::Nearest) ranks = round(ranks);
     const Tensor low = to(floor(ranks), DType::Int64);
     Tensor y = gather(rows, -1, gather(order, -1, low));
-    if (kind == Between::Linear || kind == Between::Midpoint) {
+    if (is_between(kind)) {
       const Tensor above = gather(rows, -1, gather(order, -1, to(ceil(ranks), DType::Int64)));
       y = kind == Between::Midpoint ? lerp(y, above, 0.5)
                                     : lerp(y, above, sub(ranks, to(low, ranks.dtype())));
     }
-    // [..., number of q], with the reduced dimension wherever it belongs.
-    if (keepdim) y = dim && x.dim() > 0 ? unsqueeze(y, d) : reshape(y, kept_shape(x, y.size(-1)));
+    y = placed(y, x, dim, keepdim);
     return q.dim() == 0 ? squeeze(y, -1) : movedim(y, -1, 0);
   }
 

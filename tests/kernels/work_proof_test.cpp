@@ -15,6 +15,7 @@
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/diagonal.h"
+#include "tern/ops/distance.h"
 #include "tern/ops/embedding.h"
 #include "tern/ops/fold.h"
 #include "tern/ops/grid.h"
@@ -514,6 +515,11 @@ std::vector<ProofRow> network_rows() {
          for (const bool zero : {false, true})
            back(ctc_loss(leaf({6, 3, 5}, wide, -3, -1), longs({3, 2}, 5), {6, 6, 6}, {2, 2, 2},
                          {.reduction = None, .zero_infinity = zero}));
+       }},
+      {"cdist",
+       [](DType d) {
+         for (const double p : {0.0, 1.0, 2.0, 2.5, 3.0, HUGE_VAL})
+           back(cdist(leaf({2, 4, 5}, d), leaf({2, 3, 5}, d), p, "donot_use_mm_for_euclid_dist"));
        }},
       {"multilabel_margin_loss",
        [](DType d) {

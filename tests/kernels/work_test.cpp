@@ -375,6 +375,16 @@ TEST(Work, Products) {
               {{kOut, 192, "w"}, {kA, 192, "r"}});
   resize = {float32, /*transposed=*/false, 3, 1, {}, {100, 2}, kA, kOut};
   expect_work(kernels::resize, resize, "interpolate", 0, 24 + 24, {{kOut, 24, "w"}, {kA, 1200, "r"}});
+
+  DistanceProblem rows{float32, 1, 2, 3, 4, 5, kA, kB};
+  expect_work(kernels::distance, {rows, kOut}, "cdist", 3.0 * 2 * 12 * 5, 120 + 160 + 96,
+              {{kOut, 96, "w"}, {kA, 120, "r"}, {kB, 160, "r"}});
+  expect_work(kernels::distance_backward, {rows, kC, kD, kOut}, "cdist_backward", 4.0 * 2 * 12 * 5,
+              120 + 120 + 160 + 96, {{kOut, 120, "w"}, {kA, 120, "r"}, {kB, 160, "r"}, {kD, 96, "r"}});
+  rows.p = 3;
+  expect_work(kernels::distance_backward, {rows, kC, kD, kOut}, "cdist_backward", 4.0 * 2 * 12 * 5,
+              120 + 120 + 160 + 192,
+              {{kOut, 120, "w"}, {kA, 120, "r"}, {kB, 160, "r"}, {kC, 96, "r"}, {kD, 96, "r"}});
 }
 
 TEST(Work, NormsAndLosses) {

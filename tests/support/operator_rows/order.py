@@ -435,7 +435,11 @@ def cdists():
             yield make((0, 3), dtype), make((5, 3), dtype), p
             yield make((4, 3), dtype), make((0, 3), dtype), p
         yield make((40, 7), dtype), make((33, 7), dtype, 1), 2.0
-        yield make((40, 7), dtype), make((33, 7), dtype, 1), 1.0
+        for p in (1.0, 3.0, 0.5, INF, 0.0):
+            yield make((40, 7), dtype), make((33, 7), dtype, 1), p
+            yield make((130, 5), dtype), make((3, 5), dtype, 1), p
+            yield make((2, 70, 37), dtype), make((2, 141, 37), dtype, 1), p
+        yield make((2, 70, 37), dtype), make((2, 141, 37), dtype, 1), 2.0, "donot_use_mm_for_euclid_dist"
         yield make((4, 7), dtype), make((3, 7), dtype, 1), 2.0, "use_mm_for_euclid_dist"
         yield make((40, 7), dtype), make((33, 7), dtype, 1), 2.0, "donot_use_mm_for_euclid_dist"
         yield make((3, 4), dtype).t(), make((3, 5), dtype, 1).t(), 2.0

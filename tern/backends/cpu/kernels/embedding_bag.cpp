@@ -11,13 +11,15 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
-constexpr int kBagVectors = 4;                             // of sums that registers hold
-constexpr int64_t kBagColumns = kBagVectors * kWideLanes;  // that are added at a time
-constexpr int64_t kColumnsAhead = 256, kRowsAhead = 16;    // that are asked for before they are needed
+constexpr int64_t kBagBytes = 256;                       // of sums that registers hold
+constexpr int64_t kColumnsAhead = 256, kRowsAhead = 16;  // that are asked for before they are needed
 
 template <class T>
 struct Bags {
   using C = Compute<T>;
+  static constexpr int64_t kBagColumns = kBagBytes / static_cast<int64_t>(sizeof(C));  // added at a time
+  static constexpr int64_t kBagLanes = kWidened<T> ? kWideLanes : kLanes<C>;
+  static constexpr int kBagVectors = static_cast<int>(kBagColumns / kBagLanes);
   const EmbeddingBagArgs& args;
 
   const T* row(int64_t place) const {
@@ -27,29 +29,31 @@ struct Bags {
     return static_cast<const T*>(args.table) + number * args.dims.stride[0];
   }
 
-  void prefetch(int64_t place) const {
-    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
-    const T* from = row(place);
-    if (args.column_stride == 1)
-      for (int64_t j = 0; j < std::min(args.width, kColumnsAhead); j += kLine) __builtin_prefetch(from + j);
-  }
-
   /// Calls add(row, factor) for the rows of a bag from column `first` on, and returns their number.
   template <class Add>
   [[gnu::always_inline]] int64_t add_rows(int64_t begin, int64_t end, int64_t first, const Add& add) const {
+    constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
+    const int64_t stride = args.column_stride, padding = args.padding;
+    const int64_t columns_ahead = stride == 1 && first == 0 ? std::min(args.width, kColumnsAhead) : 0;
+    const int64_t last_ahead = args.length - kRowsAhead;
+    const auto* factors = static_cast<const T*>(args.factors);
+    const int64_t* index = args.dims.index[0];
     int64_t count = 0;
     for (int64_t place = begin; place < end; ++place) {
-      if (first == 0 && place + kRowsAhead < args.length) prefetch(place + kRowsAhead);
-      const T* from = row(place) + first * args.column_stride;
-      if (args.dims.index[0][place] == args.padding) continue;
+      if (place < last_ahead) {
+        const T* ahead = row(place + kRowsAhead);
+        for (int64_t j = 0; j < columns_ahead; j += kLine) __builtin_prefetch(ahead + j);
+      }
+      const T* from = row(place) + first * stride;
+      if (index[place] == padding) continue;
       ++count;
-      add(from, args.factors ? static_cast<C>(static_cast<const T*>(args.factors)[place]) : C(1));
+      add(from, factors ? static_cast<C>(factors[place]) : C(1));
     }
     return count;
   }
 
   void run(int64_t bag) const {
-    typedef C Wide __attribute__((vector_size(kWideLanes * sizeof(C))));
+    typedef C Wide __attribute__((vector_size(kBagLanes * sizeof(C))));
     if (!args.is_in_order(bag)) throw_bag_out_of_order(args.dims.op, bag, args.begins[bag], args.length);
     const int64_t begin = args.bag_begin(bag), end = args.bag_begin(bag + 1), stride = args.column_stride;
     T* out = static_cast<T*>(args.out) + bag * args.width;
@@ -63,7 +67,10 @@ struct Bags {
             begin, end, first, [&](const T* from, C factor) __attribute__((always_inline)) {
               TERN_UNROLL for (int v = 0; v < kBagVectors; ++v) {
                 Wide x;
-                widen_lanes(reinterpret_cast<C*>(&x), from + v * kWideLanes);
+                if constexpr (kWidened<T>)
+                  widen_lanes(reinterpret_cast<C*>(&x), from + v * kBagLanes);
+                else
+                  std::memcpy(&x, from + v * kBagLanes, sizeof x);
                 total[v] += factor * x;
               }
             });

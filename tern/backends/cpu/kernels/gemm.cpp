@@ -60,13 +60,16 @@ template <class T>
 class BlockedGemm {
  public:
   explicit BlockedGemm(const Gemm<T>& g) : g_(g), row_tiles_((g.m + kMaxRows - 1) / kMaxRows) {
-    a_packed_ = g.pack_a != nullptr || (g.m * g.k > kDirectElements && g.n > 2 * kTileColumns<T>);
+    a_packed_ = g.pack_a != nullptr ||
+                (g.m * g.k > kDirectElements && g.n > W * (g.a_col_stride == 1 ? kDirectPanels : 2));
     b_packed_ = g.pack_b != nullptr || g.b_col_stride != 1 ||
                 (row_tiles_ > 2 && (g.n > 4 * kTileColumns<T> || g.k > kMaxDepth<T>));
     depth_ = g.k > 0 && row_tiles_ == 1 && !b_packed_ && !a_packed_ ? g.k : pass_depth<T>(g.k);
     if (g.pass_depth > 0) depth_ = g.pass_depth;
     const int64_t tile_bytes = kMaxRows * depth_ * static_cast<int64_t>(sizeof(T));
-    block_tiles_ = a_packed_ ? std::clamp<int64_t>(kBlockBytes / tile_bytes, 1, row_tiles_) : row_tiles_;
+    // Rows of A that are read where they are come again for each panel, too.
+    const bool in_blocks = a_packed_ || (b_packed_ && g.n > 2 * W);
+    block_tiles_ = in_blocks ? std::clamp<int64_t>(kBlockBytes / tile_bytes, 1, row_tiles_) : row_tiles_;
     columns_ = b_packed_ ? std::min(kMaxColumns, (g.n + W - 1) / W * W) : g.n;
   }
 
@@ -122,6 +125,9 @@ class BlockedGemm {
  private:
   static constexpr int64_t W = kTileColumns<T>;
   static constexpr int64_t kDirectElements = 65536;
+  /// Panels for which rows of A that are longer are not worth packing. More rows at a time than a first cache
+  /// has ways, which may all start at the same place of a page, are.
+  static constexpr int64_t kDirectPanels = kMaxRows <= 8 ? 8 : 2;
 
   /// Columns [j, j + n) and depths [p, p + depth) of the product. Panels of B are packed all at once, or each
   /// before it is read.

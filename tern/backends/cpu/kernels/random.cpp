@@ -12,6 +12,9 @@
 namespace tern::cpu::TERN_CPU_VARIANT {
 namespace {
 
+/// Elements that a block has where each takes one word.
+constexpr int kWords = 4 * kLanes;
+
 /// A draw that needs no input: `numbers(words, T* to)` writes a whole block.
 template <int per_counter, class T, class Numbers>
 void draw(const RandomArgs& args, const Numbers& numbers) {
@@ -45,14 +48,15 @@ void uniform(const RandomArgs& args) {
     const float low = static_cast<float>(args.a), last = static_cast<float>(args.b),
                 width = static_cast<float>(args.width);
     draw<4, T>(args, [=](const Words& w, T* to) {
+      alignas(64) uint32_t words[kWords];
+      alignas(64) float numbers[kWords];
+      in_order(w, words);
 #pragma GCC ivdep
-      for (int i = 0; i < kLanes; ++i) {
-        for (int k = 0; k < 4; ++k) {
-          float x = std::fma(width, random::uniform_bits(w[k][i], kDigits<T>), low);
-          to[4 * i + k] =
-              static_cast<T>(x < last ? x : last);  // `last` is a value of T: rounding does not pass it
-        }
+      for (int i = 0; i < kWords; ++i) {
+        const float x = std::fma(width, random::uniform_bits(words[i], kDigits<T>), low);
+        numbers[i] = x < last ? x : last;  // `last` is a value of T: rounding does not pass it
       }
+      from_compute(to, numbers, kWords);
     });
   }
 }
@@ -83,9 +87,11 @@ void normal(const RandomArgs& args) {
                    z[2][i] = p.first;
                    z[3][i] = p.second;
                  }
+                 alignas(64) float numbers[kWords];
+                 in_order(z, numbers);
 #pragma GCC ivdep
-                 for (int i = 0; i < kLanes; ++i)
-                   for (int k = 0; k < 4; ++k) to[4 * i + k] = static_cast<T>(std::fma(std, z[k][i], mean));
+                 for (int i = 0; i < kWords; ++i) numbers[i] = std::fma(std, numbers[i], mean);
+                 from_compute(to, numbers, kWords);
                });
   }
 }
@@ -101,10 +107,13 @@ void exponential(const RandomArgs& args) {
     });
   } else {
     draw<4, T>(args, [rate = static_cast<float>(args.a)](const Words& w, T* to) {
+      alignas(64) uint32_t words[kWords];
+      alignas(64) float numbers[kWords];
+      in_order(w, words);
 #pragma GCC ivdep
-      for (int i = 0; i < kLanes; ++i)
-        for (int k = 0; k < 4; ++k)
-          to[4 * i + k] = static_cast<T>(-random::log(1.0f - random::uniform_bits(w[k][i], 24)) / rate);
+      for (int i = 0; i < kWords; ++i)
+        numbers[i] = -random::log(1.0f - random::uniform_bits(words[i], 24)) / rate;
+      from_compute(to, numbers, kWords);
     });
   }
 }
@@ -124,10 +133,11 @@ void integers(const RandomArgs& args) {
   const uint64_t low = static_cast<uint64_t>(args.low), range = args.range;
   auto run = [&](auto below) {
     draw<2, T>(args, [=](const Words& w, T* to) {
-      for (int i = 0; i < kLanes; ++i) {
-        for (int k = 0; k < 2; ++k)
-          to[2 * i + k] = from_integer<T>(low + below(uint64_t{w[2 * k][i]} << 32 | w[2 * k + 1][i]));
-      }
+      alignas(64) uint32_t words[kWords];
+      in_order(w, words);
+#pragma GCC ivdep
+      for (int i = 0; i < kWords / 2; ++i)
+        to[i] = from_integer<T>(low + below(uint64_t{words[2 * i]} << 32 | words[2 * i + 1]));
     });
   };
   if (range == 0)
@@ -149,8 +159,9 @@ struct Below {
 template <class T>
 void bernoulli(const RandomArgs& args) {
   draw<4, T>(args, [hit = Below(args.threshold)](const Words& w, T* to) {
-    for (int i = 0; i < kLanes; ++i)
-      for (int k = 0; k < 4; ++k) to[4 * i + k] = from_integer<T>(hit(w[k][i]) ? 1 : 0);
+    alignas(64) uint32_t words[kWords];
+    in_order(w, words);
+    for (int i = 0; i < kWords; ++i) to[i] = from_integer<T>(hit(words[i]) ? 1 : 0);
   });
 }
 
@@ -161,18 +172,24 @@ void apply_dropout(const DropoutArgs& args) {
       static_cast<T*>(args.out), args.numel, args.seed, args.position,
       [in = static_cast<const T*>(args.in), scale = static_cast<C>(args.scale), keep = Below(args.threshold)](
           const Words& w, T* to, int64_t first, int64_t count) {
-        alignas(64) C factor[4 * kLanes];
+        alignas(64) uint32_t words[kWords];
+        in_order(w, words);
         const C kept = scale;  // a local copy: a conditional load from the closure would not be vectorised
-        for (int i = 0; i < kLanes; ++i)
-          for (int k = 0; k < 4; ++k) factor[4 * i + k] = keep(w[k][i]) ? kept : C(0);
+        const Below is_kept = keep;
         const T* x = in + first;
-        auto row = [&factor, x, to](int64_t n) {
+        const auto row = [&](int64_t n) {
+          if constexpr (kWidened<T>) {
+            C numbers[kWords];
+            widen_row(numbers, x, n);
+            for (int64_t i = 0; i < n; ++i) numbers[i] = is_kept(words[i]) ? numbers[i] * kept : C(0);
+            narrow_row(to, numbers, n);
+          } else {
 #pragma GCC ivdep
-          for (int64_t i = 0; i < n; ++i)
-            to[i] = static_cast<T>(factor[i] != C(0) ? static_cast<C>(x[i]) * factor[i] : C(0));
+            for (int64_t i = 0; i < n; ++i) to[i] = is_kept(words[i]) ? x[i] * kept : C(0);
+          }
         };
-        if (count == 4 * kLanes)
-          row(4 * kLanes);
+        if (count == kWords)
+          row(kWords);
         else
           row(count);
       });
