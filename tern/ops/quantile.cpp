@@ -32,8 +32,10 @@ struct Quantile {
     const Between kind = between(interpolation);
     const Tensor rows = rows_of(x, dim);
     const double rank = rank_of(q, rows, kind), low = std::floor(rank);
+    const Tensor nan = last_nan(rows.detach()), has_nan = ge(nan, 0);
     const auto element = [&](double number) {
-      return gather(rows, -1, detail::place_of_kth(rows.detach(), static_cast<int64_t>(number) + 1));
+      const Tensor place = detail::place_of_kth(rows.detach(), static_cast<int64_t>(number) + 1);
+      return gather(rows, -1, where(has_nan, nan, place));
     };
     Tensor y = element(low);
     if (is_between(kind)) {
@@ -93,6 +95,12 @@ struct Quantile {
            : kind == Between::Higher  ? std::ceil(rank)
            : kind == Between::Nearest ? std::nearbyint(rank)
                                       : rank;
+  }
+
+  /// The place of the last NaN of each row, which takes its gradient as in PyTorch: [..., 1]; -1 for none.
+  static Tensor last_nan(const Tensor& rows) {
+    const Tensor places = arange(rows.size(-1), {.device = rows.device()});
+    return amax(where(isnan(rows), places, -1), -1, /*keepdim=*/true);
   }
 
   /// y [..., number of q] with the reduced dimension wherever it belongs, and the number of q last.
