@@ -137,8 +137,8 @@ Tensor cdist(const Tensor& given_a, const Tensor& given_b, double p, std::string
              "{}: only supports tensors of one floating-point dtype, got {} and {}: convert them with "
              "to(float32)",
              op, name(given_a.dtype()), name(given_b.dtype()));
-  if (itemsize(given_a.dtype()) <
-      4)  // sums of many terms, and differences that are compared with the largest
+  // 16 bits hold neither sums of many terms nor differences that are compared with the largest.
+  if (itemsize(given_a.dtype()) < 4)
     return to(cdist(to(given_a, DType::Float32), to(given_b, DType::Float32), p, compute_mode),
               given_a.dtype());
   TERN_CHECK(given_a.dim() >= 2 && given_b.dim() >= 2 && given_a.size(-1) == given_b.size(-1), ShapeError,

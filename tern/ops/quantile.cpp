@@ -1,6 +1,7 @@
 // Quantiles: sorting, then the elements at two neighbouring places and what lies between them.
 #include "tern/ops/quantile.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tern/ops/autocast_rules.h"
@@ -85,12 +86,13 @@ struct Quantile {
     return !dim || x.dim() == 0 ? reshape(x, {-1}) : movedim(x, wrap_dim(*dim, x.dim(), op), -1);
   }
 
-  /// q * (n - 1), computed in the dtype of the rows, to which q was rounded.
+  /// q * (n - 1), computed in the dtype of the rows, to which both were rounded.
   static double rank_of(double q, const Tensor& rows, Between kind) {
     const double last = static_cast<double>(rows.size(-1) - 1);
-    const double rank = rows.dtype() == DType::Float64
-                            ? q * last
-                            : static_cast<double>(static_cast<float>(q) * static_cast<float>(last));
+    const double rank =
+        rows.dtype() == DType::Float64
+            ? q * last
+            : std::min(last, static_cast<double>(static_cast<float>(q) * static_cast<float>(last)));
     return kind == Between::Lower     ? std::floor(rank)
            : kind == Between::Higher  ? std::ceil(rank)
            : kind == Between::Nearest ? std::nearbyint(rank)
