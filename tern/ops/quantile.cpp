@@ -35,7 +35,8 @@ struct Quantile {
     const double rank = rank_of(q, rows, kind), low = std::floor(rank);
     const Tensor nan = last_nan(rows.detach()), has_nan = ge(nan, 0);
     const auto element = [&](double number) {
-      const Tensor place = detail::place_of_kth(rows.detach(), static_cast<int64_t>(number) + 1);
+      const Tensor place =
+          kthvalue(rows.detach(), static_cast<int64_t>(number) + 1, -1, /*keepdim=*/true).second;
       return gather(rows, -1, where(has_nan, nan, place));
     };
     Tensor y = element(low);

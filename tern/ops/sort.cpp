@@ -160,10 +160,6 @@ std::pair<Tensor, Tensor> kthvalue(const Tensor& x, int64_t k, int64_t dim, bool
   return choose("kthvalue", x, d, keepdim, {.count = k, .only_last = true});
 }
 
-Tensor detail::place_of_kth(const Tensor& x, int64_t k) {
-  return run_sort(x, x.dim() - 1, {.count = k, .only_last = true, .nan_wins = true}).second;
-}
-
 Tensor median(const Tensor& x) {
   check_not_bool("median", x);
   if (x.numel() == 0) return median_of_nothing(x);

@@ -28,12 +28,6 @@ std::pair<Tensor, Tensor> topk(const Tensor& x, int64_t k, int64_t dim = -1, boo
 /// 1 <= k <= the size of the dimension, IndexError when that is 0, DTypeError for bool.
 std::pair<Tensor, Tensor> kthvalue(const Tensor& x, int64_t k, int64_t dim = -1, bool keepdim = false);
 
-namespace detail {
-/// Where the k-th smallest element (from 1) of the last dimension is, or the first NaN if there is one:
-/// int64, with that dimension kept; no history. For 1 <= k <= its size.
-Tensor place_of_kth(const Tensor& x, int64_t k);
-}  // namespace detail
-
 /// The lower median: of n elements the one in place (n - 1) / 2 when sorted; NaN if there is one. The
 /// gradient of the whole one is shared by all elements equal to it. No elements give NaN, and for integers
 /// PyTorch's stand-in for it: the lowest int64 and int32, else 0. Throws DTypeError for bool.

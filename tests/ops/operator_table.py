@@ -33,7 +33,6 @@ NOT_ROWS = {
     "tern/ops/print.h": {"to_string"},                        # tests/ops/print_test.cpp
     "tern/ops/memory_format.h": {"is_contiguous"},            # tests/ops/layout_test.cpp
     "tern/ops/common.h": {"cast", "empty_of", "differentiable_once", "gelu_tanh_gradient", "reduce_to", "relu_gradient"},  # parts of operators
-    "tern/ops/sort.h": {"place_of_kth"},                      # a part of quantile
     "tern/ops/shape.h": {"equal_parts"},                    # a part of hsplit, vsplit and dsplit
     "tern/ops/loss_common.h": {"reduced"},            # a part of losses
     "tern/ops/copy.h": {"pin_memory", "pinned_copy"},         # tests/backends/sim/memory_test.cpp

@@ -35,7 +35,7 @@ struct Bags {
     constexpr int64_t kLine = 64 / static_cast<int64_t>(sizeof(T));
     const int64_t stride = args.column_stride, padding = args.padding;
     const int64_t columns_ahead = stride == 1 && first == 0 ? std::min(args.width, kColumnsAhead) : 0;
-    const int64_t last_ahead = args.length - kRowsAhead;
+    const int64_t last_ahead = columns_ahead > 0 ? args.length - kRowsAhead : 0;
     const auto* factors = static_cast<const T*>(args.factors);
     const int64_t* index = args.dims.index[0];
     int64_t count = 0;
