@@ -242,17 +242,13 @@ class Sorter {
   /// Sorts a row of integers whose span fits half a key; else returns false.
   bool sort_narrow(int64_t o, int64_t k, const T* x) {
     const int64_t n = args_.size, inner = args_.inner;
-    Key least = ~Key(0), most = 0;
-    for (int64_t i = 0; i < n; ++i) {
-      const Key key = key_of(x[i * inner]) ^ flip_;
-      least = std::min(least, key);
-      most = std::max(most, key);
-    }
-    if (most - least > ~Narrow::Key(0)) return false;
+    Bucketing<Key> span;
+    for (int64_t i = 0; i < n; ++i) span.take(key_of(x[i * inner]) ^ flip_);
+    if (span.most - span.least > ~Narrow::Key(0)) return false;
     Scratch<Narrow> entries(n), spare(n);
     parallel_for(n, kBucketGrain, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
-        entries.get()[i] = Narrow(static_cast<Narrow::Key>((key_of(x[i * inner]) ^ flip_) - least), i);
+        entries.get()[i] = Narrow(static_cast<Narrow::Key>((key_of(x[i * inner]) ^ flip_) - span.least), i);
     });
     put(o, k, x, sort_whole(entries.get(), spare.get(), n));
     return true;
