@@ -169,6 +169,16 @@ def cases(scale=1):
     for heads in ((8, 8, 128, 64), (1, 8, 1024, 64), *([(4, 16, 2048, 64)] if scale > 1 else [])):
         for is_causal in (False, True):
             add("bfloat16", "scaled_dot_product_attention", *(f(*heads).bfloat16() for _ in range(3)), None, 0.0, is_causal)
+    z, w = torch.complex(x, y), torch.complex(y, positive)
+    table_of_z = z.reshape(lines, 1000)
+    for op, *arguments in (("fft.fft", table_of_z), ("fft.fft", table_of_z, None, 0), ("fft.ifft", torch.complex(f(1 << 20), f(1 << 20))), ("fft.fft2", f(16 * scale, 256, 256)),
+                           ("fft.rfft", f(4 * lines, 400)), ("fft.irfft", torch.complex(f(4 * lines, 201), f(4 * lines, 201))), ("fft.rfft", f(128 * scale, 8192)),
+                           ("fft.rfft2", f(16 * scale, 32, 64, 64)), ("fft.fft", f(128 * scale, 1021)),
+                           ("stft", f(16 * scale, 16000), 400, 160, None, torch.hann_window(400)),
+                           ("add", z, w), ("mul", z, w), ("mul", z, x), ("div", z, w), ("exp", z), ("tanh", z), ("abs", z), ("angle", z), ("sum", z),
+                           ("matmul", torch.complex(square, second)[:512, :512].contiguous(), torch.complex(second, square)[:512, :512].contiguous()),
+                           ("bmm", z[:512 * 256].reshape(512, 16, 16), w[:512 * 256].reshape(512, 16, 16))):
+        add("complex", op, *arguments)
     images = f(32 * scale, 64, 56, 56)
     add("layers", "max_pool2d", images, 2, 2, 0, 1, False)
     add("layers", "avg_pool2d", images, 2, 2, 0, False, True)

@@ -25,14 +25,14 @@ class Case:
 
     def __init__(self, row, group, arguments, backward):
         import torch
-        from operator_rows.driver import describe
+        from operator_rows.driver import describe, may_want_gradient
 
         self.row, self.group, self.backward = row, group, backward
         self.arguments = list(arguments)
         self.text = f"{row.name}({', '.join(describe(argument) for argument in arguments)})" + (" and gradients" if backward else "")
         if backward:
             for i, value in enumerate(arguments):
-                if isinstance(value, torch.Tensor) and value.is_floating_point() and i not in row.no_grad:
+                if isinstance(value, torch.Tensor) and may_want_gradient(value.dtype) and i not in row.no_grad:
                     self.arguments[i] = value.detach().requires_grad_()
 
     @staticmethod
@@ -58,9 +58,12 @@ def make_cases(only, device, scale):
 
     import operator_cases
     from operator_rows import families
+    from operator_rows.driver import may_want_gradient
 
     modules = families()
-    rows = {row.name: row for module in modules.values() for row in module.ROWS}
+    rows = {}
+    for row in (row for module in modules.values() for row in module.ROWS):
+        rows.setdefault(row.name, row)  # those of complex numbers have names that were there
     creations = {row.name for row in modules["creation"].ROWS}
     with torch.device(device):
         groups = operator_cases.cases(scale)
@@ -72,8 +75,8 @@ def make_cases(only, device, scale):
             yield plain
             with torch.no_grad():
                 result = Case.first(plain.step()())
-            floats = any(isinstance(a, torch.Tensor) and a.is_floating_point() for a in arguments)
-            if rows[op].grad and floats and result.is_floating_point():
+            floats = any(isinstance(a, torch.Tensor) and may_want_gradient(a.dtype) for a in arguments)
+            if rows[op].grad and floats and may_want_gradient(result.dtype):
                 yield Case(rows[op], group, arguments, backward=True)
 
 

@@ -28,15 +28,15 @@ BY_HAND = set("""
     adaptive_max_pool1d_with_indices adaptive_max_pool2d_with_indices adaptive_max_pool3d_with_indices
     lp_pool1d lp_pool2d lp_pool3d
     var std var_mean std_mean sort argsort searchsorted bucketize tensordot mT
-    einsum broadcast_tensors meshgrid block_diag cartesian_prod chain_matmul
+    einsum broadcast_tensors stft istft meshgrid block_diag cartesian_prod chain_matmul
 """.split())
 # Methods that are bound by hand.
-METHODS_BY_HAND = set("copy_ uniform_ normal_ exponential_ bernoulli_ random_ split where".split())
+METHODS_BY_HAND = set("copy_ uniform_ normal_ exponential_ bernoulli_ random_ split where real imag".split())
 # Not for Python: layers between operators and kernels, and what other functions do there.
 NOT_PYTHONS = set("unary binary binary_out ternary bag_mode_word clip".split())
 
 # Headers whose functions are in a namespace of their own and in a module of that name.
-NAMESPACES = {"ops/linalg.h": "linalg", "ops/special.h": "special"}
+NAMESPACES = {"ops/linalg.h": "linalg", "ops/special.h": "special", "ops/fft.h": "fft"}
 
 PUBLIC = re.compile(r'#include "tern/(ops/\w+\.h)"')
 NAMED = {name: ("values", "indices") for name in
@@ -47,7 +47,7 @@ RESULTS = {
                "lu": ("P", "L", "U"), "solve_ex": ("result", "info"), "inv_ex": ("inverse", "info"), "slogdet": ("sign", "logabsdet"),
                "eigh": ("eigenvalues", "eigenvectors"), "svd": ("U", "S", "Vh"),
                "lstsq": ("solution", "residuals", "rank", "singular_values")},
-    "special": {},
+    "special": {}, "fft": {},
     "": {"slogdet": ("sign", "logabsdet"), "qr": ("Q", "R"), "svd": ("U", "S", "V"), "triangular_solve": ("solution", "cloned_coefficient")},
 }
 # Arguments that PyTorch calls otherwise than the headers: for all functions, then for some.
@@ -73,7 +73,7 @@ RENAMED_IN_NAMESPACE = {"linalg": {
     "cross": {"a": "input", "b": "other"}, "matrix_power": {"a": "A", "n": "n"},
 }, "special": {
     "": {"x": "input"}, "gammainc": {"a": "input", "x": "other"}, "gammaincc": {"a": "input", "x": "other"}, "zeta": {"x": "input", "q": "other"},
-}}
+}, "fft": {"": {"x": "input", "dims": "dim"}}}
 DEFAULTS = {("norm", "p"): "2.0", ("sum", "dims"): "None", ("mean", "dims"): "None"}
 # Tensors without a default in C++ that may be None.
 MAY_BE_NONE = {("batch_norm", "running_mean"), ("batch_norm", "running_var")}
@@ -89,7 +89,7 @@ SIMPLE = {
     "Dimension auto": "int64_t", "bool": "bool", "std::same_as<bool> auto": "bool", "double": "double", "uint64_t": "uint64_t",
     "const Scalar&": "const Scalar&", "std::string_view": "const std::string&", "const char*": "const std::string&",
     "DType": "DType", "IntArrayRef": "IntArrayRef", "const std::vector<Tensor>&": "const std::vector<Tensor>&",
-    "Size2": "Size2", "Size3": "Size3", "std::optional<int64_t>": "std::optional<int64_t>",
+    "Shape": "const Shape&", "std::optional<Shape>": "const std::optional<Shape>&", "Size2": "Size2", "Size3": "Size3", "std::optional<int64_t>": "std::optional<int64_t>",
     "std::optional<double>": "std::optional<double>", "std::optional<DType>": "std::optional<DType>",
     "std::optional<Scalar>": "std::optional<Scalar>", "std::optional<Size2>": "std::optional<Size2>",
     "std::optional<Size3>": "std::optional<Size3>", "const std::optional<Generator>&": "const std::optional<Generator>&",
@@ -189,7 +189,7 @@ def python_default(function, kind, name, default):
         return "py::none()" if kind == "std::optional<Scalar>" else None
     if default in ("{}", "std::nullopt"):
         return "Tensor()" if kind == "const Tensor&" else "py::none()"
-    if kind == "IntArrayRef" and default != "None":
+    if kind in ("IntArrayRef", "Shape") and default != "None":
         return f"py::make_tuple({default.strip('{}')})"
     return f"Scalar({default})" if kind == "const Scalar&" else default
 
@@ -368,13 +368,14 @@ def main():
 
 # Methods of PyTorch's Tensor that are functions only in C++.
 AS_METHODS = set("""
+    conj_physical resolve_conj isreal
     gcd lcm igamma igammac mvlgamma bitwise_left_shift bitwise_right_shift
     nanmedian nanquantile bincount histc logsumexp softmin atleast_1d tensor_split hsplit vsplit dsplit bernoulli multinomial
     unsqueeze swapaxes ravel put combinations nansum minimum maximum clamp matmul as_strided hardshrink prelu kron renorm
     inverse det slogdet logdet cholesky cholesky_solve cholesky_inverse triangular_solve qr svd pinverse matrix_power matrix_exp
 """.split())
 # Methods too, of what is bound by hand.
-BOUND_BY_HAND = set("clone contiguous pin_memory unique unique_consecutive var std sort argsort dist".split())
+BOUND_BY_HAND = set("stft istft clone contiguous pin_memory unique unique_consecutive var std sort argsort dist".split())
 # Functions with `out` or `dim` of what is bound by hand.
 WITH_OUT_BY_HAND = set("var std var_mean std_mean sort argsort tensordot einsum searchsorted bucketize".split())
 # Methods in place that are functions too, besides those of each element.

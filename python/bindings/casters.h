@@ -145,6 +145,7 @@ struct type_caster<tern::Scalar> {
   operator tern::Scalar() { return *value_; }
   static handle cast(const tern::Scalar& scalar, return_value_policy, handle) {
     if (scalar.is_floating_point()) return float_(scalar.to_double()).release();
+    if (scalar.is_complex()) return PyComplex_FromDoubles(scalar.real(), scalar.imag());
     if (scalar.kind() == tern::DType::Bool) return bool_(scalar.to_bool()).release();
     return int_(scalar.to_int()).release();
   }

@@ -1,5 +1,7 @@
 // Tensors of Python's numbers and lists, and the generators of random numbers. Those of sizes alone are
 // generated.
+#include <complex>
+
 #include "bindings.h"
 #include "numpy.h"
 
@@ -18,7 +20,7 @@ bool is_list(py::handle data) {
 struct Numbers {
   Shape shape;
   std::vector<Scalar> numbers;
-  bool any_float = false, all_bool = true;
+  bool any_complex = false, any_float = false, all_bool = true;
 
   void add(py::handle data, size_t depth) {
     if (py::isinstance<TensorImpl>(data)) {
@@ -45,6 +47,7 @@ struct Numbers {
     if (!load_scalar(data, /*convert=*/true, number))
       throw TypeError("tensor: expected numbers, or lists of numbers, got " +
                       std::string(Py_TYPE(data.ptr())->tp_name));
+    any_complex |= number->is_complex();
     any_float |= number->is_floating_point();
     all_bool &= number->kind() == DType::Bool;
     numbers.push_back(*number);
@@ -60,12 +63,17 @@ Tensor tensor_of_lists(py::handle data, std::optional<DType> dtype) {
   Numbers read;
   read.add(data, 0);
   const bool none = read.numbers.empty();
-  const DType inferred = none || read.any_float ? get_default_dtype()
-                         : read.all_bool        ? DType::Bool
-                                                : DType::Int64;
+  const DType inferred = read.any_complex         ? complex_dtype(get_default_dtype())
+                         : none || read.any_float ? get_default_dtype()
+                         : read.all_bool          ? DType::Bool
+                                                  : DType::Int64;
   const TensorOptions options{.dtype = dtype.value_or(inferred)};
   Tensor flat;
-  if (read.any_float) {
+  if (read.any_complex) {
+    std::vector<std::complex<double>> values;
+    for (const Scalar& number : read.numbers) values.push_back(number.to<std::complex<double>>());
+    flat = tensor(values, options);
+  } else if (read.any_float) {
     std::vector<double> values;
     for (const Scalar& number : read.numbers) values.push_back(number.to_double());
     flat = tensor(values, options);

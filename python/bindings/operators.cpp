@@ -452,6 +452,48 @@ void bind_infos(py::module_& m) {
   m.def("iinfo", &int_info, py::arg("type"));
 }
 
+/// Transforms whose settings are a struct in C++.
+void bind_spectra(py::module_& m) {
+  m.def(
+      "stft",
+      [](const Tensor& x, int64_t n_fft, std::optional<int64_t> hop_length, std::optional<int64_t> win_length,
+         const Tensor& window, bool center, const std::string& pad_mode, bool normalized,
+         std::optional<bool> onesided, std::optional<bool> return_complex) {
+        return stft(x, n_fft,
+                    {.hop_length = hop_length,
+                     .win_length = win_length,
+                     .window = window,
+                     .center = center,
+                     .pad_mode = pad_mode,
+                     .normalized = normalized,
+                     .onesided = onesided,
+                     .return_complex = return_complex});
+      },
+      input(), py::arg("n_fft"), py::arg("hop_length") = py::none(), py::arg("win_length") = py::none(),
+      py::arg("window") = Tensor(), py::arg("center") = true, py::arg("pad_mode") = "reflect",
+      py::arg("normalized") = false, py::arg("onesided") = py::none(), py::arg("return_complex") = py::none(),
+      ReleaseGil());
+  m.def(
+      "istft",
+      [](const Tensor& x, int64_t n_fft, std::optional<int64_t> hop_length, std::optional<int64_t> win_length,
+         const Tensor& window, bool center, bool normalized, std::optional<bool> onesided,
+         std::optional<int64_t> length, bool return_complex) {
+        return istft(x, n_fft,
+                     {.hop_length = hop_length,
+                      .win_length = win_length,
+                      .window = window,
+                      .center = center,
+                      .normalized = normalized,
+                      .onesided = onesided,
+                      .return_complex = return_complex,
+                      .length = length});
+      },
+      input(), py::arg("n_fft"), py::arg("hop_length") = py::none(), py::arg("win_length") = py::none(),
+      py::arg("window") = Tensor(), py::arg("center") = true, py::arg("normalized") = false,
+      py::arg("onesided") = py::none(), py::arg("length") = py::none(), py::arg("return_complex") = false,
+      ReleaseGil());
+}
+
 /// Questions about tensors and dtypes.
 void bind_questions(py::module_& m) {
   m.def(
@@ -492,7 +534,9 @@ void bind_questions(py::module_& m) {
 void bind_operators(py::module_& m) {
   m.def_submodule("_linalg", "torch.linalg.");
   m.def_submodule("_special", "torch.special.");
+  m.def_submodule("_fft", "torch.fft.");
   m.def("view", &bytes_as, py::arg("input").none(false), py::arg("dtype"));  // before that of sizes
+  bind_spectra(m);
   bind_operators_0(m);
   bind_operators_1(m);
   bind_operators_2(m);

@@ -1,5 +1,7 @@
 // The class Tensor: its attributes, numbers out of it, Python's operators, and the methods that are not
 // generated from core/tensor.h (generate.py says which those are).
+#include <complex>
+
 #include "generated.h"
 #include "tern/nn/lazy.h"
 
@@ -124,7 +126,9 @@ py::object to_list(const Tensor& x) {
   };
   {
     const py::gil_scoped_release no_gil;
-    if (is_floating_point(x.dtype()))
+    if (is_complex(x.dtype()))
+      take(x.to_vector<std::complex<double>>());
+    else if (is_floating_point(x.dtype()))
       take(x.to_vector<double>());
     else if (is_bool(x.dtype()))
       take(x.to_vector<bool>());
@@ -148,8 +152,9 @@ void bind_numbers(TensorClass& c) {
   c.def("__bool__", &truth_of);
   c.def("__int__", [](const Tensor& x) { return item_of(x).to<int64_t>(); });
   c.def("__float__", [](const Tensor& x) { return item_of(x).to_double(); });
+  c.def("__complex__", [](const Tensor& x) { return Scalar(item_of(x).to<std::complex<double>>()); });
   c.def("__index__", [](const Tensor& x) {
-    if (is_floating_point(x.dtype()) || x.numel() != 1)
+    if (is_floating_point(x.dtype()) || is_complex(x.dtype()) || x.numel() != 1)
       throw TypeError("only integer tensors of a single element can be converted to an index");
     return item_of(x).to_int();
   });
@@ -216,9 +221,15 @@ void bind_attributes(TensorClass& c) {
     for (int64_t d = x.dim(); d-- > 0;) dims.push_back(d);
     return x.permute(dims);
   });
-  for (const char* name : {"mT", "mH"}) c.def_property_readonly(name, [](const Tensor& x) { return x.mT(); });
-  c.def_property_readonly("H", [](const Tensor& x) { return x.dim() == 0 ? x : x.mT(); });
-  c.def("adjoint", [](const Tensor& x) { return x.mT(); });
+  c.def_property_readonly("mT", [](const Tensor& x) { return x.mT(); });
+  c.def_property_readonly("mH", [](const Tensor& x) { return x.mH(); });
+  c.def_property_readonly("H", [](const Tensor& x) { return x.dim() == 0 ? x : x.mH(); });
+  c.def_property(
+      "real", [](const Tensor& x) { return x.real(); },
+      [](const Tensor& x, const Tensor& part) { x.real().copy_(part); });
+  c.def_property(
+      "imag", [](const Tensor& x) { return x.imag(); },
+      [](const Tensor& x, const Tensor& part) { x.imag().copy_(part); });
   c.def("is_signed", [](const Tensor& x) { return x.dtype() != DType::UInt8 && !is_bool(x.dtype()); });
   for (const char* name : {"is_sparse", "is_sparse_csr", "is_quantized", "is_nested", "is_meta", "is_mkldnn",
                            "is_mps", "is_xla", "is_xpu"})  // kinds that there are not

@@ -1,5 +1,6 @@
 // Values that are no tensors: dtypes, devices, sizes, numbers, generators.
 #include <array>
+#include <complex>
 #include <random>
 
 #include "bindings.h"
@@ -98,6 +99,10 @@ bool load_scalar(py::handle source, bool convert, std::optional<Scalar>& scalar)
     scalar = Scalar(PyFloat_AS_DOUBLE(object));
     return true;
   }
+  if (PyComplex_Check(object)) {
+    scalar = Scalar(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
+    return true;
+  }
   int64_t value = 0;
   if (PyLong_Check(object)) {
     if (!load_int(source, value))
@@ -116,6 +121,11 @@ bool load_scalar(py::handle source, bool convert, std::optional<Scalar>& scalar)
     return true;
   }
   if (!PyNumber_Check(object)) return false;
+  if (PyObject_HasAttrString(object, "__complex__") != 0 && PyObject_HasAttrString(object, "imag") != 0 &&
+      py::bool_(source.attr("imag").attr("__ne__")(0))) {  // NumPy's complex64
+    const py::object both = source.attr("__complex__")();
+    return load_scalar(both, convert, scalar);
+  }
   const double number = PyFloat_AsDouble(object);
   if (PyErr_Occurred()) {
     PyErr_Clear();

@@ -14,7 +14,7 @@ from tern._types import Size
 from tern.autograd import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from tern.serialization import Layout as layout, load, save
 from tern import (
-    accelerator, amp, autograd, backends, compiler, cuda, datasets, distributed, hub, io, jit, linalg, nn, onnx, optim, profiler, random,
+    accelerator, amp, autograd, backends, compiler, cuda, datasets, distributed, fft, hub, io, jit, linalg, nn, onnx, optim, profiler, random,
     serialization, special, testing, transforms, utils)
 from tern.amp import autocast
 
@@ -25,6 +25,7 @@ globals().update({name: value for name, value in vars(_C).items()
 
 bool, float, double, half = _C.bool, _C.float32, _C.float64, _C.float16
 int, long, short = _C.int32, _C.int64, _C.int16
+cfloat, cdouble = _C.complex64, _C.complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 strided, sparse_coo, sparse_csr = layout("torch.strided"), layout("torch.sparse_coo"), layout("torch.sparse_csr")

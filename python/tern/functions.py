@@ -1,4 +1,4 @@
-"""Functions of torch that are a few calls of others. Complex numbers are not there: what concerns them knows that all are real."""
+"""Functions of torch that are a few calls of others."""
 
 import builtins
 import math
@@ -25,7 +25,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 def can_cast(from_, to):
     """Whether PyTorch's promotion lets a result of one dtype be written into another."""
     def kind(dtype):
-        return (dtype.is_floating_point, dtype != _C.bool)
+        return (dtype.is_complex, dtype.is_complex or dtype.is_floating_point, dtype != _C.bool)
 
     return kind(from_) <= kind(to)
 
@@ -38,15 +38,8 @@ def typename(obj):
     return name if module in ("builtins", "", None) else f"{module}.{name}"
 
 
-def real(input):
+def resolve_neg(input):
     return input
-
-
-conj = conj_physical = resolve_conj = resolve_neg = real
-
-
-def isreal(input):
-    return _C.ones_like(input, dtype=_C.bool)
 
 
 def is_conj(input):
@@ -54,15 +47,6 @@ def is_conj(input):
 
 
 is_neg = is_conj
-
-
-def angle(input):
-    """0 for positive numbers, pi for negative ones."""
-    return _C.where(input.isnan(), input, _C.where(input < 0, math.pi, 0.0).to(input.dtype if input.is_floating_point() else None))
-
-
-def adjoint(input):
-    return input.transpose(-2, -1)
 
 
 def ldexp(input, other):
@@ -173,6 +157,6 @@ def embedding_renorm_(weight, indices, max_norm, norm_type=2.0):
     return weight
 
 
-AS_METHODS = "adjoint addbmm angle conj conj_physical isreal is_conj is_neg ldexp real resolve_conj resolve_neg split_with_sizes".split()
+AS_METHODS = "addbmm is_conj is_neg ldexp resolve_neg split_with_sizes".split()
 __all__ = AS_METHODS + """asarray can_cast constant_pad_nd embedding_renorm_ empty_strided fill frobenius_norm gradient norm_except_dim
 nuclear_norm range typename unravel_index vander""".split()

@@ -92,7 +92,7 @@ class Check:
         self._set_library_path()
 
     def _set_library_path(self):
-        """Where Tern's programs find cuBLASLt, cuDNN, cuSOLVER and NCCL: PyTorch's own, so that both sides use the same, else the toolkit's. The
+        """Where Tern's programs find cuBLASLt, cuDNN, cuFFT, cuSOLVER and NCCL: PyTorch's own, so that both sides use the same, else the toolkit's. The
         packed C++ runtime is taken where the machine's is older."""
         outer = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":") if p]
         self.base["LD_LIBRARY_PATH"] = ":".join(outer)
@@ -106,7 +106,7 @@ class Check:
         places = [pathlib.Path(asked.stdout.strip(), "nvidia")] if asked.returncode == 0 else []
         places += sorted(pathlib.Path("/usr/local").glob("cuda*"), reverse=True)
         plugin = self.build / "lib/libtern_cuda.so"
-        names = set(re.findall(rb"lib(?:cublasLt|cudnn|cusolver|nccl)\.so\.\d+", plugin.read_bytes())) if plugin.exists() else set()
+        names = set(re.findall(rb"lib(?:cublasLt|cudnn|cufft|cusolver|nccl)\.so\.\d+", plugin.read_bytes())) if plugin.exists() else set()
         self.library_names = sorted(each.decode() for each in names)
         folders = []
         for name in self.library_names:

@@ -21,8 +21,9 @@ constinit thread_local bool checks_nan = false;
 void check_nan(const Node& node, const std::vector<Tensor>& grads) {
   for (size_t i = 0; i < grads.size(); ++i) {
     const Tensor& grad = grads[i];
-    if (!grad.defined() || !is_floating_point(grad.dtype())) continue;
-    const std::vector<double> values = host_values(grad);
+    const bool complex = grad.defined() && is_complex_computable(grad.dtype());
+    if (!grad.defined() || !(is_floating_point(grad.dtype()) || complex)) continue;
+    const std::vector<double> values = host_values(complex ? real_view(grad) : grad);
     const auto nans = std::count_if(values.begin(), values.end(), [](double x) { return std::isnan(x); });
     TERN_CHECK(
         nans == 0, AutogradError,

@@ -11,7 +11,16 @@
 namespace tern {
 namespace {
 
+/// One of the two parts of complex numbers.
+Tensor half_view(const Tensor& x, int64_t part) {
+  const Tensor parts = real_view(x);
+  return Tensor::view_of(parts.storage(), parts.dtype(), x.shape(),
+                         Strides(parts.strides().begin(), parts.strides().end() - 1),
+                         parts.storage_offset() + part);
+}
+
 void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
+  if (is_complex(out.dtype())) return add_into(real_view(out), real_view(a), real_view(b));
   BinaryArgs args;
   args.op = BinaryOp::Add;
   args.dtype = out.dtype();
@@ -26,7 +35,29 @@ void add_into(const Tensor& out, const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
+Tensor real_view(const Tensor& x) {
+  Shape shape = x.shape();
+  Strides strides = x.strides();
+  for (int64_t& stride : strides) stride *= 2;
+  shape.push_back(2);
+  strides.push_back(1);
+  return Tensor::view_of(x.storage(), real_dtype(x.dtype()), std::move(shape), std::move(strides),
+                         2 * x.storage_offset());
+}
+
+Tensor complex_view(const Tensor& parts) {
+  Shape shape(parts.shape().begin(), parts.shape().end() - 1);
+  Strides strides(parts.strides().begin(), parts.strides().end() - 1);
+  for (int64_t& stride : strides) stride /= 2;
+  return Tensor::view_of(parts.storage(), complex_dtype(parts.dtype()), std::move(shape), std::move(strides),
+                         parts.storage_offset() / 2);
+}
+
 void fill_elements(const Tensor& out, double value) {
+  if (is_complex_computable(out.dtype())) [[unlikely]] {
+    fill_elements(half_view(out, 0), value);
+    return fill_elements(half_view(out, 1), 0);
+  }
   FillArgs args;
   args.dtype = out.dtype();
   args.value = {value, Scalar(value).to_int()};
@@ -64,9 +95,19 @@ size_t merged_dims(const Tensor& a, const Tensor& b) {
   return left;
 }
 
+/// copy_elements() between complex numbers and others.
+void copy_parts(const Tensor& out, const Tensor& x) {
+  if (!is_complex(out.dtype())) return copy_elements(out, half_view(x, 0));
+  if (is_complex(x.dtype())) return copy_elements(real_view(out), real_view(x));
+  copy_elements(half_view(out, 0), x);
+  fill_elements(half_view(out, 1), 0);
+}
+
 }  // namespace
 
 void copy_elements(const Tensor& out, const Tensor& x) {
+  if (out.dtype() != x.dtype() && (is_complex(out.dtype()) || is_complex(x.dtype()))) [[unlikely]]
+    return copy_parts(out, x);
   if (out.shape().size() > kMaxDims && merged_dims(out, x) > kMaxDims) [[unlikely]] {
     for (int64_t i = 0; i < out.shape()[0]; ++i) copy_elements(part_of(out, i), part_of(x, i));
     return;

@@ -8,11 +8,17 @@
 
 namespace tern {
 
+/// A tensor of computable complex numbers [...] as its real and imaginary parts [..., 2], without history.
+Tensor real_view(const Tensor& x);
+/// The reverse, of parts that lie beside each other.
+Tensor complex_view(const Tensor& parts);
+
 /// A new contiguous tensor of one value.
 Tensor filled(const Shape& shape, DType dtype, Device device, double value);
 /// Writes `value` into every element.
 void fill_elements(const Tensor& out, double value);
-/// Writes x, of the same shape, into out, converting the dtype; both may be strided.
+/// Writes x, of the same shape, into out, converting the dtype; both may be strided. Of complex numbers real
+/// ones get the real part.
 void copy_elements(const Tensor& out, const Tensor& x);
 /// A new contiguous tensor with x's values; no history.
 Tensor compact_copy(const Tensor& x);

@@ -362,6 +362,10 @@ void add_roots(Run& run, const std::vector<Tensor>& outputs, const std::vector<T
                  "give a gradient of that "
                  "shape, or reduce it with sum() or mean()",
                  to_string(output.shape()));
+      TERN_CHECK(!is_complex(output.dtype()), AutogradError,
+                 "backward: grad can be implicitly created only for real scalar outputs but got {}: give a "
+                 "gradient, or take real(), imag() or abs() first",
+                 name(output.dtype()));
       grad = filled(output.shape(), output.dtype(), output.device(), 1);
     }
     if (grad.dtype() != output.dtype() && is_computable(grad.dtype()) && is_computable(output.dtype()))

@@ -72,7 +72,7 @@ class CallNode final : public Node {
         y = y.detach();
         meta_of(y).untracked_view = true;
       }
-      if (!is_floating_point(y.dtype()) || holds(constants, returned[i])) continue;
+      if (!(is_floating_point(y.dtype()) || is_complex(y.dtype())) || holds(constants, returned[i])) continue;
       tern::detail::attach(y, results.size() == 1 ? self() : result_node(i));
     }
     for (const Tensor& x : to_save) {

@@ -107,6 +107,11 @@ DType parse_dtype(std::string_view text) {
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
+  if (is_complex_computable(a) || is_complex_computable(b)) {
+    if (!is_complex_computable(a)) std::swap(a, b);
+    if (is_complex_computable(b)) return DType::Complex128;
+    if (is_computable(b)) return b == DType::Float64 ? DType::Complex128 : a;
+  }
   TERN_CHECK(is_computable(a) && is_computable(b), DTypeError,
              "no type promotion between {} and {}: convert one with to(dtype)", name(a), name(b));
   if (a > b) std::swap(a, b);  // the enum is ordered by category, then by width

@@ -2,6 +2,7 @@
 // C++ type.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13,7 +14,8 @@
 
 namespace tern {
 
-/// The element types. Those after Float64 are held, loaded and saved, but no operator computes on them.
+/// The element types. Of those after Float64, which are held, loaded and saved, operators compute on
+/// Complex64 and Complex128 alone.
 enum class DType : uint8_t {
   Bool,
   UInt8,
@@ -80,6 +82,8 @@ inline constexpr DType float16 = DType::Float16;
 inline constexpr DType bfloat16 = DType::BFloat16;
 inline constexpr DType float32 = DType::Float32;
 inline constexpr DType float64 = DType::Float64;
+inline constexpr DType complex64 = DType::Complex64;
+inline constexpr DType complex128 = DType::Complex128;
 
 /// Bytes of one element.
 constexpr size_t itemsize(DType dtype) noexcept {
@@ -101,15 +105,26 @@ constexpr bool is_floating_point(DType d) noexcept { return d >= DType::Float16 
 /// Integers, without bool.
 constexpr bool is_integral(DType d) noexcept { return d >= DType::UInt8 && d <= DType::Int64; }
 constexpr bool is_bool(DType d) noexcept { return d == DType::Bool; }
-/// Complex numbers, which no operator computes on.
 constexpr bool is_complex(DType d) noexcept {
   return d == DType::Complex32 || d == DType::BComplex32 || d == DType::Complex64 || d == DType::Complex128;
+}
+/// The complex numbers that operators compute on: two floats of real_dtype() beside each other.
+constexpr bool is_complex_computable(DType d) noexcept {
+  return d == DType::Complex64 || d == DType::Complex128;
+}
+/// Of the parts of a computable complex dtype; other dtypes themselves.
+constexpr DType real_dtype(DType d) noexcept {
+  return d == DType::Complex64 ? DType::Float32 : d == DType::Complex128 ? DType::Float64 : d;
+}
+/// The complex numbers that hold what `d` holds: Complex128 for Float64, else Complex64.
+constexpr DType complex_dtype(DType d) noexcept {
+  return d == DType::Float64 || d == DType::Complex128 ? DType::Complex128 : DType::Complex64;
 }
 /// One of the floating-point types of eight bits.
 constexpr bool is_float8(DType d) noexcept { return d >= DType::Float8_e4m3fn && d <= DType::Float8_e8m0fnu; }
 /// Its numbers are understood only with a scale and a zero point.
 constexpr bool is_quantized(DType d) noexcept { return d >= DType::QUInt8 && d <= DType::QUInt2x4; }
-/// True when operators compute on it.
+/// True when all kernels take it; complex numbers have some of their own.
 constexpr bool is_computable(DType d) noexcept { return d <= DType::Float64; }
 
 /// The dtype of a result of two tensors of the same kind, as PyTorch's `promote_types`.
@@ -120,6 +135,13 @@ DType promote_types(DType a, DType b);
 DType get_default_dtype() noexcept;
 /// Throws DTypeError unless floating point.
 void set_default_dtype(DType dtype);
+
+/// std::complex, and what looks like it.
+template <class T>
+concept ComplexNumber = requires(T x) {
+  { T(x.real(), x.imag()) } -> std::same_as<T>;
+  requires std::is_floating_point_v<typename T::value_type>;
+};
 
 template <class T>
 constexpr DType dtype_of() {
@@ -143,6 +165,8 @@ constexpr DType dtype_of() {
     return DType::Float32;
   else if constexpr (std::is_same_v<T, double>)
     return DType::Float64;
+  else if constexpr (ComplexNumber<T>)
+    return sizeof(T) == 8 ? DType::Complex64 : DType::Complex128;
   else
     static_assert(sizeof(T) == 0, "no DType has this C++ type");
 }

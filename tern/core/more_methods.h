@@ -1,6 +1,6 @@
 // The second part of Tensor's methods, after those in core/tensor.h: parts that are replaced, products and
-// statistics, comparisons and scans in place, shapes that change in place. They forward to operators of the
-// same name and are defined in ops/.
+// statistics, complex numbers, comparisons and scans in place, shapes that change in place. They forward to
+// operators of the same name and are defined in ops/.
 #pragma once
 
 #include <cstdint>
@@ -56,6 +56,19 @@ class MoreMethods {
   Tensor addr(const Tensor& vec1, const Tensor& vec2, const Scalar& beta = 1, const Scalar& alpha = 1) const;
   Tensor cov(int64_t correction = 1) const;
   Tensor corrcoef() const;
+
+  // ---- complex numbers
+  // ----------------------------------------------------------------------------------
+
+  /// Views of the parts; real() of a real tensor is itself, imag() of one throws DTypeError.
+  Tensor real() const;
+  Tensor imag() const;
+  /// A real tensor itself; else a copy with the signs of the imaginary parts changed.
+  Tensor conj() const;
+  Tensor angle() const;
+  /// The conjugate of the last two dimensions exchanged.
+  Tensor mH() const;
+  Tensor adjoint() const;
 
   // ---- in place: each changes the storage, counts a version, and returns *this
   // ----------------------------------------------------------------------------------

@@ -115,6 +115,7 @@ class Tensor : public MoreMethods {
   Device device() const { return impl().storage->device(); }
   bool is_contiguous() const { return impl().contiguous; }
   bool is_floating_point() const { return tern::is_floating_point(dtype()); }
+  bool is_complex() const { return tern::is_complex(dtype()); }
   const Storage& storage() const { return impl().storage; }
   /// In elements.
   int64_t storage_offset() const { return impl().offset; }

@@ -4,9 +4,11 @@
 
 #include "tern/device/launch.h"
 #include "tern/kernels/attention.h"
+#include "tern/kernels/complex.h"
 #include "tern/kernels/conv.h"
 #include "tern/kernels/creation.h"
 #include "tern/kernels/distance.h"
+#include "tern/kernels/fft.h"
 #include "tern/kernels/grid_sample.h"
 #include "tern/kernels/index.h"
 #include "tern/kernels/linalg.h"
@@ -29,6 +31,7 @@
   TERN_CREATION_KERNELS(X)  \
   TERN_RANDOM_KERNELS(X)    \
   TERN_POINTWISE_KERNELS(X) \
+  TERN_COMPLEX_KERNELS(X)   \
   TERN_OPTIM_KERNELS(X)     \
   TERN_INDEX_KERNELS(X)     \
   TERN_LOSS_KERNELS(X)      \
@@ -46,7 +49,8 @@
   TERN_ATTENTION_KERNELS(X) \
   TERN_SCAN_KERNELS(X)      \
   TERN_SORT_KERNELS(X)      \
-  TERN_LINALG_KERNELS(X)
+  TERN_LINALG_KERNELS(X)    \
+  TERN_FFT_KERNELS(X)
 
 namespace tern::kernels {
 

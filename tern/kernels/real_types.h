@@ -7,11 +7,9 @@ namespace tern {
 
 /// Calls `f.operator()<T>()` with float for Float32 and double for Float64, which `dtype` must be one of.
 template <class F>
-void visit_real(DType dtype, F&& f) {
-  if (dtype == DType::Float64)
-    f.template operator()<double>();
-  else
-    f.template operator()<float>();
+decltype(auto) visit_real(DType dtype, F&& f) {
+  if (dtype == DType::Float64) return f.template operator()<double>();
+  return f.template operator()<float>();
 }
 
 }  // namespace tern

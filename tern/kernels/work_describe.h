@@ -104,6 +104,8 @@ void describe(const UnaryArgs& args, Work& work);
 void describe(const BinaryArgs& args, Work& work);
 void describe(const TernaryArgs& args, Work& work);
 void describe(const WhereArgs& args, Work& work);
+void describe(const ComplexUnaryArgs& args, Work& work);
+void describe(const ComplexBinaryArgs& args, Work& work);
 
 void describe(const SgdStepArgs& args, Work& work);
 void describe(const AdamStepArgs& args, Work& work);
@@ -181,5 +183,6 @@ void describe(const QrArgs& args, Work& work);
 void describe(const HouseholderProductArgs& args, Work& work);
 void describe(const EighArgs& args, Work& work);
 void describe(const SvdArgs& args, Work& work);
+void describe(const FftArgs& args, Work& work);
 
 }  // namespace tern::kernels

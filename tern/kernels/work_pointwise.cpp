@@ -117,4 +117,21 @@ void describe(const WhereArgs& args, Work& work) {
   reads(work, args.b, item, Span().walk(args.geometry, 3));
 }
 
+void describe(const ComplexUnaryArgs& args, Work& work) {
+  work.op = name(args.op);
+  const size_t item = itemsize(args.dtype);
+  work.flops = 2 * count_of(args.geometry.numel);
+  writes(work, args.out, gives_real(args.op) ? item / 2 : item, Span().walk(args.geometry, 0));
+  reads(work, args.in, item, Span().walk(args.geometry, 1));
+}
+
+void describe(const ComplexBinaryArgs& args, Work& work) {
+  work.op = name(args.op);
+  const size_t item = itemsize(args.dtype);
+  work.flops = 6 * count_of(args.geometry.numel);
+  writes(work, args.out, item, Span().walk(args.geometry, 0));
+  reads(work, args.a, item, Span().walk(args.geometry, 1));
+  reads(work, args.b, item, Span().walk(args.geometry, 2));
+}
+
 }  // namespace tern::kernels

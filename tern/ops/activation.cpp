@@ -5,6 +5,7 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
 #include "tern/ops/pointwise.h"
@@ -49,6 +50,8 @@ Tensor relu(const Tensor& x) {
 }
 
 Tensor sigmoid(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Sigmoid, x);
   Tensor y = unary(UnaryOp::Sigmoid, x);
   if (tracks_grad(x))
     record("sigmoid", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -59,6 +62,8 @@ Tensor sigmoid(const Tensor& x) {
 }
 
 Tensor tanh(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Tanh, x);
   Tensor y = unary(UnaryOp::Tanh, x);
   if (tracks_grad(x))
     record("tanh", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) {

@@ -32,7 +32,9 @@ void throw_device_mismatch(const char* op, std::initializer_list<NamedTensor> te
 }
 
 namespace {
-int category(DType dtype) { return is_floating_point(dtype) ? 2 : is_bool(dtype) ? 0 : 1; }
+int category(DType dtype) {
+  return is_complex(dtype) ? 3 : is_floating_point(dtype) ? 2 : is_bool(dtype) ? 0 : 1;
+}
 }  // namespace
 
 DType result_type(const Tensor& a, const Tensor& b) {
@@ -42,6 +44,8 @@ DType result_type(const Tensor& a, const Tensor& b) {
     const Tensor& full = a_scalar ? b : a;
     const Tensor& scalar = a_scalar ? a : b;
     if (category(scalar.dtype()) <= category(full.dtype())) return full.dtype();
+    if (is_complex_computable(scalar.dtype()) && is_floating_point(full.dtype()))
+      return complex_dtype(full.dtype());  // a number says that there are complex ones, not how wide
   }
   return promote_types(a.dtype(), b.dtype());
 }
@@ -55,6 +59,7 @@ DType result_type(const Tensor& a, const Tensor& b, const Tensor& c) {
     common = common ? promote_types(*common, x->dtype()) : x->dtype();
   }
   if (!full || !numbers) return full ? *full : *numbers;
+  if (is_complex_computable(*numbers) && is_floating_point(*full)) return complex_dtype(*full);
   return category(*numbers) <= category(*full) ? *full : promote_types(*full, *numbers);
 }
 
@@ -102,8 +107,9 @@ void check_factors(const char* op, const Tensor& a, const Tensor& b) {
              "{}: expected both operands to have the same dtype, but got: {} "
              "and {}: convert one with to(dtype)",
              op, name(a.dtype()), name(b.dtype()));
-  TERN_CHECK(is_computable(a.dtype()) && a.dtype() != DType::Bool, DTypeError,
-             "{}: not implemented for {}: convert the operands with to(dtype)", op, name(a.dtype()));
+  TERN_CHECK((is_computable(a.dtype()) || is_complex_computable(a.dtype())) && a.dtype() != DType::Bool,
+             DTypeError, "{}: not implemented for {}: convert the operands with to(dtype)", op,
+             name(a.dtype()));
 }
 
 }  // namespace tern

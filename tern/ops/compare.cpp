@@ -3,11 +3,13 @@
 
 #include <limits>
 
+#include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 
@@ -35,9 +37,19 @@ Tensor bitwise_or(const Tensor& a, const Scalar& b) { return binary(BinaryOp::Bi
 Tensor bitwise_xor(const Tensor& a, const Scalar& b) { return binary(BinaryOp::BitwiseXor, a, b); }
 Tensor logical_not(const Tensor& x) { return unary(UnaryOp::LogicalNot, x); }
 Tensor bitwise_not(const Tensor& x) { return unary(UnaryOp::BitwiseNot, x); }
-Tensor isnan(const Tensor& x) { return unary(UnaryOp::IsNan, x); }
-Tensor isinf(const Tensor& x) { return unary(UnaryOp::IsInf, x); }
-Tensor isfinite(const Tensor& x) { return unary(UnaryOp::IsFinite, x); }
+
+namespace {
+/// op of a number; of complex ones that of their parts, joined.
+Tensor kind_of(UnaryOp op, BinaryOp join, const Tensor& x) {
+  if (!is_complex_computable(x.dtype())) return unary(op, x);
+  const Tensor parts = unary(op, real_view(x.detach()));
+  return binary(join, select(parts, -1, 0), select(parts, -1, 1));
+}
+}  // namespace
+
+Tensor isnan(const Tensor& x) { return kind_of(UnaryOp::IsNan, BinaryOp::LogicalOr, x); }
+Tensor isinf(const Tensor& x) { return kind_of(UnaryOp::IsInf, BinaryOp::LogicalOr, x); }
+Tensor isfinite(const Tensor& x) { return kind_of(UnaryOp::IsFinite, BinaryOp::LogicalAnd, x); }
 Tensor isposinf(const Tensor& x) { return eq(x, std::numeric_limits<double>::infinity()); }
 Tensor isneginf(const Tensor& x) { return eq(x, -std::numeric_limits<double>::infinity()); }
 Tensor signbit(const Tensor& x) { return unary(UnaryOp::Signbit, x); }
@@ -52,7 +64,7 @@ Tensor isclose(const Tensor& a, const Tensor& b, double rtol, double atol, bool 
   Tensor close = eq(a, b);
   if (equal_nan) close = logical_or(close, logical_and(isnan(a), isnan(b)));
   if (rtol == 0 && atol == 0) return close;  // exact for integers too
-  DType wide = is_floating_point(a.dtype()) ? a.dtype() : DType::Float64;
+  DType wide = is_floating_point(a.dtype()) || is_complex(a.dtype()) ? a.dtype() : DType::Float64;
   Tensor x = cast(a, wide), y = cast(b, wide);
   Tensor distance = abs(sub(x, y));
   Tensor near = le(distance, add(mul(abs(y), rtol), atol));

@@ -1,6 +1,7 @@
 // Copies and conversions, within a device and between devices.
 #include "tern/ops/copy.h"
 
+#include <complex>
 #include <cstring>
 
 #include "tern/autograd/arithmetic.h"
@@ -8,7 +9,9 @@
 #include "tern/core/recording.h"
 #include "tern/device/copy.h"
 #include "tern/device/registry.h"
+#include "tern/kernels/real_types.h"
 #include "tern/ops/common.h"
+#include "tern/ops/compare.h"
 #include "tern/ops/shape.h"
 
 namespace tern {
@@ -24,18 +27,24 @@ Tensor transfer(const Tensor& x, Device device, bool non_blocking) {
   return y;
 }
 
+bool converts(DType from, DType to) {
+  const auto has_numbers = [](DType d) { return is_computable(d) || is_complex_computable(d); };
+  return from == to || (has_numbers(from) && has_numbers(to));
+}
+
 }  // namespace
 
 Tensor to(const Tensor& x, DType dtype, ToOptions options) {
   if (x.dtype() == dtype && !options.copy) return x;
   TERN_CHECK(
-      x.dtype() == dtype || (is_computable(x.dtype()) && is_computable(dtype)), DTypeError,
+      converts(x.dtype(), dtype), DTypeError,
       "to: no conversion from {} to {}: no operator computes on one of them: save such tensors as they "
-      "are, or convert between the dtypes from bool to float64",
+      "are, or convert between the dtypes from bool to float64, complex64 and complex128",
       name(x.dtype()), name(dtype));
+  if (is_complex(x.dtype()) && is_bool(dtype)) return ne(x, 0);
   Tensor y = empty_contiguous(x.shape(), x.numel(), dtype, x.device());
   copy_elements(y, x);
-  if (is_floating_point(dtype) && tracks_grad(x))
+  if ((is_floating_point(dtype) || is_complex(dtype)) && tracks_grad(x))
     record("to_copy", y, {x}, [from = x.dtype()](GradContext&, const Tensor& g) { return to(g, from); });
   return y;
 }
@@ -84,8 +93,7 @@ Tensor& copy_(Tensor& self, const Tensor& source) {
              "copy_: a source of shape {} does not broadcast to the destination's shape {}",
              to_string(source.shape()), to_string(self.shape()));
   TERN_CHECK(
-      self.dtype() == source.dtype() || (is_computable(self.dtype()) && is_computable(source.dtype())),
-      DTypeError,
+      converts(source.dtype(), self.dtype()), DTypeError,
       "copy_: no conversion from {} to {}: no operator computes on one of them: use tensors of one dtype",
       name(source.dtype()), name(self.dtype()));
   Tensor local = source.device() == self.device() ? source.detach()
@@ -97,7 +105,9 @@ Tensor& copy_(Tensor& self, const Tensor& source) {
       !(spread.strides() == self.strides() && spread.storage_offset() == self.storage_offset()))
     spread = compact_copy(spread);  // the two may overlap
   copy_elements(self, spread);
-  const Tensor origin = is_floating_point(self.dtype()) ? source : Tensor();  // integers carry no gradient
+  const Tensor origin = is_floating_point(self.dtype()) || is_complex(self.dtype())
+                            ? source
+                            : Tensor();  // integers carry no gradient
   record_in_place("copy_", self, {self, origin},
                   [shape_ = source.shape(), dtype = source.dtype(), device = source.device()](
                       GradContext& c, const Tensor& g) {
@@ -114,13 +124,20 @@ Scalar item(const Tensor& x) {
              "item: a Tensor with {} elements cannot be converted to Scalar: the shape is {}; reduce it or "
              "select one",
              x.numel(), to_string(x.shape()));
-  TERN_CHECK(is_computable(x.dtype()), DTypeError,
+  const bool complex = is_complex_computable(x.dtype());
+  TERN_CHECK(is_computable(x.dtype()) || complex, DTypeError,
              "item: no Scalar holds a number of dtype {}: read its bytes with copy_to_host()",
              name(x.dtype()));
   detail::host_reads("item");
   alignas(8) std::byte bytes[16];
   copy_to_host(bytes, *x.storage(), static_cast<size_t>(x.storage_offset()) * itemsize(x.dtype()),
                itemsize(x.dtype()));
+  if (complex)
+    return visit_real(real_dtype(x.dtype()), [&]<class T>() {
+      T parts[2];
+      std::memcpy(parts, bytes, sizeof parts);
+      return Scalar(std::complex<double>(static_cast<double>(parts[0]), static_cast<double>(parts[1])));
+    });
   return visit_dtype(x.dtype(), [&]<class T>() {
     T value;
     std::memcpy(static_cast<void*>(&value), bytes, sizeof(T));

@@ -4,8 +4,10 @@
 
 #include <cmath>
 
+#include "tern/autograd/arithmetic.h"
 #include "tern/core/memory.h"
 #include "tern/ops/common.h"
+#include "tern/ops/complex.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
@@ -68,6 +70,8 @@ bool fits(int64_t value, DType dtype) {
 }
 
 bool fits(const Scalar& value, DType dtype) {
+  if (is_complex_computable(dtype))
+    return fits(value.real(), real_dtype(dtype)) && fits(value.imag(), real_dtype(dtype));
   return value.is_floating_point() ? fits(value.to_double(), dtype) : fits(value.to_int(), dtype);
 }
 
@@ -82,9 +86,16 @@ Param written_number(const char* op, const Scalar& value, DType dtype) {
 }
 
 std::string text_of(const Scalar& value) {
+  if (value.is_complex()) return fmt::format("({}{:+}j)", value.real(), value.imag());
   return value.is_floating_point()     ? fmt::format("{}", value.to_double())
          : value.kind() == DType::Bool ? (value.to_bool() ? "true" : "false")
                                        : fmt::format("{}", value.to_int());
+}
+
+void fill_number(const Tensor& out, const Scalar& value) {
+  if (out.numel() == 0) return;
+  fill_elements(out, value.real());
+  if (value.imag() != 0) fill_elements(select(real_view(out), -1, 1), value.imag());
 }
 
 }  // namespace detail
@@ -93,6 +104,11 @@ namespace {
 
 Tensor constant(const char* op, IntArrayRef shape, const Scalar& value, DType dtype,
                 const TensorOptions& options) {
+  if (is_complex_computable(dtype)) {
+    Tensor x = detail::make(op, shape, dtype, options.device);
+    detail::fill_number(x, value);
+    return detail::finish(std::move(x), options);
+  }
   TERN_CHECK(is_computable(dtype), DTypeError,
              "{}: no operator computes on dtype {}, so that no tensor of it is made: choose another dtype",
              op, name(dtype));
@@ -133,7 +149,9 @@ Tensor ones(IntArrayRef shape, const TensorOptions& options) {
 }
 
 Tensor full(IntArrayRef shape, const Scalar& value, const TensorOptions& options) {
-  DType kind = value.is_floating_point() ? get_default_dtype() : value.kind();
+  const DType kind = value.is_complex()          ? complex_dtype(get_default_dtype())
+                     : value.is_floating_point() ? get_default_dtype()
+                                                 : value.kind();
   return constant("full", shape, value, options.dtype.value_or(kind), options);
 }
 
@@ -246,10 +264,8 @@ Tensor eye(int64_t n, int64_t m, const TensorOptions& options) {
              m);
   Tensor x = zeros({n, m}, {.dtype = options.dtype, .device = options.device, .requires_grad = false});
   int64_t length = std::min(n, m);
-  FillArgs args{.dtype = x.dtype(), .value = {1.0, 1}, .out = x.data_ptr(), .geometry = {}};
-  set_flat(args.geometry, length);
-  args.geometry.strides[0][0] = m + 1;
-  if (length != 0) launch(current_stream(x.device()), kernels::fill, args);
+  if (length != 0)
+    fill_elements(Tensor::view_of(x.storage(), x.dtype(), {length}, {m + 1}, x.storage_offset()), 1);
   return detail::finish(std::move(x), options);
 }
 
@@ -258,7 +274,8 @@ namespace {
 Tensor triangle(const char* op, const Tensor& x, int64_t diagonal, bool upper) {
   TERN_CHECK(x.dim() >= 2, ShapeError, "{}: input tensor must have at least 2 dimensions, got shape {}", op,
              to_string(x.shape()));
-  TERN_CHECK(itemsize(x.dtype()) <= 8, DTypeError, "{}: no kernel for {}", op, name(x.dtype()));
+  if (x.dtype() == DType::Complex128)  // numbers of 16 bytes have no kernel
+    return complex(triangle(op, real(x), diagonal, upper), triangle(op, imag(x), diagonal, upper));
   Tensor source = contiguous(x);
   Tensor y = empty_contiguous(x.shape(), x.numel(), x.dtype(), x.device());
   int64_t rows = x.size(-2), cols = x.size(-1);

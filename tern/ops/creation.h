@@ -20,19 +20,21 @@ template <class T>
 concept Number = (std::is_arithmetic_v<T> && !std::is_same_v<T, char> && !std::is_same_v<T, wchar_t> &&
                   !std::is_same_v<T, char8_t> && !std::is_same_v<T, char16_t> &&
                   !std::is_same_v<T, char32_t> && !std::is_same_v<T, long double>) ||
-                 std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>;
+                 std::is_same_v<T, Half> || std::is_same_v<T, BFloat16> || ComplexNumber<T>;
 
 /// Contiguous ranges of numbers: vector, array, span.
 template <class R>
 concept NumberRange = std::ranges::contiguous_range<R> && std::ranges::sized_range<R> &&
     Number<std::remove_cv_t<std::ranges::range_value_t<R>>>;
 
-/// The dtype that tensor() infers from a C++ type: the default dtype for float and double, int64 for 32- and
-/// 64-bit integers, otherwise the type's own.
+/// The dtype that tensor() infers from a C++ type: the default dtype for float and double, its complex dtype
+/// for complex numbers, int64 for 32- and 64-bit integers, otherwise the type's own.
 template <Number T>
 DType inferred_dtype() {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>)
     return get_default_dtype();
+  else if constexpr (ComplexNumber<T>)
+    return complex_dtype(get_default_dtype());
   else if constexpr (std::is_integral_v<T> && sizeof(T) >= 4)
     return DType::Int64;
   else if constexpr (std::is_same_v<T, uint16_t>)
@@ -60,7 +62,7 @@ Tensor tensor_of(const void* data, size_t count, DType held, DType inferred, con
 class NestedList {
  public:
   template <class T>
-  requires std::is_arithmetic_v<T> && detail::Number<T> NestedList(T number)
+  requires(std::is_arithmetic_v<T> || ComplexNumber<T>) && detail::Number<T> NestedList(T number)
       : number_(detail::checked_scalar(number)) {}
   NestedList(std::initializer_list<NestedList> list) : is_list_(true), list_(list) {}
   /// Ranges of ranges: std::vector<std::vector<float>>.
@@ -83,9 +85,9 @@ class NestedList {
 };
 
 /// A tensor of the numbers given: `tensor(3.5)`, `tensor({1, 2, 3})`, `tensor({{1.0, 2.0}, {3.0, 4.0}})`.
-/// Unless options.dtype says otherwise the dtype is bool for bools alone, int64 for integers, and the default
-/// dtype as soon as there is a float. Throws ShapeError for lists of unequal lengths, ValueError for a number
-/// outside the dtype's range.
+/// Unless options.dtype says otherwise the dtype is bool for bools alone, int64 for integers, the default
+/// dtype as soon as there is a float, and the complex numbers of that as soon as there is a complex one.
+/// Throws ShapeError for lists of unequal lengths, ValueError for a number outside the dtype's range.
 Tensor tensor(const NestedList& data, const TensorOptions& options = {});
 
 /// A 1-D tensor with a copy of a vector, array or span. float and double give the default dtype, 32- and

@@ -27,6 +27,9 @@ bool fits(const Scalar& value, DType dtype);
 /// negative ones may wrap around in an unsigned dtype, as in PyTorch.
 Param written_number(const char* op, const Scalar& value, DType dtype);
 
+/// Writes a number of any kind into every element of a tensor of a dtype that holds it.
+void fill_number(const Tensor& out, const Scalar& value);
+
 /// A probability as the number of 32-bit words below it.
 uint64_t random_threshold(double p);
 

@@ -3,6 +3,7 @@
 
 #include "tern/core/memory.h"
 #include "tern/core/recording.h"
+#include "tern/kernels/real_types.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
@@ -37,7 +38,7 @@ struct Flattened {
                  "tensor: expected a number at dim {}, got a list of length {}: all lists of one level "
                  "must be equally deep",
                  depth, part.list().size());
-      kind = std::max(kind, part.number().kind());  // the enum is ordered: Bool, Int64, Float64
+      kind = std::max(kind, part.number().kind());  // the enum is ordered: Bool, Int64, Float64, Complex128
       numbers.push_back(part.number());
       return;
     }
@@ -56,6 +57,11 @@ void store(void* out, DType dtype, const Scalar& value) {
   TERN_CHECK(!is_integral(dtype) || detail::fits(value, dtype), ValueError,
              "tensor: value {} cannot be converted to type {} without overflow: choose a wider dtype",
              detail::text_of(value), name(dtype));
+  if (is_complex_computable(dtype))
+    return visit_real(real_dtype(dtype), [&]<class T>() {
+      const T parts[2] = {static_cast<T>(value.real()), static_cast<T>(value.imag())};
+      std::memcpy(out, parts, sizeof parts);
+    });
   visit_dtype(dtype, [&]<class T>() {
     T converted;
     if constexpr (std::is_same_v<T, bool>)
@@ -92,8 +98,10 @@ Tensor to_options_device(const Tensor& host, const TensorOptions& options) {
 
 Tensor tensor(const NestedList& data, const TensorOptions& options) {
   Flattened flat(data);
-  DType dtype = options.dtype.value_or(
-      flat.kind == DType::Float64 || flat.numbers.empty() ? get_default_dtype() : flat.kind);
+  DType dtype =
+      options.dtype.value_or(flat.kind == DType::Complex128 ? complex_dtype(get_default_dtype())
+                             : flat.kind == DType::Float64 || flat.numbers.empty() ? get_default_dtype()
+                                                                                   : flat.kind);
   Tensor host = detail::make("tensor", flat.shape, dtype, kCPU);
   char* out = static_cast<char*>(host.data_ptr());
   detail::host_wrote(host.storage());

@@ -5,13 +5,14 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 
 namespace tern {
 namespace {
 
 DType compute_dtype(ResultKind kind, DType common, const char* op) {
-  if (kind == ResultKind::Float && !is_floating_point(common)) {
+  if (kind == ResultKind::Float && !is_floating_point(common) && !is_complex(common)) {
     TERN_CHECK(is_computable(common), DTypeError,
                "{}: dtype {} is not supported: convert the tensor with to(dtype)", op, name(common));
     return get_default_dtype();
@@ -164,6 +165,7 @@ void binary_into(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& 
                  Param param, Param second = {}) {
   Tensor x = a.defined() ? cast(a, common) : a;
   Tensor y = b.defined() ? cast(b, common) : b;
+  if (is_complex(common)) return copy_elements(out, complex_binary(op, x, y, common, param));
   const DType result = result_dtype(op, common);
   if (result == out.dtype()) {
     launch_binary(op, out, x, y, scalar, param, second);
@@ -203,6 +205,8 @@ Tensor binary(BinaryOp op, const Tensor& a, const Tensor& b, Param first, Param 
   }
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(a, b), name(op));
+  if (is_complex_computable(common)) [[unlikely]]
+    return complex_binary(op, a, b, common, first);
   op = checked_op(op, kind, common);
   const DType result = result_dtype(op, common);
   if (a.dtype() != common || b.dtype() != common)
@@ -226,6 +230,8 @@ void binary_out(BinaryOp op, const Tensor& out, const Tensor& a, const Tensor& b
 Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param first, Param second) {
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(a, b), name(op));
+  if (is_complex_computable(common)) [[unlikely]]
+    return complex_binary(op, a, b, common, first);
   op = checked_op(op, kind, common);
   Tensor x = cast(a, common);
   Tensor y = empty_in_order_of(x, result_dtype(op, common));
@@ -236,6 +242,8 @@ Tensor binary(BinaryOp op, const Tensor& a, const Scalar& b, Param first, Param 
 Tensor binary(BinaryOp op, const Scalar& a, const Tensor& b, Param param) {
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(b, a), name(op));
+  if (is_complex_computable(common)) [[unlikely]]
+    return complex_binary(op, a, b, common);
   op = checked_op(op, kind, common);
   Tensor x = cast(b, common);
   Tensor y = empty_in_order_of(x, result_dtype(op, common));
@@ -262,7 +270,7 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param
   DType common = takes_wide_number(op, self, other)
                      ? DType::Float32
                      : compute_dtype(kind, result_type(self, source), name(op));
-  op = checked_op(op, kind, common);
+  if (!is_complex_computable(common)) op = checked_op(op, kind, common);
   check_result_fits(name(op), result_dtype(op, common), self.dtype());
   Shape shape = broadcast_shapes(self.shape(), source.shape(), name(op));
   check_broadcasts_to(name(op), self, shape);
@@ -273,6 +281,10 @@ void binary_in_place(BinaryOp op, const Tensor& self, const Tensor& other, Param
 void binary_in_place(BinaryOp op, const Tensor& self, const Scalar& other, Param first, Param second) {
   ResultKind kind = result_kind(op);
   DType common = compute_dtype(kind, result_type(self, other), name(op));
+  if (is_complex_computable(common)) [[unlikely]] {
+    check_result_fits(name(op), result_dtype(op, common), self.dtype());
+    return copy_elements(self, complex_binary(op, self, other, common, first));
+  }
   op = checked_op(op, kind, common);
   check_result_fits(name(op), result_dtype(op, common), self.dtype());
   binary_into(op, self, self, Tensor(), common, number_for(op, common, other), first, second);
@@ -362,7 +374,9 @@ void ternary_in_place(TernaryOp op, const Tensor& self, const Tensor& b, const T
 }
 
 void check_result_fits(std::string_view op, DType result, DType self) {
-  bool fits = is_floating_point(self) || (!is_floating_point(result) && (!is_bool(self) || is_bool(result)));
+  const bool fits =
+      is_complex(self) || (is_floating_point(self) && !is_complex(result)) ||
+      (!is_complex(result) && !is_floating_point(result) && (!is_bool(self) || is_bool(result)));
   TERN_CHECK(
       fits, DTypeError,
       "{}_: result type {} can't be cast to the desired output type {}: use the form that is not in place",

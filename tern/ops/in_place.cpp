@@ -4,6 +4,8 @@
 #include "tern/ops/activation.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
@@ -21,7 +23,8 @@ Tensor& add_scaled(const char* op_name, BinaryOp op, Tensor& self, const Tensor&
   TERN_CHECK(is_bool(self.dtype()) || !is_bool(alpha.kind()), DTypeError,
              "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op_name,
              name(self.dtype()));
-  TERN_CHECK(is_floating_point(self.dtype()) || !alpha.is_floating_point(), DTypeError,
+  TERN_CHECK(is_floating_point(self.dtype()) || is_complex(self.dtype()) || !alpha.is_floating_point(),
+             DTypeError,
              "{}: For integral input tensors, argument alpha must not be a floating point number, got {} for "
              "{}: use "
              "an integer, or the form that is not in place with floats",
@@ -58,8 +61,9 @@ Tensor& Tensor::copy_(const Tensor& source) { return tern::copy_(*this, source);
 
 Tensor& Tensor::fill_(const Scalar& value) {
   check_in_place("fill_", *this);
-  const Param number = detail::written_number("fill_", value, dtype());
-  if (numel() != 0) {
+  if (is_complex_computable(dtype())) {
+    detail::fill_number(*this, value);
+  } else if (const Param number = detail::written_number("fill_", value, dtype()); numel() != 0) {
     FillArgs args;
     args.dtype = dtype();
     args.value = number;
@@ -105,8 +109,8 @@ Tensor& Tensor::mul_(const Tensor& other) {
                   [before_ = save(before), other_ = save(tracks_grad(*this) ? other : Tensor()),
                    side = Side(other)](GradContext& c, const Tensor& g) {
                     return std::array<Tensor, 2>{
-                        c.needs(0) ? tern::to(tern::mul(g, c[other_]), g.dtype()) : Tensor(),
-                        c.needs(1) ? side.of(tern::mul(g, c[before_])) : Tensor()};
+                        c.needs(0) ? tern::to(times_conj(g, c[other_]), g.dtype()) : Tensor(),
+                        c.needs(1) ? side.of(times_conj(g, c[before_])) : Tensor()};
                   });
   return *this;
 }
@@ -115,7 +119,7 @@ Tensor& Tensor::mul_(const Scalar& other) {
   check_in_place("mul_", *this);
   binary_in_place(BinaryOp::Mul, *this, other);
   record_in_place("mul_", *this, {*this},
-                  [other](GradContext&, const Tensor& g) { return tern::mul(g, other); });
+                  [other](GradContext&, const Tensor& g) { return tern::mul(g, tern::conj(other)); });
   return *this;
 }
 
@@ -127,10 +131,10 @@ Tensor& Tensor::div_(const Tensor& other) {
       "div_", *this, {*this, other},
       [before_ = save(before), other_ = save(other), side = Side(other)](GradContext& c, const Tensor& g) {
         Tensor divisor = c[other_];
-        Tensor quotient = tern::div(g, divisor);
+        Tensor quotient = tern::div(g, tern::conj(divisor));
         return std::array<Tensor, 2>{
             tern::to(quotient, g.dtype()),
-            c.needs(1) ? side.of(tern::neg(tern::mul(quotient, tern::div(c[before_], divisor)))) : Tensor()};
+            c.needs(1) ? side.of(tern::neg(times_conj(quotient, tern::div(c[before_], divisor)))) : Tensor()};
       });
   return *this;
 }
@@ -139,7 +143,7 @@ Tensor& Tensor::div_(const Scalar& other) {
   check_in_place("div_", *this);
   binary_in_place(BinaryOp::Div, *this, other);
   record_in_place("div_", *this, {*this},
-                  [other](GradContext&, const Tensor& g) { return tern::div(g, other); });
+                  [other](GradContext&, const Tensor& g) { return tern::div(g, tern::conj(other)); });
   return *this;
 }
 
@@ -163,23 +167,28 @@ Tensor& Tensor::relu_() {
                         [](const Tensor& g, const Tensor& y) { return tern::where(y <= 0, 0, g); });
 }
 Tensor& Tensor::exp_() {
+  if (is_complex()) return complex_in_place(*this, tern::exp);
   return apply_in_place("exp_", UnaryOp::Exp, *this,
                         [](const Tensor& g, const Tensor& y) { return tern::mul(g, y); });
 }
 Tensor& Tensor::sqrt_() {
+  if (is_complex()) return complex_in_place(*this, tern::sqrt);
   return apply_in_place("sqrt_", UnaryOp::Sqrt, *this,
                         [](const Tensor& g, const Tensor& y) { return tern::div(g, tern::mul(y, 2)); });
 }
 Tensor& Tensor::neg_() {
+  if (is_complex()) return complex_in_place(*this, tern::neg);
   return apply_in_place("neg_", UnaryOp::Neg, *this,
                         [](const Tensor& g, const Tensor&) { return tern::neg(g); });
 }
 Tensor& Tensor::sigmoid_() {
+  if (is_complex()) return complex_in_place(*this, tern::sigmoid);
   return apply_in_place("sigmoid_", UnaryOp::Sigmoid, *this, [](const Tensor& g, const Tensor& y) {
     return tern::mul(g, tern::mul(y, rsub(y, 1)));
   });
 }
 Tensor& Tensor::tanh_() {
+  if (is_complex()) return complex_in_place(*this, tern::tanh);
   return apply_in_place("tanh_", UnaryOp::Tanh, *this, [](const Tensor& g, const Tensor& y) {
     return tern::mul(g, rsub(tern::square(y), 1));
   });

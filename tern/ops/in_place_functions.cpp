@@ -43,7 +43,8 @@ template <class Function, class InPlace, class... Others>
 Tensor& replaced(const char* op_name, Tensor& self, Function function, InPlace in_place,
                  const Others&... others) {
   check_in_place(op_name, self);
-  if (tracks_grad(self, others...)) return recomputed(op_name, self, function, others...);
+  if (tracks_grad(self, others...) || self.is_complex())
+    return recomputed(op_name, self, function, others...);
   in_place();
   self.storage()->bump_version();
   return self;

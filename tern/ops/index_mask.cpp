@@ -2,6 +2,7 @@
 // Index tensors are in index.cpp.
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
@@ -23,6 +24,16 @@ void check_condition(const char* op, const char* what, const Tensor& condition) 
 /// and b have `dtype`.
 Tensor select_elements(const Tensor& condition, const Tensor& a, const Tensor& b, Param a_number,
                        Param b_number, DType dtype, Shape shape) {
+  if (is_complex_computable(dtype)) {
+    const auto parts = [&](const Tensor& x, Param number) {  // of the rank of the result
+      Tensor y = real_view(x.defined() ? x.detach() : filled({}, dtype, condition.device(), number.floating));
+      while (y.dim() < static_cast<int64_t>(shape.size())) y = unsqueeze(y, 0);
+      return y;
+    };
+    shape.push_back(2);
+    return complex_view(select_elements(unsqueeze(condition, -1), parts(a, a_number), parts(b, b_number), {},
+                                        {}, real_dtype(dtype), shape));
+  }
   TERN_CHECK(is_computable(dtype), DTypeError, "where: dtype {} is not supported", name(dtype));
   Tensor out = empty_contiguous(shape, checked_numel(shape), dtype, condition.device());
   if (out.numel() == 0) return out;
@@ -84,6 +95,7 @@ Tensor where(const Tensor& condition_given, const Tensor& a_given, const Tensor&
 
 Tensor where(const Tensor& condition_given, const Tensor& a, const Scalar& b) {
   check_condition("where", "condition", condition_given);
+  if (b.is_complex()) return where(condition_given, a, complex_number(b, result_type(a, b), a.device()));
   const Tensor condition = beside(condition_given, a.device());
   check_same_device("where", {{"condition", condition}, {"a", a}});
   const DType dtype = result_type(a, b);
@@ -100,6 +112,7 @@ Tensor where(const Tensor& condition_given, const Tensor& a, const Scalar& b) {
 
 Tensor where(const Tensor& condition_given, const Scalar& a, const Tensor& b) {
   check_condition("where", "condition", condition_given);
+  if (a.is_complex()) return where(condition_given, complex_number(a, result_type(b, a), b.device()), b);
   const Tensor condition = beside(condition_given, b.device());
   check_same_device("where", {{"condition", condition}, {"b", b}});
   const DType dtype = result_type(b, a);
@@ -116,6 +129,11 @@ Tensor where(const Tensor& condition_given, const Scalar& a, const Tensor& b) {
 
 Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
   check_condition("where", "condition", condition);
+  if (a.is_complex() || b.is_complex()) {
+    const DType complex = complex_dtype(get_default_dtype());
+    return where(condition, complex_number(a, complex, condition.device()),
+                 complex_number(b, complex, condition.device()));
+  }
   const DType kind = std::max(a.kind(), b.kind());
   const DType dtype = kind == DType::Float64 ? get_default_dtype() : kind;
   return select_elements(condition, {}, {}, param_of(a), param_of(b), dtype, condition.shape());
@@ -129,6 +147,8 @@ std::vector<Tensor> where(const Tensor& condition) {
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   check_condition("masked_fill", "mask", mask);
   check_same_device("masked_fill", {{"x", x}, {"mask", mask}});
+  if (is_complex_computable(x.dtype()) && value.is_complex())
+    return where(mask, complex_number(value, x.dtype(), x.device()), x);
   const Param number = detail::written_number("masked_fill", value, x.dtype());
   Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_fill");
   Tensor y = select_elements(mask, {}, x, number, {}, x.dtype(), std::move(shape));

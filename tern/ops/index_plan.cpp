@@ -1,6 +1,7 @@
 // Plans of indexed access and the launches of their kernels.
 #include "tern/ops/index_plan.h"
 
+#include "tern/autograd/arithmetic.h"
 #include "tern/core/recording.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
@@ -145,7 +146,24 @@ IndexPlan plan_index(const char* op, const Tensor& x, const std::vector<Tensor>&
   return plan;
 }
 
+namespace {
+
+/// The plan of the parts [..., 2] of complex numbers.
+IndexPlan of_parts(IndexPlan plan) {
+  for (int64_t& stride : plan.strides) stride *= 2;
+  plan.shape.push_back(2);
+  plan.strides.push_back(1);
+  for (int i = 0; i < plan.count; ++i) {
+    plan.index_strides[i].push_back(0);
+    plan.stride[i] *= 2;
+  }
+  return plan;
+}
+
+}  // namespace
+
 Tensor get_elements(const IndexPlan& plan, const Tensor& x) {
+  if (is_complex_computable(x.dtype())) return complex_view(get_elements(of_parts(plan), real_view(x)));
   Tensor out = empty_contiguous(plan.shape, checked_numel(plan.shape), x.dtype(), x.device());
   if (out.numel() == 0) return out;
   TERN_CHECK(is_computable(x.dtype()), DTypeError, "{}: dtype {} is not supported", plan.op, name(x.dtype()));
@@ -166,6 +184,15 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
              "{}: convert one with to(dtype)",
              plan.op, name(target.dtype()), name(source.dtype()));
   if (checked_numel(plan.shape) == 0) return;
+  if (is_complex_computable(target.dtype())) {
+    TERN_CHECK(mode == IndexPutMode::Set || mode == IndexPutMode::Add, DTypeError,
+               "{}: not implemented for {}: only sums are", plan.op, name(target.dtype()));
+    const Tensor values =
+        source.defined() ? source : filled({}, target.dtype(), target.device(), value.floating);
+    Tensor parts = real_view(values.detach());
+    while (parts.dim() <= static_cast<int64_t>(plan.shape.size())) parts = unsqueeze(parts, 0);
+    return put_elements(of_parts(plan), real_view(target), mode, parts);
+  }
   Strides source_strides(plan.shape.size(), 0);
   if (source.defined())
     broadcast_strides(source.shape(), source.strides(), plan.shape, source_strides.data());

@@ -187,6 +187,10 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (autocasts(x)) [[unlikely]]
     return autocast_lower(linear, x, weight, bias);
   if (weight.dim() == 1 && !bias.defined()) return matmul(x, weight);
+  if (is_complex(weight.dtype())) [[unlikely]] {
+    const Tensor y = with_context("linear", [&] { return matmul(x, t(weight)); });
+    return bias.defined() ? add(y, bias) : y;
+  }
   return layer(x, weight, bias, /*relu=*/false);
 }
 

@@ -2,8 +2,13 @@
 // products, in einsum.cpp.
 #include "tern/ops/matmul.h"
 
+#include <complex>
+
+#include "tern/autograd/arithmetic.h"
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
+#include "tern/ops/complex.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/elementwise.h"
@@ -95,6 +100,9 @@ void set_batch(MatmulArgs& args, const char* op, const Shape& batch, const Tenso
   }
 }
 
+Tensor complex_product(const char* op, const Tensor& a, const Tensor& b, const Tensor& addend, double alpha,
+                       double beta);
+
 /// alpha * a b + beta * addend without gradient; `addend` may be undefined,
 /// else it broadcasts to the result.
 Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& addend = {}, double alpha = 1,
@@ -103,6 +111,8 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& a
   const Matrix left = left_matrix(a), right = right_matrix(b);
   if (left.cols != right.rows) [[unlikely]]
     throw_inner_sizes(op, a, b, left.cols, right.rows);
+  if (is_complex(a.dtype())) [[unlikely]]
+    return complex_product(op, a, b, addend, alpha, beta);
   MatmulArgs args;
   args.dtype = a.dtype();
   args.m = left.rows;
@@ -139,6 +149,39 @@ Tensor product(const char* op, const Tensor& a, const Tensor& b, const Tensor& a
   return out;
 }
 
+/// One product of real matrices: a as its parts [m, 2 k] side by side, times [2 k, 2 n], where the two rows
+/// of an element's row are b and i b. What comes out are the parts of the result.
+Tensor complex_product(const char* op, const Tensor& a, const Tensor& b, const Tensor& addend, double alpha,
+                       double beta) {
+  const bool row = a.dim() == 1, column = b.dim() == 1;
+  const Tensor left = row ? unsqueeze(a.detach(), 0) : a.detach();
+  const Tensor right = column ? unsqueeze(b.detach(), 1) : b.detach();
+  const int64_t k = left.size(-1), n = right.size(-1);
+  Shape shape = right.shape();
+  shape.insert(shape.size() - 1, 2);
+  Tensor both = empty_contiguous(shape, checked_numel(shape), b.dtype(), b.device());
+  const Tensor turned = complex_binary(
+      BinaryOp::Mul, right, complex_number(std::complex<double>(0, 1), b.dtype(), b.device()), b.dtype());
+  if (both.numel() != 0) {
+    copy_elements(select(both, -2, 0), right);
+    copy_elements(select(both, -2, 1), turned);
+  }
+  const Tensor parts_of_a = flatten(real_view(left), -2, -1);
+  shape.pop_back();
+  shape.pop_back();
+  shape.back() = 2 * k;
+  shape.push_back(2 * n);
+  Tensor parts = product(op, parts_of_a, reshape(real_view(both), shape), {}, alpha);
+  shape = parts.shape();
+  shape.back() = n;
+  shape.push_back(2);
+  Tensor y = complex_view(reshape(parts, shape));
+  if (column) y = squeeze(y, -1);
+  if (row) y = squeeze(y, column ? -1 : -2);
+  if (addend.defined()) y = add(y, mul(addend.detach(), beta));
+  return y;
+}
+
 Tensor record_product(const char* op, const Tensor& a, const Tensor& b);
 
 /// All dimensions but the last joined.
@@ -153,24 +196,24 @@ Tensor as_matrix(const Tensor& x) {
 Tensor left_gradient(const Tensor& g, const Tensor& b, const Shape& a_shape, bool a_is_vector) {
   if (b.dim() == 1) {
     // g [..., m] (or 0-d) and b [k]: every row of `a` meets b.
-    return reduce_to(mul(unsqueeze(g, -1), b), a_shape, g.dtype());
+    return reduce_to(times_conj(unsqueeze(g, -1), b), a_shape, g.dtype());
   }
-  if (!a_is_vector) return reduce_to(record_product("matmul_backward", g, mT(b)), a_shape, g.dtype());
-  const Tensor all = record_product("matmul_backward", unsqueeze(g, -2), mT(b));
+  if (!a_is_vector) return reduce_to(record_product("matmul_backward", g, mT(conj(b))), a_shape, g.dtype());
+  const Tensor all = record_product("matmul_backward", unsqueeze(g, -2), mT(conj(b)));
   return reduce_to(squeeze(all, -2), a_shape, g.dtype());
 }
 Tensor right_gradient(const Tensor& g, const Tensor& a, const Shape& b_shape, bool b_is_vector) {
   if (a.dim() == 1) {
     // g [..., n] (or 0-d) and a [k].
-    if (b_is_vector) return reduce_to(mul(g, a), b_shape, g.dtype());
-    return reduce_to(mul(unsqueeze(g, -2), unsqueeze(a, -1)), b_shape, g.dtype());
+    if (b_is_vector) return reduce_to(times_conj(g, a), b_shape, g.dtype());
+    return reduce_to(times_conj(unsqueeze(g, -2), unsqueeze(a, -1)), b_shape, g.dtype());
   }
   const Tensor columns = b_is_vector ? unsqueeze(g, -1) : g;
   if (b_shape.size() <= 2 && a.dim() > 2) {
-    const Tensor flat = record_product("matmul_backward", t(as_matrix(a)), as_matrix(columns));
+    const Tensor flat = record_product("matmul_backward", t(as_matrix(conj(a))), as_matrix(columns));
     return reshape(flat, b_shape);
   }
-  const Tensor all = record_product("matmul_backward", mT(a), columns);
+  const Tensor all = record_product("matmul_backward", mT(conj(a)), columns);
   return reduce_to(b_is_vector ? squeeze(all, -1) : all, b_shape, g.dtype());
 }
 
@@ -216,8 +259,8 @@ Tensor add_product(const char* op, const Tensor& input, const Tensor& a, const T
              std::array<Tensor, 3> grads;
              auto scaled = [](const Tensor& x, double factor) { return factor == 1 ? x : mul(x, factor); };
              if (c.needs(0)) grads[0] = scaled(reduce_to(g, shape, g.dtype()), beta);
-             if (c.needs(1)) grads[1] = scaled(matmul(g, mT(c[b_])), alpha);
-             if (c.needs(2)) grads[2] = scaled(matmul(mT(c[a_]), g), alpha);
+             if (c.needs(1)) grads[1] = scaled(matmul(g, mT(conj(c[b_]))), alpha);
+             if (c.needs(2)) grads[2] = scaled(matmul(mT(conj(c[a_])), g), alpha);
              return grads;
            });
   return y;

@@ -8,6 +8,7 @@
 
 #include "tern/core/second_names.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex.h"
 #include "tern/ops/matmul.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/scan.h"
@@ -41,7 +42,8 @@ inline Tensor moveaxis(const Tensor& x, int64_t source, int64_t destination) {
 inline Tensor moveaxis(const Tensor& x, IntArrayRef source, IntArrayRef destination) {
   return movedim(x, source, destination);
 }
-inline Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+/// The dot product with the conjugate of a.
+inline Tensor vdot(const Tensor& a, const Tensor& b) { return dot(conj(a), b); }
 inline Tensor trapz(const Tensor& y, const Tensor& x, int64_t dim = -1) { return trapezoid(y, x, dim); }
 inline Tensor trapz(const Tensor& y, double dx = 1, int64_t dim = -1) { return trapezoid(y, dx, dim); }
 

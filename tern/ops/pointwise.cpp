@@ -8,6 +8,8 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/index.h"
@@ -28,7 +30,7 @@ Param check_alpha(const char* op, DType dtype, const Scalar& alpha) {
   TERN_CHECK(is_bool(dtype) || !is_bool(alpha.kind()), DTypeError,
              "{}: Boolean alpha only supported for Boolean results, not for {}: give 1 or 0", op,
              name(dtype));
-  TERN_CHECK(is_floating_point(dtype) || !alpha.is_floating_point(), DTypeError,
+  TERN_CHECK(is_floating_point(dtype) || is_complex(dtype) || !alpha.is_floating_point(), DTypeError,
              "{}: For integral input tensors, argument alpha must not be a floating point number (alpha is "
              "{}, the tensors are {})",
              op, alpha.to_double(), name(dtype));
@@ -51,7 +53,8 @@ Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 
 Tensor add(const Tensor& a, const Scalar& b, const Scalar& alpha) {
   Tensor y = binary(BinaryOp::Add, a, b, check_alpha("add", result_type(a, b), alpha));
-  if (tracks_grad(a)) record("add", y, {a}, [](GradContext&, const Tensor& g) { return g; });
+  if (tracks_grad(a))
+    record("add", y, {a}, [dtype = a.dtype()](GradContext&, const Tensor& g) { return to(g, dtype); });
   return y;
 }
 
@@ -69,14 +72,16 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha) {
   check_subtraction("sub", a.dtype(), b.kind());
   Tensor y = binary(BinaryOp::Sub, a, b, check_alpha("sub", result_type(a, b), alpha));
-  if (tracks_grad(a)) record("sub", y, {a}, [](GradContext&, const Tensor& g) { return g; });
+  if (tracks_grad(a))
+    record("sub", y, {a}, [dtype = a.dtype()](GradContext&, const Tensor& g) { return to(g, dtype); });
   return y;
 }
 
 Tensor rsub(const Tensor& a, const Scalar& b) {
   check_subtraction("rsub", b.kind(), a.dtype());
   Tensor y = binary(BinaryOp::Sub, b, a, param_of(1.0));
-  if (tracks_grad(a)) record("rsub", y, {a}, [](GradContext&, const Tensor& g) { return neg(g); });
+  if (tracks_grad(a))
+    record("rsub", y, {a}, [dtype = a.dtype()](GradContext&, const Tensor& g) { return neg(to(g, dtype)); });
   return y;
 }
 
@@ -86,15 +91,17 @@ Tensor mul(const Tensor& a, const Tensor& b) {
     record("mul", y, {a, b},
            [sa = Side(a), sb = Side(b), a_ = save(b.requires_grad() ? a : Tensor()),
             b_ = save(a.requires_grad() ? b : Tensor())](GradContext& c, const Tensor& g) {
-             return std::array<Tensor, 2>{c.needs(0) ? sa.of(mul(g, c[b_])) : Tensor(),
-                                          c.needs(1) ? sb.of(mul(g, c[a_])) : Tensor()};
+             return std::array<Tensor, 2>{c.needs(0) ? sa.of(times_conj(g, c[b_])) : Tensor(),
+                                          c.needs(1) ? sb.of(times_conj(g, c[a_])) : Tensor()};
            });
   return y;
 }
 
 Tensor mul(const Tensor& a, const Scalar& b) {
   Tensor y = binary(BinaryOp::Mul, a, b);
-  if (tracks_grad(a)) record("mul", y, {a}, [b](GradContext&, const Tensor& g) { return mul(g, b); });
+  if (tracks_grad(a))
+    record("mul", y, {a},
+           [b, dtype = a.dtype()](GradContext&, const Tensor& g) { return to(mul(g, conj(b)), dtype); });
   return y;
 }
 
@@ -107,15 +114,17 @@ Tensor div(const Tensor& a, const Tensor& b) {
              Tensor divisor = c[b_];
              // g comes last: 1 / b may overflow where a is 0.
              return std::array<Tensor, 2>{
-                 c.needs(0) ? sa.of(div(g, divisor)) : Tensor(),
-                 c.needs(1) ? sb.of(neg(mul(g, div(div(c[a_], divisor), divisor)))) : Tensor()};
+                 c.needs(0) ? sa.of(div(g, conj(divisor))) : Tensor(),
+                 c.needs(1) ? sb.of(neg(times_conj(g, div(div(c[a_], divisor), divisor)))) : Tensor()};
            });
   return y;
 }
 
 Tensor div(const Tensor& a, const Scalar& b) {
   Tensor y = binary(BinaryOp::Div, a, b);
-  if (tracks_grad(a)) record("div", y, {a}, [b](GradContext&, const Tensor& g) { return div(g, b); });
+  if (tracks_grad(a))
+    record("div", y, {a},
+           [b, dtype = a.dtype()](GradContext&, const Tensor& g) { return to(div(g, conj(b)), dtype); });
   return y;
 }
 
@@ -202,6 +211,8 @@ std::optional<UnaryOp> detail::unary_power(const Tensor& x, const Scalar& expone
 Tensor pow(const Tensor& a, const Tensor& b) {
   if (autocasts_on_gpu(a)) [[unlikely]]
     return autocast_float32([](const Tensor& x, const Tensor& y) { return pow(x, y); }, a, b);
+  if (is_complex(result_type(a, b))) [[unlikely]]
+    return complex_power(a, b);
   Tensor y = binary(BinaryOp::Pow, a, b);
   if (tracks_grad(a, b))
     record("pow", y, {a, b},
@@ -224,6 +235,10 @@ Tensor pow(const Tensor& a, const Tensor& b) {
 Tensor pow(const Tensor& a, const Scalar& b) {
   if (autocasts_on_gpu(a)) [[unlikely]]
     return autocast_float32([&](const Tensor& x) { return pow(x, b); }, a);
+  if (const DType dtype = result_type(a, b); is_complex_computable(dtype)) [[unlikely]] {
+    if (b.imag() == 0 && b.real() == 2) return mul(a, a);
+    return complex_power(a, complex_number(b, dtype, a.device()));
+  }
   detail::check_integer_exponent(a.dtype(), b);
   const std::optional<UnaryOp> power = detail::unary_power(a, b);
   Tensor y = power ? unary(*power, a) : binary(BinaryOp::Pow, a, b);
@@ -240,6 +255,8 @@ Tensor pow(const Tensor& a, const Scalar& b) {
 Tensor pow(const Scalar& a, const Tensor& b) {
   if (autocasts_on_gpu(b)) [[unlikely]]
     return autocast_float32([&](const Tensor& x) { return pow(a, x); }, b);
+  if (const DType dtype = result_type(b, a); is_complex_computable(dtype)) [[unlikely]]
+    return complex_power(complex_number(a, dtype, b.device()), b);
   Tensor y = binary(BinaryOp::Pow, a, b);
   if (tracks_grad(b))
     record("pow", y, {b}, [a, b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -286,6 +303,8 @@ Tensor minimum(const Tensor& a, const Tensor& b) { return extremum(BinaryOp::Min
 Tensor operator/(const Scalar& a, const Tensor& b) {
   if (autocasts_on_gpu(b)) [[unlikely]]
     return autocast_float32([&](const Tensor& x) { return a / x; }, b);
+  if (const DType dtype = result_type(b, a); is_complex_computable(dtype)) [[unlikely]]
+    return div(complex_number(a, dtype, b.device()), b);
   Tensor y = binary(BinaryOp::Div, a, b);
   if (tracks_grad(b))
     record("div", y, {b}, [b_ = save(b), y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -295,12 +314,16 @@ Tensor operator/(const Scalar& a, const Tensor& b) {
 }
 
 Tensor neg(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return mul(x, -1.0);
   Tensor y = unary(UnaryOp::Neg, x);
   if (tracks_grad(x)) record("neg", y, {x}, [](GradContext&, const Tensor& g) { return neg(g); });
   return y;
 }
 
 Tensor abs(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Abs, x);
   Tensor y = unary(UnaryOp::Abs, x);
   if (tracks_grad(x))
     record("abs", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, sign(c[x_])); });
@@ -308,6 +331,8 @@ Tensor abs(const Tensor& x) {
 }
 
 Tensor sign(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Sgn, x);
   if (is_bool(x.dtype())) return clone(x);
   return record_zero("sign", unary(UnaryOp::Sign, x), x);
 }
@@ -319,6 +344,8 @@ Tensor trunc(const Tensor& x) { return record_zero("trunc", unary(UnaryOp::Trunc
 Tensor square(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(square, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return mul(x, x);
   if (is_bool(x.dtype())) return to(x, DType::Int64);  // bools square as the integers that they stand for
   Tensor y = unary(UnaryOp::Square, x);
   if (tracks_grad(x))
@@ -330,6 +357,8 @@ Tensor square(const Tensor& x) {
 Tensor exp(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(exp, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Exp, x);
   Tensor y = unary(UnaryOp::Exp, x);
   if (tracks_grad(x))
     record("exp", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) { return mul(g, c[y_]); });
@@ -339,6 +368,8 @@ Tensor exp(const Tensor& x) {
 Tensor expm1(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(expm1, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Expm1, x);
   Tensor y = unary(UnaryOp::Expm1, x);
   if (tracks_grad(x))
     record("expm1", y, {x},
@@ -349,6 +380,8 @@ Tensor expm1(const Tensor& x) {
 Tensor log(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(log, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Log, x);
   Tensor y = unary(UnaryOp::Log, x);
   if (tracks_grad(x))
     record("log", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return div(g, c[x_]); });
@@ -358,6 +391,8 @@ Tensor log(const Tensor& x) {
 Tensor log1p(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(log1p, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Log1p, x);
   Tensor y = unary(UnaryOp::Log1p, x);
   if (tracks_grad(x))
     record("log1p", y, {x},
@@ -368,6 +403,8 @@ Tensor log1p(const Tensor& x) {
 Tensor log2(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(log2, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return mul(log(x), 1.44269504088896340736);
   Tensor y = unary(UnaryOp::Log2, x);
   if (tracks_grad(x))
     record("log2", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) {
@@ -379,6 +416,8 @@ Tensor log2(const Tensor& x) {
 Tensor log10(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(log10, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return mul(log(x), 0.43429448190325182765);
   Tensor y = unary(UnaryOp::Log10, x);
   if (tracks_grad(x))
     record("log10", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) {
@@ -388,6 +427,8 @@ Tensor log10(const Tensor& x) {
 }
 
 Tensor sqrt(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Sqrt, x);
   Tensor y = unary(UnaryOp::Sqrt, x);
   if (tracks_grad(x))
     record("sqrt", y, {x},
@@ -398,6 +439,8 @@ Tensor sqrt(const Tensor& x) {
 Tensor rsqrt(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(rsqrt, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return reciprocal(sqrt(x));
   Tensor y = unary(UnaryOp::Rsqrt, x);
   if (tracks_grad(x))
     record("rsqrt", y, {x}, [y_ = save_output(y)](GradContext& c, const Tensor& g) {
@@ -410,6 +453,8 @@ Tensor rsqrt(const Tensor& x) {
 Tensor reciprocal(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(reciprocal, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Reciprocal, x);
   Tensor y = unary(UnaryOp::Reciprocal, x);
   if (tracks_grad(x))
     record("reciprocal", y, {x},
@@ -418,6 +463,8 @@ Tensor reciprocal(const Tensor& x) {
 }
 
 Tensor sin(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Sin, x);
   Tensor y = unary(UnaryOp::Sin, x);
   if (tracks_grad(x))
     record("sin", y, {x}, [x_ = save(x)](GradContext& c, const Tensor& g) { return mul(g, cos(c[x_])); });
@@ -425,6 +472,8 @@ Tensor sin(const Tensor& x) {
 }
 
 Tensor cos(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Cos, x);
   Tensor y = unary(UnaryOp::Cos, x);
   if (tracks_grad(x))
     record("cos", y, {x},
@@ -435,6 +484,8 @@ Tensor cos(const Tensor& x) {
 Tensor tan(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(tan, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Tan, x);
   Tensor y = unary(UnaryOp::Tan, x);
   if (tracks_grad(x))
     record("tan", y, {x},

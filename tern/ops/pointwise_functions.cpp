@@ -9,6 +9,7 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/elementwise.h"
@@ -107,6 +108,8 @@ Tensor float_power(const Scalar& a, const Tensor& b) { return pow(a.to_double(),
 Tensor asin(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(asin, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Asin, x);
   return function_of(UnaryOp::Asin, x,
                      [](const Tensor& g, const Tensor& v) { return mul(g, rsqrt(beside_square(v))); });
 }
@@ -114,11 +117,15 @@ Tensor asin(const Tensor& x) {
 Tensor acos(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(acos, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Acos, x);
   return function_of(UnaryOp::Acos, x,
                      [](const Tensor& g, const Tensor& v) { return neg(mul(g, rsqrt(beside_square(v)))); });
 }
 
 Tensor atan(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Atan, x);
   return function_of(UnaryOp::Atan, x,
                      [](const Tensor& g, const Tensor& v) { return div(g, add(square(v), 1)); });
 }
@@ -126,26 +133,36 @@ Tensor atan(const Tensor& x) {
 Tensor sinh(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(sinh, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Sinh, x);
   return function_of(UnaryOp::Sinh, x, [](const Tensor& g, const Tensor& v) { return mul(g, cosh(v)); });
 }
 
 Tensor cosh(const Tensor& x) {
   if (autocasts_on_gpu(x)) [[unlikely]]
     return autocast_float32(cosh, x);
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Cosh, x);
   return function_of(UnaryOp::Cosh, x, [](const Tensor& g, const Tensor& v) { return mul(g, sinh(v)); });
 }
 
 Tensor asinh(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Asinh, x);
   return function_of(UnaryOp::Asinh, x,
                      [](const Tensor& g, const Tensor& v) { return mul(g, rsqrt(add(square(v), 1))); });
 }
 
 Tensor acosh(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Acosh, x);
   return function_of(UnaryOp::Acosh, x,
                      [](const Tensor& g, const Tensor& v) { return mul(g, rsqrt(sub(square(v), 1))); });
 }
 
 Tensor atanh(const Tensor& x) {
+  if (is_complex(x.dtype())) [[unlikely]]
+    return complex_function(ComplexUnary::Atanh, x);
   return function_of(UnaryOp::Atanh, x,
                      [](const Tensor& g, const Tensor& v) { return div(g, beside_square(v)); });
 }

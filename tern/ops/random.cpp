@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
@@ -14,6 +15,7 @@
 #include "tern/ops/creation_checks.h"
 #include "tern/ops/random_torch.h"
 #include "tern/ops/reduce.h"
+#include "tern/ops/shape.h"
 
 namespace tern {
 namespace {
@@ -148,6 +150,18 @@ Draw integer_draw(const char* op, int64_t low, int64_t high, DType dtype) {
   return integers_of_range(low, range, /*all_integers=*/false);
 }
 
+/// Complex numbers whose parts draw(shape, options) makes.
+template <class DrawParts>
+Tensor drawn_parts(IntArrayRef shape, const TensorOptions& options, DrawParts&& draw) {
+  Shape parts = shape.to_shape();
+  parts.push_back(2);
+  return detail::finish(
+      complex_view(draw(parts, {.dtype = real_dtype(*options.dtype), .device = options.device})), options);
+}
+bool draws_complex(const TensorOptions& options) {
+  return options.dtype && is_complex_computable(*options.dtype);
+}
+
 DType floating_dtype(const char* op, const TensorOptions& options) {
   DType dtype = options.dtype.value_or(get_default_dtype());
   check_floating(op, dtype);
@@ -157,11 +171,19 @@ DType floating_dtype(const char* op, const TensorOptions& options) {
 }  // namespace
 
 Tensor rand(IntArrayRef shape, const TensorOptions& options, const MaybeGenerator& generator) {
+  if (draws_complex(options))
+    return drawn_parts(shape, options, [&](const Shape& parts, const TensorOptions& real) {
+      return rand(parts, real, generator);
+    });
   DType dtype = floating_dtype("rand", options);
   return drawn("rand", shape, dtype, options, uniform_draw("rand", 0, 1, dtype), generator);
 }
 
 Tensor randn(IntArrayRef shape, const TensorOptions& options, const MaybeGenerator& generator) {
+  if (draws_complex(options))
+    return drawn_parts(shape, options, [&](const Shape& parts, const TensorOptions& real) {
+      return normal(0, std::numbers::sqrt2 / 2, parts, real, generator);
+    });
   DType dtype = floating_dtype("randn", options);
   return drawn("randn", shape, dtype, options, normal_draw("randn", 0, 1, dtype), generator);
 }
@@ -185,11 +207,13 @@ Tensor randint(int64_t high, IntArrayRef shape, const TensorOptions& options,
 
 Tensor rand_like(const Tensor& x, const TensorOptions& options, const MaybeGenerator& generator) {
   const TensorOptions like = detail::like(x, options);
+  if (draws_complex(like)) return rand(x.shape(), like, generator);
   const DType dtype = floating_dtype("rand_like", like);
   return drawn_like("rand_like", x, dtype, like, uniform_draw("rand_like", 0, 1, dtype), generator);
 }
 Tensor randn_like(const Tensor& x, const TensorOptions& options, const MaybeGenerator& generator) {
   const TensorOptions like = detail::like(x, options);
+  if (draws_complex(like)) return randn(x.shape(), like, generator);
   const DType dtype = floating_dtype("randn_like", like);
   return drawn_like("randn_like", x, dtype, like, normal_draw("randn_like", 0, 1, dtype), generator);
 }
@@ -202,10 +226,23 @@ Tensor randint_like(const Tensor& x, int64_t low, int64_t high, const TensorOpti
 }
 
 Tensor& uniform_(Tensor& x, double low, double high, const MaybeGenerator& generator) {
+  if (is_complex_computable(x.dtype())) {
+    check_in_place("uniform_", x);
+    Tensor parts = real_view(x);
+    uniform_(parts, low, high, generator);
+    return x;
+  }
   return draw_in_place("uniform_", x, uniform_draw("uniform_", low, high, x.dtype()), generator);
 }
 
 Tensor& normal_(Tensor& x, double mean, double std, const MaybeGenerator& generator) {
+  if (is_complex_computable(x.dtype())) {
+    check_in_place("normal_", x);
+    Tensor parts = real_view(x);
+    normal_(parts, 0, std * std::numbers::sqrt2 / 2, generator);
+    if (mean != 0) select(parts, -1, 0).add_(mean);
+    return x;
+  }
   return draw_in_place("normal_", x, normal_draw("normal_", mean, std, x.dtype()), generator);
 }
 

@@ -31,7 +31,8 @@ Tensor sum_over(const Tensor& input, DimMask mask, bool keepdim, std::optional<D
 
 Tensor mean_over(const Tensor& input, DimMask mask, bool keepdim, std::optional<DType> dtype) {
   TERN_CHECK(
-      is_floating_point(dtype.value_or(input.dtype())), DTypeError,
+      is_floating_point(dtype.value_or(input.dtype())) || is_complex(dtype.value_or(input.dtype())),
+      DTypeError,
       "mean: could not infer output dtype. {} dtype must be a floating point dtype. Got: {}; convert with "
       "to(float32) or give dtype",
       dtype ? "Optional" : "Input", name(dtype.value_or(input.dtype())));
@@ -84,6 +85,7 @@ Tensor prod_over(const Tensor& input, DimMask mask, const DimSplit& split, bool 
 }
 
 Tensor truth(ReduceOp op, const char* op_name, const Tensor& x, DimMask mask, bool keepdim) {
+  if (is_complex_computable(x.dtype())) return truth(op, op_name, ne(x, 0), mask, keepdim);
   check_computable(op_name, x);
   Tensor y = run_reduce(op, x, mask, keepdim);
   return x.dtype() == DType::UInt8 ? cast(y, DType::UInt8) : y;
@@ -150,6 +152,7 @@ Tensor all(const Tensor& x, IntArrayRef dims, bool keepdim) {
 }
 
 Tensor count_nonzero(const Tensor& x, IntArrayRef dims) {
+  if (is_complex_computable(x.dtype())) return count_nonzero(ne(x, 0), dims);
   check_computable("count_nonzero", x);
   return run_reduce(ReduceOp::CountNonzero, x, dims_of("count_nonzero", dims, x.dim()), /*keepdim=*/false);
 }

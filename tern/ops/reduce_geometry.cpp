@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include "tern/autograd/arithmetic.h"
 
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
@@ -105,6 +106,8 @@ void check_computable(const char* op, const Tensor& x) {
 }
 
 Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
+  if (is_complex_computable(x.dtype()) && (!dtype || is_complex_computable(*dtype)))
+    return dtype ? to(x, *dtype) : x;
   check_computable(op, x);
   if (!dtype || *dtype == x.dtype()) return x;
   TERN_CHECK(is_computable(*dtype), DTypeError, "{}: dtype {} is not supported: ask for another one", op,
@@ -113,6 +116,13 @@ Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
 }
 
 Tensor run_reduce(ReduceOp op, const Tensor& x, DimMask mask, bool keepdim, double param) {
+  if (is_complex(x.dtype())) {
+    TERN_CHECK(op == ReduceOp::Sum, DTypeError,
+               "reduction: not implemented for {}: only sums and means are: take real(), imag() or abs()",
+               name(x.dtype()));
+    const Tensor sums = run_reduce(op, real_view(x), mask, keepdim, param);  // dimensions keep their numbers
+    return complex_view(sums);
+  }
   Shape shape = reduced_shape(x.shape(), mask, keepdim);
   ReduceArgs args;
   make_geometry(x, mask, WalkOrder::Memory, args.kept, args.reduced);

@@ -7,6 +7,7 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/diagonal.h"
@@ -126,6 +127,7 @@ void check_norm(const Tensor& x, double p, DimMask mask, std::optional<DType> dt
 }
 
 Tensor norm_over(const Tensor& input, double p, DimMask mask, bool keepdim, std::optional<DType> dtype) {
+  if (is_complex(input.dtype())) return norm_over(abs(input), p, mask, keepdim, dtype);
   check_norm(input, p, mask, dtype);
   Tensor x = dtype && *dtype != input.dtype() ? to(input, *dtype) : input;
   if (p == 0) {
@@ -149,11 +151,14 @@ Tensor norm_over(const Tensor& input, double p, DimMask mask, bool keepdim, std:
 }  // namespace
 
 Tensor var(const Tensor& x, IntArrayRef dims, double correction, bool keepdim) {
+  if (is_complex(x.dtype()))
+    return add(var(real(x), dims, correction, keepdim), var(imag(x), dims, correction, keepdim));
   return moments_over("var", x, dims_of("var", dims, x.dim()), correction, keepdim, /*root=*/false,
                       /*with_mean=*/false)
       .spread_;
 }
 Tensor std(const Tensor& x, IntArrayRef dims, double correction, bool keepdim) {
+  if (is_complex(x.dtype())) return sqrt(var(x, dims, correction, keepdim));
   return moments_over("std", x, dims_of("std", dims, x.dim()), correction, keepdim, /*root=*/true,
                       /*with_mean=*/false)
       .spread_;

@@ -9,6 +9,7 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
@@ -118,6 +119,10 @@ std::pair<Tensor, Tensor> running_extreme(const char* op, bool largest, const Te
 Tensor cumsum(const Tensor& input, int64_t dim, std::optional<DType> dtype) {
   dtype = autocast_result(input, dtype);
   const int64_t d = wrap_dim(dim, input.dim(), "cumsum");
+  if (is_complex_computable(input.dtype())) {
+    const Tensor x = converted("cumsum", input, dtype);
+    return x.dim() == 0 ? x : view_as_complex(cumsum(view_as_real(x), d));
+  }
   Tensor x = converted("cumsum", input, dtype);
   Tensor y = running_sum(x, d, /*reverse=*/false);
   return dtype ? to(y, *dtype) : y;

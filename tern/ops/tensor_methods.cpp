@@ -1,4 +1,6 @@
 // Methods of Tensor that forward to the operators of the same name.
+#include <complex>
+
 #include "tern/autograd/arithmetic.h"
 #include "tern/base/check.h"
 #include "tern/core/memory.h"
@@ -41,6 +43,8 @@ template std::vector<int32_t> Tensor::to_vector<int32_t>() const;
 template std::vector<int64_t> Tensor::to_vector<int64_t>() const;
 template std::vector<float> Tensor::to_vector<float>() const;
 template std::vector<double> Tensor::to_vector<double>() const;
+template std::vector<std::complex<float>> Tensor::to_vector<std::complex<float>>() const;
+template std::vector<std::complex<double>> Tensor::to_vector<std::complex<double>>() const;
 
 Tensor Tensor::to(Device device, ToOptions options) const { return tern::to(*this, device, options); }
 Tensor Tensor::to(DType dtype, ToOptions options) const { return tern::to(*this, dtype, options); }

@@ -13,6 +13,9 @@ namespace tern::optim {
 namespace {
 
 Tensor norm_of(const GradBatch& batch, double norm_type) {
+  TERN_CHECK(!batch.has_complex || norm_type == 2, DTypeError,
+             "clip_grad_norm_: of complex gradients only the norm of order 2 is there, not that of order {}",
+             norm_type);
   DType dtype = batch.dtype == float64 ? float64 : float32;
   Tensor norm = empty_contiguous(Shape{}, 1, dtype, batch.device);
   launch(current_stream(batch.device), kernels::optim_norm,
@@ -102,6 +105,8 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) 
              clip_value);
   NoGradGuard no_grad;
   for (GradBatch& batch : grad_batches("clip_grad_value_", parameters)) {
+    TERN_CHECK(!batch.has_complex, DTypeError,
+               "clip_grad_value_: complex numbers have no order: clip_grad_norm_ takes them");
     launch(current_stream(batch.device), kernels::optim_clip_value,
            {.list = batch.list(), .clip_value = clip_value});
     batch.finish();

@@ -15,7 +15,8 @@ void GradBatch::add(const Tensor& grad) {
   OptimEntry entry{};
   entry.param = rows.data_ptr();
   entry.grad = rows.data_ptr();
-  entry.numel = rows.numel();
+  has_complex |= is_complex(rows.dtype());
+  entry.numel = is_complex(rows.dtype()) ? 2 * rows.numel() : rows.numel();
   entry.first = numel;
   numel += entry.numel;
   entries.push_back(entry);
@@ -29,10 +30,10 @@ void GradBatch::finish() {
 namespace {
 
 void add_to_batches(std::vector<GradBatch>& batches, const Tensor& tensor) {
+  const DType dtype = real_dtype(tensor.dtype());
   auto batch = batches.begin();
-  while (batch != batches.end() && !(batch->dtype == tensor.dtype() && batch->device == tensor.device()))
-    ++batch;
-  if (batch == batches.end()) batch = batches.insert(batch, GradBatch{tensor.dtype(), tensor.device()});
+  while (batch != batches.end() && !(batch->dtype == dtype && batch->device == tensor.device())) ++batch;
+  if (batch == batches.end()) batch = batches.insert(batch, GradBatch{dtype, tensor.device()});
   batch->add(tensor);
 }
 
@@ -42,8 +43,8 @@ std::vector<GradBatch> batches_of(const char* op, const std::vector<Tensor>& ten
   std::vector<GradBatch> batches;
   for (const Tensor& tensor : tensors) {
     TERN_CHECK(tensor.defined(), ValueError, "{}: one of the tensors is undefined", op);
-    TERN_CHECK(tensor.is_floating_point() && is_computable(tensor.dtype()), DTypeError,
-               "{}: takes floating-point tensors, got one of {}", op, name(tensor.dtype()));
+    TERN_CHECK(tensor.is_floating_point() || is_complex_computable(tensor.dtype()), DTypeError,
+               "{}: takes floating-point or complex tensors, got one of {}", op, name(tensor.dtype()));
     add_to_batches(batches, tensor);
   }
   return batches;

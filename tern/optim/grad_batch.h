@@ -10,7 +10,8 @@
 
 namespace tern::optim {
 
-/// Tensors of one dtype on one device as a list for kernels, which read and write them.
+/// Tensors of one dtype on one device as a list for kernels, which read and write them. Of complex numbers
+/// the parts are, as real ones.
 struct GradBatch {
   DType dtype;
   Device device;
@@ -19,6 +20,7 @@ struct GradBatch {
       {};  ///< gradients that are not row-major, and the copies worked on
   std::vector<OptimEntry> entries = {};
   int64_t numel = 0;
+  bool has_complex = false;
 
   OptimList list() const { return {dtype, static_cast<int32_t>(entries.size()), entries.data(), numel}; }
   void add(const Tensor& grad);
@@ -27,7 +29,7 @@ struct GradBatch {
 };
 
 /// Tensors by their dtype and device. Throws ValueError, naming `op`, for an undefined tensor, and DTypeError
-/// for one that is not floating point.
+/// for one that is neither floating point nor complex.
 std::vector<GradBatch> batches_of(const char* op, const std::vector<Tensor>& tensors);
 
 /// The gradients of parameters, of those that have one. Throws ValueError, naming `op`, for an undefined

@@ -36,6 +36,8 @@ void LBFGSOptions::check(const char* optimizer) const {
 LBFGS::LBFGS(std::vector<Tensor> params, const LBFGSOptions& options)
     : GroupedOptimizer("LBFGS", std::move(params), options), params_(Optimizer::params(0)) {
   for (const Tensor& param : params_) {
+    TERN_CHECK(!param.is_complex(), DTypeError,
+               "LBFGS: complex parameters are not supported: keep their view_as_real() as the parameter");
     TERN_CHECK(
         param.dtype() == params_[0].dtype() && param.device() == params_[0].device(), ValueError,
         "LBFGS: all parameters must be of one dtype on one device: the first is {} on {}, another {} on "

@@ -54,6 +54,7 @@ void MuonOptions::check(const char* optimizer) const {
 }
 
 void MuonOptions::check_parameter(const char* optimizer, const Tensor& parameter) const {
+  TERN_CHECK(!parameter.is_complex(), DTypeError, "{} does not support complex parameters", optimizer);
   TERN_CHECK(
       parameter.dim() == 2, ValueError,
       "{} only supports 2D parameters whereas we found a parameter with size {}: give others to another "

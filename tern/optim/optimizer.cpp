@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "tern/autograd/arithmetic.h"
 #include "tern/autograd/grad_mode.h"
 #include "tern/autograd/node.h"
 #include "tern/base/check.h"
@@ -62,8 +63,8 @@ void Optimizer::add_slots(std::vector<Tensor> params) {
     Tensor& param = params[i];
     TERN_CHECK(param.defined(), ValueError, "{}: parameter {} is undefined: leave absent parameters out",
                name_, i);
-    TERN_CHECK(param.is_floating_point() && is_computable(param.dtype()), DTypeError,
-               "{}: only floating-point tensors can be optimized, parameter {} is {}", name_, i,
+    TERN_CHECK(param.is_floating_point() || is_complex_computable(param.dtype()), DTypeError,
+               "{}: only floating-point and complex tensors can be optimized, parameter {} is {}", name_, i,
                tern::name(param.dtype()));
     TERN_CHECK(param.is_leaf(), ValueError,
                "{}: can't optimize a non-leaf Tensor: parameter {} was computed by '{}'", name_, i,
@@ -126,7 +127,7 @@ void Optimizer::make_state(Slot& slot, const StateFill& fill) {
       if (std::isnan(*fill[s]))
         slot.fresh = true;
       else
-        state.fill_(*fill[s]);
+        (state.is_complex() ? real_view(state) : state).fill_(*fill[s]);
     }
     TERN_CHECK(state.device() == device && state.dtype() == param.dtype, DeviceError,
                "{}: the state of a parameter is {} on {}, the parameter {} on {}: move and convert a module "
@@ -143,7 +144,8 @@ void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill)
   const TensorImpl& g = grad.impl();
   const Device device = param.storage->device();
   OptimEntry entry{};
-  entry.numel = param.numel;
+  const bool is_complex = tern::is_complex(param.dtype);  // the parts are optimized, as real numbers
+  entry.numel = is_complex ? 2 * param.numel : param.numel;
   entry.param = slot.param.data_ptr();
   entry.grad = grad.data_ptr();
   if (!g.contiguous) [[unlikely]] {
@@ -159,9 +161,9 @@ void Optimizer::add_entry(Slot& slot, const Tensor& grad, const StateFill& fill)
   for (size_t s = 0; s < kMaxStates; ++s)
     if (fill[s]) entry.state[s] = slot.state[s].data_ptr();
   entry.fresh = slot.fresh;
-  Batch& batch = batch_of(param.dtype, device);
+  Batch& batch = batch_of(real_dtype(param.dtype), device);
   entry.first = batch.numel;
-  batch.numel += param.numel;
+  batch.numel += entry.numel;
   batch.entries.push_back(entry);
   batch.slots.push_back(&slot);
 }

@@ -23,8 +23,8 @@ namespace {
 Tensor dense_of(const Tensor& tensor) { return tensor.detach().contiguous(); }
 
 void check_op(const char* operation, const Tensor& tensor, ReduceOp op) {
-  TERN_CHECK(op != ReduceOp::Avg || is_floating_point(tensor.dtype()), DTypeError,
-             "{}: the mean of {} is no {}: take the sum", operation, name(tensor.dtype()),
+  TERN_CHECK(op != ReduceOp::Avg || is_floating_point(tensor.dtype()) || is_complex(tensor.dtype()),
+             DTypeError, "{}: the mean of {} is no {}: take the sum", operation, name(tensor.dtype()),
              name(tensor.dtype()));
 }
 

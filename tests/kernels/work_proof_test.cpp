@@ -11,12 +11,14 @@
 #include "tern/kernels/list.h"
 #include "tern/ops/activation.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex.h"
 #include "tern/ops/conv.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/diagonal.h"
 #include "tern/ops/distance.h"
 #include "tern/ops/embedding.h"
+#include "tern/ops/fft.h"
 #include "tern/ops/fold.h"
 #include "tern/ops/grid.h"
 #include "tern/ops/index.h"
@@ -588,6 +590,29 @@ std::vector<ProofRow> optim_rows() {
   };
 }
 
+std::vector<ProofRow> complex_rows() {
+  return {{"complex", [](DType d) {
+             const auto numbers = [d](const Shape& shape) {
+               return randn(shape, {.dtype = complex_dtype(d)}, Generator(5)).requires_grad_();
+             };
+             const auto through = [](const Tensor& y) { back(is_complex(y.dtype()) ? view_as_real(y) : y); };
+             const Tensor a = numbers({3, 1, 5}), b = numbers({4, 5});
+             for (auto f : {exp, log, sqrt, abs, angle, tanh, conj}) through(f(transpose(a, 0, 2)));
+             through(mul(a, b));
+             through(div(a, b));
+             through(pow(a, b));
+             through(matmul(b, adjoint(b)));
+             for (const int64_t n : {1, 8, 30, 67, 600}) {
+               const Tensor x = numbers({3, n, 2});
+               through(fft::fft(x, {}, 1));
+               through(fft::rfft(real(x), {}, 1));
+               through(fft::irfft(x, n, 1));
+               through(fft::ifft(numbers({9, n})));
+               through(fft::rfft(leaf({19, n}, d == float64 ? float64 : float32)));
+             }
+           }}};
+}
+
 std::vector<ProofRow> linalg_rows() {
   const auto real = [](DType d) { return d == bfloat16 ? float32 : d; };
   return {{"linalg", [real](DType d) {
@@ -614,8 +639,8 @@ std::vector<ProofRow> linalg_rows() {
 
 std::vector<ProofRow> all_rows() {
   std::vector<ProofRow> rows;
-  for (const auto& group :
-       {pointwise_rows(), reduce_rows(), index_rows(), network_rows(), optim_rows(), linalg_rows()})
+  for (const auto& group : {pointwise_rows(), reduce_rows(), index_rows(), network_rows(), optim_rows(),
+                            linalg_rows(), complex_rows()})
     rows.insert(rows.end(), group.begin(), group.end());
   return rows;
 }

@@ -70,6 +70,7 @@ class Arguments {
     const Value& value = values_[i];
     if (value.is_bool()) return value.as_bool();
     if (value.is_float()) return value.as_float();
+    if (value.kind() == ValueKind::Complex) return value.as_complex();
     return value.as_int();
   }
   std::optional<Scalar> optional_number(size_t i) const {

@@ -9,8 +9,9 @@
 namespace tern::testing {
 
 const Operator& find_operator(const std::string& name) {
-  for (const Table* table : {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kOrder,
-                             &kNetwork, &kResize, &kLoss, &kCreation, &kLinalg, &kSpecial, &kMethods})
+  for (const Table* table :
+       {&kPointwise, &kCompare, &kInPlace, &kReduce, &kShape, &kIndex, &kOrder, &kNetwork, &kResize, &kLoss,
+        &kCreation, &kLinalg, &kSpecial, &kComplex, &kMethods})
     if (auto row = table->find(name); row != table->end()) return row->second;
   throw IndexError("there is no row for '" + name + "'");
 }

@@ -37,6 +37,7 @@ NOT_ROWS = {
     "tern/ops/loss_common.h": {"reduced"},            # a part of losses
     "tern/ops/copy.h": {"pin_memory", "pinned_copy"},         # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "ternary", "clamp_inside"},  # parts of operators
+    "tern/ops/complex_elementwise.h": {"complex_number", "complex_binary", "complex_function", "times_conj", "complex_power", "complex_in_place"},
     "tern/ops/pointwise.h": {"clamp_between"},              # clamp
     "tern/ops/random.h": {"get_rng_state", "gumbel_softmax"},  # tests/ops/random_torch_test.cpp, random_in_torch.py; tests/nn/small_layers_test.cpp
     "tern/ops/random_torch.h": {"draws_as_torch", "empty_in_order_of"},
@@ -66,7 +67,7 @@ def public_operators():
     for header in sorted((HERE.parent.parent / "tern" / "ops").glob("*.h")):
         if not (header.stem.endswith("_plan") or header.stem.endswith("_geometry")):
             found = {name for name in declaration.findall(header.read_text()) if not name.startswith("operator")}
-            if header.stem in ("linalg", "special"):  # namespaces of their own
+            if header.stem in ("linalg", "special", "fft"):  # namespaces of their own
                 found = {f"{header.stem}.{name}" for name in found}
             names |= found - NOT_ROWS.get(f"tern/ops/{header.name}", set())
     return names | {second for second, _ in method.second_names()}

@@ -28,6 +28,7 @@ extern const Table kLoss;                           // operator_list_loss.cpp
 extern const Table kCreation;                       // operator_list_creation.cpp
 extern const Table kLinalg;                         // operator_list_linalg.cpp
 extern const Table kSpecial;                        // operator_list_special.cpp
+extern const Table kComplex;                        // operator_list_complex.cpp
 
 using A = const Arguments&;
 using Unary = Tensor (*)(const Tensor&);

@@ -49,7 +49,9 @@ Value run_case(const Value& request) {
       grads.push_back(gradient.defined() ? Value(gradient.cpu()) : Value());
 
   std::vector<Value> detached;
-  for (const Tensor& result : results) detached.emplace_back(result.detach().cpu());
+  for (const Tensor& result :
+       results)  // cloned, as a file cannot hold one memory as real and as complex numbers
+    detached.emplace_back(clone(result.detach()).cpu());
   synchronize(get_default_device());  // for the errors of kernels whose results nobody reads
   return {{"outputs", Value::list(detached)},
           {"requires_grad", Value::list(requires_grad)},

@@ -123,7 +123,7 @@ def kinds(value):
 
 
 def with_gradient(tensor):
-    return tensor.detach().requires_grad_(tensor.is_floating_point())
+    return tensor.detach().requires_grad_(driver.may_want_gradient(tensor.dtype))
 
 
 def chosen(row):
@@ -132,7 +132,7 @@ def chosen(row):
     for args in itertools.islice(row.cases(), LOOKED_AT):
         tensors = tensors_in(args)
         key = repr(kinds(args))
-        if key in seen or any(t.numel() > LARGEST or t.dtype not in (torch.float32, torch.int64, torch.bool) for t in tensors):
+        if key in seen or any(t.numel() > LARGEST or t.dtype not in (torch.float32, torch.complex64, torch.int64, torch.bool) for t in tensors):
             continue
         if row.grad:
             args = tuple(a if i in row.no_grad else driver.replace_tensors(a, with_gradient) for i, a in enumerate(args))
@@ -151,7 +151,9 @@ def gradients(module, results, arguments):
     arguments = [a for a in tensors_in(arguments) if a.requires_grad]
     if not results or not arguments:
         return []
-    return module.autograd.grad([r.sum() for r in results], arguments, allow_unused=True)
+    sums = [r.sum() for r in results]
+    sums = [total.real + total.imag if total.is_complex() else total for total in sums]
+    return module.autograd.grad(sums, arguments, allow_unused=True)
 
 
 def difference(result, expected, values=True, tolerance=1):

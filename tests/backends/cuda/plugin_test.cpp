@@ -45,7 +45,8 @@ TEST(CudaPlugin, CarriesItsVersion) {
 TEST(CudaPlugin, OpensNothingOfTheDriverByItself) {
   void* handle = ::dlopen(TERN_CUDA_PLUGIN_FILE, RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(handle, nullptr) << ::dlerror();
-  for (const char* name : {"libnvidia-ml.so.1", "libcublasLt.so.13", "libcusolver.so.12", "libcudnn.so.9"})
+  for (const char* name :
+       {"libnvidia-ml.so.1", "libcublasLt.so.13", "libcufft.so.12", "libcusolver.so.12", "libcudnn.so.9"})
     EXPECT_EQ(::dlopen(name, RTLD_NOW | RTLD_NOLOAD), nullptr) << name;
 }
 

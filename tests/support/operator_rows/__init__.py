@@ -2,7 +2,7 @@
 # comparison with PyTorch.
 import importlib
 
-FAMILIES = ("pointwise", "reduce", "shape", "index", "order", "network", "loss", "attention", "recurrent", "image", "resize", "creation", "linalg", "special", "method")
+FAMILIES = ("pointwise", "reduce", "shape", "index", "order", "network", "loss", "attention", "recurrent", "image", "resize", "creation", "linalg", "special", "complex", "method")
 
 
 def families():

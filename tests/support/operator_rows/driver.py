@@ -18,7 +18,7 @@ warnings.filterwarnings("ignore")
 torch.set_num_threads(1)
 VERSION = tuple(int(part) for part in torch.__version__.split(".")[:2])
 # Largest relative difference by dtype; a row may multiply it.
-TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 4e-6, torch.float16: 2e-3, torch.bfloat16: 1.6e-2, torch.complex128: 1e-12, torch.complex64: 4e-6}
 NARROW = (torch.float16, torch.bfloat16)
 DEVICES = ("cpu", "simulated", "emulated", "gpu")
 # How long the helper program may take for one case; a real GPU is not had for long.
@@ -77,7 +77,7 @@ def describe(value):
 
 
 def kind(dtype):
-    return "float" if dtype.is_floating_point else "bool" if dtype == torch.bool else "int"
+    return "complex" if dtype.is_complex else "float" if dtype.is_floating_point else "bool" if dtype == torch.bool else "int"
 
 
 def outline(args):
@@ -105,8 +105,9 @@ def leaves(args):
 def as_list(result):
     if isinstance(result, torch.Tensor):
         return [result]
-    if isinstance(result, (bool, int, float)):
-        return [torch.tensor(result, dtype=torch.float64 if isinstance(result, float) else None)]
+    if isinstance(result, (bool, int, float, complex)):
+        dtypes = {float: torch.float64, complex: torch.complex128}
+        return [torch.tensor(result, dtype=dtypes.get(type(result)))]
     return list(result)
 
 
@@ -116,8 +117,14 @@ def no_answer(error):
     return isinstance(error, NotImplementedError) or any(gap in str(error) for gap in gaps)
 
 
+def may_want_gradient(dtype):
+    return dtype.is_floating_point or dtype.is_complex
+
+
 def cotangent_like(tensor):
     """Weights around 1 that no symmetry of a formula cancels."""
+    if tensor.dtype.is_complex:
+        return torch.view_as_complex(cotangent_like(torch.view_as_real(tensor.detach().resolve_conj().clone())))
     weights = 0.5 + (torch.arange(1, tensor.numel() + 1, dtype=torch.float64) * 0.6180339887498949) % 1
     return weights.reshape(tensor.shape).to(tensor.dtype)
 
@@ -146,7 +153,7 @@ def prepare(row, args):
     args = tuple(args)
     if row.grad:
         args = tuple(a if i in row.no_grad else
-                     replace_tensors(a, lambda t: t.detach().requires_grad_() if t.dtype.is_floating_point else t)
+                     replace_tensors(a, lambda t: t.detach().requires_grad_() if may_want_gradient(t.dtype) else t)
                      for i, a in enumerate(args))
     case = Case(row, args)
     floats = set()
@@ -197,6 +204,8 @@ def difference(actual, expected, tolerance, scale, absolute, zero_sign):
         return f"is {describe(actual)}, PyTorch gives {describe(expected)}"
     if actual.numel() == 0:
         return None
+    if actual.dtype.is_complex:
+        actual, expected = (torch.view_as_real(t.resolve_conj()) for t in (actual, expected))
     if not actual.dtype.is_floating_point:
         wrong = actual != expected
     else:

@@ -8,6 +8,7 @@ import torch
 
 FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 WIDE = (torch.float32, torch.float64)
+COMPLEX = (torch.complex64, torch.complex128)
 INTS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 BOOL = (torch.bool,)
 ALL = FLOATS + INTS + BOOL
@@ -27,6 +28,9 @@ FEW_PAIRS = (((3, 5), (3, 5)), ((3, 1), (5,)), ((), (4,)))
 def make(shape, dtype=torch.float32, seed=0, low=-3.0, high=3.0):
     """Random numbers in [low, high); of integers in the same range, from 0 for unsigned ones."""
     shape = tuple(shape)
+    if dtype.is_complex:
+        part = torch.float64 if dtype == torch.complex128 else torch.float32
+        return torch.complex(make(shape, part, seed, low, high), make(shape, part, seed + 100, low, high))
     generator = torch.Generator().manual_seed(zlib.crc32(repr((shape, seed, low, high)).encode()))
     values = torch.rand(shape, generator=generator, dtype=torch.float64) * (high - low) + low
     if dtype == torch.bool:
