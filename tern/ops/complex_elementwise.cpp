@@ -190,7 +190,9 @@ Tensor complex_binary(BinaryOp op, const Scalar& a, const Tensor& b, DType commo
 }
 
 Tensor complex_function(ComplexUnary op, const Tensor& x) {
-  if (!is_complex_computable(x.dtype())) throw_no_complex(name(op), x.dtype());
+  TERN_CHECK(is_complex_computable(x.dtype()), DTypeError,
+             "{}: dtype {} is not supported: of complex numbers complex64 and complex128 are", name(op),
+             name(x.dtype()));
   Tensor y = launch_complex(op, x);
   if (tracks_grad(x))
     record(name(op), y, {x}, [op, x_ = save(x), y_ = save_output(y)](GradContext& c, const Tensor& g) {

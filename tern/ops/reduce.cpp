@@ -7,6 +7,7 @@
 #include "tern/ops/autocast_rules.h"
 #include "tern/ops/common.h"
 #include "tern/ops/compare.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/creation.h"
 #include "tern/ops/index.h"
@@ -74,6 +75,7 @@ Tensor prod_gradient(const Tensor& g, const Tensor& x, const Tensor& y, const Di
 
 Tensor prod_over(const Tensor& input, DimMask mask, const DimSplit& split, bool keepdim,
                  std::optional<DType> dtype) {
+  if (is_complex(input.dtype())) throw_no_complex("prod", input.dtype());
   Tensor x = converted("prod", input, dtype);
   Tensor y = narrowed(run_reduce(ReduceOp::Prod, x, mask, keepdim), dtype);
   if (tracks_grad(x))

@@ -119,7 +119,11 @@ TEST(DType, PromotionAsPyTorchs) {
                 name(static_cast<DType>(table[a][b])))
           << name(static_cast<DType>(a)) << " and " << name(static_cast<DType>(b));
   EXPECT_EQ(promote_types(DType::Complex64, DType::Complex64), DType::Complex64);
-  EXPECT_THROW(promote_types(DType::Complex64, float32), DTypeError);
+  EXPECT_EQ(promote_types(complex64, float32), complex64);
+  EXPECT_EQ(promote_types(int64, complex64), complex64);
+  EXPECT_EQ(promote_types(float64, complex64), complex128);
+  EXPECT_EQ(promote_types(complex64, complex128), complex128);
+  EXPECT_THROW(promote_types(DType::Complex32, float32), DTypeError);
   EXPECT_THROW(promote_types(uint8, DType::UInt16), DTypeError);
 }
 

@@ -1,11 +1,14 @@
 // Wrong uses: dtypes, and values that a dtype does not hold.
+#include <complex>
+
 #include "wrong_use.h"
 
 namespace tern {
 namespace {
 
 /// A tensor of a dtype that is held but not computed on.
-Tensor complex_tensor() { return Tensor::from_storage(ones({8}).storage(), DType::Complex64, {2}); }
+Tensor half_complex() { return Tensor::from_storage(ones({8}).storage(), DType::Complex32, {2}); }
+Tensor complex_ones() { return ones({2, 2}, {.dtype = complex64}); }
 
 std::vector<WrongUse> operator_rows() {
   const std::type_index dtype = typeid(DTypeError);
@@ -34,21 +37,52 @@ std::vector<WrongUse> operator_rows() {
          addmm(ones({2}, {.dtype = int64}), ones({2, 2}), ones({2, 2}));
        },
        {"addmm: ", "input and matrices", "int64 and float32", "to(dtype)"}},
-      {"add_of_complex", dtype, [] { add(complex_tensor(), 1); }, {"add: ", "complex64", "not supported"}},
-      {"exp_of_complex", dtype, [] { exp(complex_tensor()); }, {"exp: ", "complex64", "not supported"}},
-      {"sum_of_complex", dtype, [] { sum(complex_tensor()); }, {"sum: ", "complex64", "not supported"}},
-      {"to_complex",
+      {"add_of_half_complex", dtype, [] { add(half_complex(), 1); }, {"add: ", "complex32", "not supported"}},
+      {"exp_of_half_complex", dtype, [] { exp(half_complex()); }, {"exp: ", "complex32", "not supported"}},
+      {"sum_of_half_complex", dtype, [] { sum(half_complex()); }, {"sum: ", "complex32", "not supported"}},
+      {"to_half_complex",
        dtype,
-       [] { ones({2}).to(DType::Complex64); },
-       {"to: no conversion from float32 to complex64"}},
-      {"copy_of_complex",
+       [] { ones({2}).to(DType::Complex32); },
+       {"to: no conversion from float32 to complex32"}},
+      {"copy_of_half_complex",
        dtype,
-       [] { ones({2}).copy_(complex_tensor()); },
-       {"copy_: no conversion from complex64 to float32", "one dtype"}},
-      {"item_of_complex",
+       [] { ones({2}).copy_(half_complex()); },
+       {"copy_: no conversion from complex32 to float32", "one dtype"}},
+      {"item_of_half_complex",
        dtype,
-       [] { complex_tensor()[0].item(); },
-       {"item: ", "complex64", "copy_to_host()"}},
+       [] { half_complex()[0].item(); },
+       {"item: ", "complex32", "copy_to_host()"}},
+      {"prod_of_complex", dtype, [] { prod(complex_ones()); }, {"prod", "complex64"}},
+      {"max_of_complex", dtype, [] { max(complex_ones()); }, {"max", "complex64", "not supported"}},
+      {"sort_of_complex", dtype, [] { sort(complex_ones()); }, {"complex64"}},
+      {"lt_of_complex", dtype, [] { lt(complex_ones(), 1); }, {"lt: not implemented for complex64", "abs()"}},
+      {"relu_of_complex", dtype, [] { relu(complex_ones()); }, {"relu: ", "complex64", "not supported"}},
+      {"softmax_of_complex", dtype, [] { softmax(complex_ones(), 0); }, {"softmax: ", "complex64"}},
+      {"conv1d_of_complex",
+       dtype,
+       [] {
+         conv1d(complex_ones(), ones({2, 2, 1}, {.dtype = complex64}));
+       },
+       {"conv1d: ", "complex64"}},
+      {"inv_of_complex", dtype, [] { linalg::inv(complex_ones()); }, {"complex64"}},
+      {"clamp_to_complex",
+       typeid(ValueError),
+       [] { clamp(ones({2}), Scalar(std::complex<double>(0, 1)), {}); },
+       {"imaginary part"}},
+      {"imag_of_real", dtype, [] { imag(ones({2})); }, {"imag: ", "complex64", "float32"}},
+      {"complex_of_halves",
+       dtype,
+       [] { tern::complex(ones({2}), ones({2}, {.dtype = float64})); },
+       {"complex: ", "float64", "to(dtype)"}},
+      {"rfft_of_complex", dtype, [] { fft::rfft(complex_ones()); }, {"rfft: expects a real input", "real()"}},
+      {"fft_of_halves",
+       dtype,
+       [] { fft::fft(ones({2}, {.dtype = float16})); },
+       {"fft: ", "float16", "to(float32)"}},
+      {"fft_of_nothing",
+       typeid(ValueError),
+       [] { fft::fft(ones({2}), 0); },
+       {"fft: Invalid number of data points (0)"}},
       {"sub_of_bools",
        dtype,
        [] { sub(ones({2}, {.dtype = bool_}), ones({2}, {.dtype = bool_})); },
@@ -228,7 +262,7 @@ std::vector<WrongUse> network_dtype_rows() {
       {"optimizer_of_integers",
        dtype,
        [] { optim::SGD({arange(3)}); },
-       {"SGD: only floating-point tensors", "parameter 0 is int64"}},
+       {"SGD: only floating-point and complex tensors", "parameter 0 is int64"}},
   };
 }
 
@@ -285,10 +319,10 @@ std::vector<WrongUse> creation_rows() {
   return {
       {"arange_of_bools", dtype, [] { arange(3, {.dtype = bool_}); }, {"arange: ", "bool"}},
       {"linspace_of_bools", dtype, [] { linspace(0, 1, 3, {.dtype = bool_}); }, {"linspace: ", "bool"}},
-      {"ones_of_complex",
+      {"ones_of_half_complex",
        dtype,
-       [] { ones({2}, {.dtype = DType::Complex64}); },
-       {"ones: ", "complex64", "no operator computes"}},
+       [] { ones({2}, {.dtype = DType::Complex32}); },
+       {"ones: ", "complex32", "no operator computes"}},
       {"rand_of_integers",
        dtype,
        [] { rand({2}, {.dtype = int64}); },
@@ -309,10 +343,10 @@ std::vector<WrongUse> creation_rows() {
        dtype,
        [] { set_default_dtype(int32); },
        {"set_default_dtype: ", "floating-point", "int32"}},
-      {"promotion_of_complex",
+      {"promotion_of_half_complex",
        dtype,
-       [] { promote_types(DType::Complex64, float32); },
-       {"no type promotion between complex64 and float32", "to(dtype)"}},
+       [] { promote_types(DType::Complex32, float32); },
+       {"no type promotion between complex32 and float32", "to(dtype)"}},
       {"data_of_another_type",
        dtype,
        [] { ones({2}).data<double>(); },

@@ -440,7 +440,7 @@ std::vector<WrongUse> optimizer_rows() {
       {"total_norm_of_integers",
        typeid(DTypeError),
        [] { optim::get_total_norm({arange(3)}); },
-       {"get_total_norm: takes floating-point tensors", "int64"}},
+       {"get_total_norm: takes floating-point or complex tensors", "int64"}},
       {"clip_with_vector",
        typeid(ShapeError),
        [] { optim::clip_grads_with_norm_({parameter()}, 1, ones({2})); },

@@ -102,7 +102,8 @@ TEST(CpuFft, LongSequences) {
                                                {1, 1734, 1},
                                                {1, 600, 2},
                                                {1, 1021, 1},
-                                               {1, 2048, 1}})
+                                               {1, 2048, 1},
+                                               {1, 4099, 1}})
         check<float>(variant, random,
                      {.kind = kind,
                       .forward = kind != FftKind::ToReal,

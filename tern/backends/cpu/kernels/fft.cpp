@@ -3,6 +3,7 @@
 // there are few, are transformed as the columns and then the rows of a matrix (Bailey, "FFTs in External or
 // Hierarchical Memory", 1990).
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <mutex>
@@ -234,24 +235,19 @@ Split split_of(int64_t n) {
   return {rows, n / rows};
 }
 
-/// exp(-2 pi i r c / n) by rows, kept while the length is asked for.
+/// exp(-2 pi i r c / n) by rows.
 template <class T>
-std::shared_ptr<const std::vector<T>> turns_of(const Split& split) {
-  static std::mutex mutex;
-  static std::pair<int64_t, std::shared_ptr<const std::vector<T>>> last;
+std::vector<T> turns_of(const Split& split) {
   const int64_t n = split.rows * split.columns;
-  const std::scoped_lock lock(mutex);
-  if (last.first == n) return last.second;
-  auto turns = std::make_shared<std::vector<T>>(static_cast<size_t>(2 * n));
+  std::vector<T> turns(static_cast<size_t>(2 * n));
   parallel_for(split.rows, std::max<int64_t>(1, kGrain / split.columns), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       for (int64_t c = 0; c < split.columns; ++c) {
         const UnitRoot root = unit_root(r * c % n, n);
-        (*turns)[static_cast<size_t>(2 * (r * split.columns + c))] = static_cast<T>(root.re);
-        (*turns)[static_cast<size_t>(2 * (r * split.columns + c) + 1)] = static_cast<T>(root.im);
+        turns[static_cast<size_t>(2 * (r * split.columns + c))] = static_cast<T>(root.re);
+        turns[static_cast<size_t>(2 * (r * split.columns + c) + 1)] = static_cast<T>(root.im);
       }
   });
-  last = {n, turns};
   return turns;
 }
 
@@ -302,13 +298,80 @@ void transform_matrix(const Split& split, const T* turns, bool forward, T by, co
                });
 }
 
+/// The transform of a long complex sequence, or of several one after the other: as a matrix, or where the
+/// length has no such factors as a convolution by one that has (fft_plan.h).
 template <class T>
-void transform_matrices(const FftArgs& args, const Split& split) {
+class LongTransform {
+ public:
+  /// Kept until another length is asked for.
+  static std::shared_ptr<const LongTransform> of(int64_t n) {
+    static std::mutex mutex;
+    static std::shared_ptr<const LongTransform> last;
+    const std::scoped_lock lock(mutex);
+    if (last == nullptr || last->n_ != n) last = std::make_shared<const LongTransform>(n);
+    return last;
+  }
+
+  explicit LongTransform(int64_t n) : n_(n), split_(split_of(n)) {
+    const bool convolves = split_.rows < kLanes<T>;
+    if (convolves) split_ = split_of(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1))));
+    turns_ = turns_of<T>(split_);
+    if (convolves) prepare_convolution();
+  }
+
+  /// Numbers of working memory.
+  int64_t room() const { return 2 * length() * (chirp_.empty() ? 1 : 2); }
+
+  /// Elements are `step` apart; `in` and `out` may be the same.
+  void run(bool forward, T by, const T* in, T* out, int64_t step, T* working) const {
+    if (chirp_.empty()) return transform_matrix(split_, turns_.data(), forward, by, in, out, step, working);
+    T *const z = working, *const between = working + 2 * length();
+    std::fill(z + 2 * n_, z + 2 * length(), T(0));
+    for (int64_t j = 0; j < n_; ++j) turn(forward, in + 2 * j * step, chirp_.data() + 2 * j, z + 2 * j);
+    transform_matrix(split_, turns_.data(), /*forward=*/true, T(1), z, z, 1, between);
+    for (int64_t k = 0; k < length(); ++k) turn(forward, z + 2 * k, spectrum_.data() + 2 * k, z + 2 * k);
+    transform_matrix(split_, turns_.data(), /*forward=*/false, by, z, z, 1, between);
+    for (int64_t k = 0; k < n_; ++k) turn(forward, z + 2 * k, chirp_.data() + 2 * k, out + 2 * k * step);
+  }
+
+ private:
+  int64_t length() const { return split_.rows * split_.columns; }
+
+  /// to = x * w, w conjugated on the way back.
+  static void turn(bool forward, const T* x, const T* w, T* to) {
+    const T im = forward ? w[1] : -w[1], re = x[0] * w[0] - x[1] * im;
+    to[1] = x[0] * im + x[1] * w[0];
+    to[0] = re;
+  }
+
+  void prepare_convolution() {
+    spectrum_.resize(static_cast<size_t>(2 * length()));
+    for (int64_t j = 0, square = 0; j < n_; square = (square + 2 * j + 1) % (2 * n_), ++j) {
+      const UnitRoot root = unit_root(square, 2 * n_);
+      chirp_.push_back(static_cast<T>(root.re));
+      chirp_.push_back(static_cast<T>(root.im));
+      for (const int64_t at : {j, (length() - j) % length()}) {
+        spectrum_[static_cast<size_t>(2 * at)] = static_cast<T>(root.re);
+        spectrum_[static_cast<size_t>(2 * at + 1)] = static_cast<T>(-root.im);
+      }
+    }
+    const Scratch<T> between(2 * length());
+    transform_matrix(split_, turns_.data(), /*forward=*/true, T(1) / static_cast<T>(length()),
+                     spectrum_.data(), spectrum_.data(), 1, between.get());
+  }
+
+  int64_t n_;
+  Split split_;  ///< of n, or of the length of the convolution
+  std::vector<T> turns_, chirp_, spectrum_;
+};
+
+template <class T>
+void transform_long(const FftArgs& args) {
   const int64_t n = args.size, half = args.half(), inner = args.inner;
-  const auto turns = turns_of<T>(split);
+  const auto transform = LongTransform<T>::of(n);
   const bool to_half = args.kind == FftKind::ToHalf, to_real = args.kind == FftKind::ToReal;
   const bool is_real = to_half || to_real;
-  const Scratch<T> between(2 * n), whole(is_real ? 2 * n : 0);
+  const Scratch<T> working(transform->room()), whole(is_real ? 2 * n : 0);
   const T by = static_cast<T>(args.scale);
   const auto* in = static_cast<const T*>(args.in);
   auto* out = static_cast<T*>(args.out);
@@ -316,7 +379,7 @@ void transform_matrices(const FftArgs& args, const Split& split) {
     const int64_t o = t / inner, i = t % inner;
     if (!is_real) {
       const int64_t at = 2 * (o * n * inner + i);
-      transform_matrix(split, turns->data(), args.forward, by, in + at, out + at, inner, between.get());
+      transform->run(args.forward, by, in + at, out + at, inner, working.get());
       continue;
     }
     T* const z = whole.get();
@@ -338,7 +401,7 @@ void transform_matrices(const FftArgs& args, const Split& split) {
         z[2 * (n - k) + 1] = -im;
       }
     }
-    transform_matrix(split, turns->data(), args.forward, by, z, z, 1, between.get());
+    transform->run(args.forward, by, z, z, 1, working.get());
     if (to_half) {
       T* const to = out + 2 * (o * half * inner + i);
       for (int64_t k = 0; k < half; ++k) {
@@ -356,12 +419,12 @@ template <class T>
 void transform(const FftArgs& args) {
   // Buffers of longer sequences leave the cache; of a few shorter ones most lanes would be empty.
   constexpr int64_t kLong = int64_t{1} << 17, kFew = 512;
+  // A convolution of so many elements in each lane leaves it too.
+  constexpr int64_t kLongConvolution = 4096;
   const bool is_long = args.size * static_cast<int64_t>(sizeof(ComplexLanes<T>)) > 2 * kLong;
   const bool are_few = args.size >= kFew && 2 * args.outer * args.inner <= kLanes<T>;
-  if (is_long || are_few) {
-    const Split split = split_of(args.size);
-    if (split.rows >= kLanes<T>) return transform_matrices<T>(args, split);
-  }
+  const bool splits = split_of(args.size).rows >= kLanes<T>;
+  if ((is_long || are_few) && (splits || args.size >= kLongConvolution)) return transform_long<T>(args);
   transform_tiles<T>(args);
 }
 
