@@ -55,6 +55,7 @@ Tensor complex_view(const Tensor& parts) {
 
 void fill_elements(const Tensor& out, double value) {
   if (is_complex_computable(out.dtype())) [[unlikely]] {
+    if (value == 0) return fill_elements(real_view(out), 0);
     fill_elements(half_view(out, 0), value);
     return fill_elements(half_view(out, 1), 0);
   }
