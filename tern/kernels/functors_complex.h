@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "tern/kernels/target.h"
+#include "tern/kernels/trigonometry.h"
 
 namespace tern::complex_functors {
 
@@ -24,13 +25,28 @@ TERN_FN Z quotient(const Z& a, const Z& b) {
            (a.imag() * scale * c - a.real() * scale * d) / size);
 }
 
+/// |x|: of floats by squares in double, which do not overflow and which compilers vectorise.
+template <class Z>
+TERN_FN Part<Z> magnitude(const Z& x) {
+  if constexpr (sizeof(Part<Z>) == 4) {
+    const double re = static_cast<double>(x.real()), im = static_cast<double>(x.imag());
+    const auto size = static_cast<float>(std::sqrt(re * re + im * im));
+    const float infinite = INFINITY;
+    return (x.real() == infinite) | (x.real() == -infinite) | (x.imag() == infinite) | (x.imag() == -infinite)
+               ? infinite
+               : size;
+  } else {
+    return std::hypot(x.real(), x.imag());
+  }
+}
+
 template <class Z>
 struct Abs {
-  TERN_FN Part<Z> operator()(const Z& x) const { return std::hypot(x.real(), x.imag()); }
+  TERN_FN Part<Z> operator()(const Z& x) const { return magnitude(x); }
 };
 template <class Z>
 struct Angle {
-  TERN_FN Part<Z> operator()(const Z& x) const { return std::atan2(x.imag(), x.real()); }
+  TERN_FN Part<Z> operator()(const Z& x) const { return math::atan2(x.imag(), x.real()); }
 };
 template <class Z>
 struct Conj {
@@ -39,7 +55,7 @@ struct Conj {
 template <class Z>
 struct Sgn {
   TERN_FN Z operator()(const Z& x) const {
-    const Part<Z> size = std::hypot(x.real(), x.imag());
+    const Part<Z> size = magnitude(x);
     return size == 0 ? Z(0, 0) : Z(x.real() / size, x.imag() / size);
   }
 };

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <limits>
-#include "tern/autograd/arithmetic.h"
 
+#include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/shape.h"
@@ -115,13 +115,35 @@ Tensor converted(const char* op, const Tensor& x, std::optional<DType> dtype) {
   return to(x, *dtype);
 }
 
+namespace {
+
+/// Complex numbers whose sums are taken beside each other: two columns alone are summed slowly.
+constexpr int64_t kWholeRow = 64;
+
+/// The sum of a contiguous complex tensor.
+Tensor sum_of_all(const Tensor& x, const Shape& shape, double param) {
+  const int64_t rows = x.numel() / kWholeRow, rest = x.numel() % kWholeRow;
+  const Tensor parts = real_view(x);
+  const auto columns = [&](int64_t first, int64_t count, int64_t width) {
+    const Tensor part = Tensor::view_of(parts.storage(), parts.dtype(), {count, 2 * width}, {2 * width, 1},
+                                        parts.storage_offset() + 2 * first);
+    return run_reduce(ReduceOp::Sum, part, bit(0), /*keepdim=*/false, param);
+  };
+  Tensor total = reshape(columns(0, rows, kWholeRow), {kWholeRow, 2});
+  if (rest != 0) total = cat({total, reshape(columns(rows * kWholeRow, rest, 1), {1, 2})}, 0);
+  return reshape(complex_view(run_reduce(ReduceOp::Sum, total, bit(0), /*keepdim=*/false)), shape);
+}
+
+}  // namespace
+
 Tensor run_reduce(ReduceOp op, const Tensor& x, DimMask mask, bool keepdim, double param) {
   if (is_complex(x.dtype())) {
     TERN_CHECK(op == ReduceOp::Sum, DTypeError,
                "reduction: not implemented for {}: only sums and means are: take real(), imag() or abs()",
                name(x.dtype()));
-    const Tensor sums = run_reduce(op, real_view(x), mask, keepdim, param);  // dimensions keep their numbers
-    return complex_view(sums);
+    if (x.is_contiguous() && reduced_numel(x.shape(), mask) == x.numel() && x.numel() >= 2 * kWholeRow)
+      return sum_of_all(x, reduced_shape(x.shape(), mask, keepdim), param);
+    return complex_view(run_reduce(op, real_view(x), mask, keepdim, param));  // dimensions keep their numbers
   }
   Shape shape = reduced_shape(x.shape(), mask, keepdim);
   ReduceArgs args;

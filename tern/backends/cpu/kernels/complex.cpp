@@ -13,6 +13,12 @@ namespace {
 /// Functions of many steps are worth a thread earlier.
 constexpr int64_t kFunctionGrain = 2048;
 
+template <bool dense, class Out, class Z, class F>
+[[gnu::noinline]] void row(Out* out, const Z* in, int64_t n, int64_t so, int64_t si, const F& f) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[dense ? i : i * so] = f(in[dense ? i : i * si]);
+}
+
 template <class Out, class Z, class F>
 void map(const ComplexUnaryArgs& args, const F& f) {
   const Geometry<2>& g = args.geometry;
@@ -23,7 +29,10 @@ void map(const ComplexUnaryArgs& args, const F& f) {
     walk_rows(g, begin, end, [&](const int64_t(&offset)[2], int64_t n) {
       Out* const to = out + offset[0];
       const Z* const from = in + offset[1];
-      for (int64_t i = 0; i < n; ++i) to[i * so] = f(from[i * si]);
+      if (so == 1 && si == 1)
+        row<true>(to, from, n, 1, 1, f);
+      else
+        row<false>(to, from, n, so, si, f);
     });
   });
 }

@@ -189,14 +189,19 @@ void transform_tiles(const FftArgs& args) {
   const Sequences<T> in{{to_real ? half : n, args.inner}, static_cast<T*>(const_cast<void*>(args.in))};
   const Sequences<T> out{{to_half ? half : n, args.inner}, static_cast<T*>(args.out)};
   const int64_t of_tile = args.kind == FftKind::Complex ? kN : 2 * kN;
-  const int64_t tiles = (transforms + of_tile - 1) / of_tile;
+  // Where many sequences lie beside each other no tile goes beyond their end: what is one piece is read as
+  // one.
+  const int64_t together = args.inner >= kN ? args.inner : transforms;
+  const int64_t tiles_together = (together + of_tile - 1) / of_tile;
+  const int64_t tiles = transforms / together * tiles_together;
   const T by = static_cast<T>(args.scale);
   parallel_for(tiles, std::max<int64_t>(1, kGrain / (n * of_tile)), [&](int64_t begin, int64_t end) {
     const int64_t room = std::max(plan->room(), half);
     const Scratch<ComplexLanes<T>> buffers((2 + (to_real || to_half ? 1 : 0)) * room);
     ComplexLanes<T>*const x = buffers.get(), *const y = x + room, *const more = y + room;
     for (int64_t tile = begin; tile < end; ++tile) {
-      const int64_t t = tile * of_tile, left = transforms - t;
+      const int64_t within = tile % tiles_together * of_tile, left = together - within;
+      const int64_t t = tile / tiles_together * together + within;
       const int64_t first = std::min(left, kN), second = std::clamp<int64_t>(left - kN, 0, kN);
       if (args.kind == FftKind::Complex) {
         in.load_complex(t, first, x);
@@ -418,10 +423,10 @@ void transform_long(const FftArgs& args) {
 template <class T>
 void transform(const FftArgs& args) {
   // Buffers of longer sequences leave the cache; of a few shorter ones most lanes would be empty.
-  constexpr int64_t kLong = int64_t{1} << 17, kFew = 512;
+  constexpr int64_t kLong = int64_t{1} << 20, kFew = 512;
   // A convolution of so many elements in each lane leaves it too.
   constexpr int64_t kLongConvolution = 4096;
-  const bool is_long = args.size * static_cast<int64_t>(sizeof(ComplexLanes<T>)) > 2 * kLong;
+  const bool is_long = args.size * static_cast<int64_t>(sizeof(ComplexLanes<T>)) > kLong;
   const bool are_few = args.size >= kFew && 2 * args.outer * args.inner <= kLanes<T>;
   const bool splits = split_of(args.size).rows >= kLanes<T>;
   if ((is_long || are_few) && (splits || args.size >= kLongConvolution)) return transform_long<T>(args);
