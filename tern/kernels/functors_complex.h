@@ -32,9 +32,9 @@ TERN_FN Part<Z> magnitude(const Z& x) {
     const double re = static_cast<double>(x.real()), im = static_cast<double>(x.imag());
     const auto size = static_cast<float>(std::sqrt(re * re + im * im));
     const float infinite = INFINITY;
-    return (x.real() == infinite) | (x.real() == -infinite) | (x.imag() == infinite) | (x.imag() == -infinite)
-               ? infinite
-               : size;
+    const bool is_infinite =
+        (x.real() == infinite) | (x.real() == -infinite) | (x.imag() == infinite) | (x.imag() == -infinite);
+    return is_infinite ? infinite : size;
   } else {
     return std::hypot(x.real(), x.imag());
   }
