@@ -1,6 +1,6 @@
 // Argument structs and operator lists of the kernels on complex numbers. The element functions are in
 // kernels/functors_complex.h. Sums, moves and products of matrices have none of their own: they are made with
-// the parts as real numbers (tern/ops/complex.h).
+// the parts as real numbers (tern/ops/complex_elementwise.cpp).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,7 @@
 namespace tern {
 
 // X(enumerator, "PyTorch's name"). To add one: a functor of the same name in kernels/functors_complex.h, a
-// line here, the operator with its gradient in ops/complex_functions.cpp, a row in
-// tests/ops/operator_table.py.
+// line here, its gradient in ops/complex_elementwise.cpp, a row in the operator table.
 #define TERN_COMPLEX_REAL_OPS(X) \
   X(Abs, "abs")                  \
   X(Angle, "angle")

@@ -5,11 +5,11 @@
 
 #include "tern/autograd/arithmetic.h"
 #include "tern/ops/common.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/elementwise.h"
 #include "tern/ops/pointwise.h"
 #include "tern/ops/reduce.h"
-#include "tern/ops/shape.h"
 
 namespace tern {
 
@@ -42,8 +42,7 @@ namespace {
 /// op of a number; of complex ones that of their parts, joined.
 Tensor kind_of(UnaryOp op, BinaryOp join, const Tensor& x) {
   if (!is_complex_computable(x.dtype())) return unary(op, x);
-  const Tensor parts = unary(op, real_view(x.detach()));
-  return binary(join, select(parts, -1, 0), select(parts, -1, 1));
+  return both_parts(join, unary(op, real_view(x.detach())));
 }
 }  // namespace
 

@@ -1,5 +1,5 @@
-// Arithmetic of complex numbers without history: sums and comparisons by way of their parts, products and
-// powers by kernels of their own.
+// Arithmetic of complex numbers: sums and comparisons by way of their parts, products, powers and functions
+// by kernels of their own; the gradients of functions and powers.
 #include "tern/ops/complex_elementwise.h"
 
 #include <complex>
@@ -46,11 +46,6 @@ Tensor launch_complex(ComplexUnary op, const Tensor& x) {
   collapse<2>(args.geometry, x.shape(), {y.strides().data(), x.strides().data()});
   launch(current_stream(y.device()), kernels::complex_unary, args);
   return y;
-}
-
-/// Both parts of the result of a comparison of parts [..., 2].
-Tensor of_both(BinaryOp join, const Tensor& parts) {
-  return binary(join, select(parts, -1, 0), select(parts, -1, 1));
 }
 
 /// The derivative of `op` at x, where it gave y.
@@ -129,6 +124,16 @@ void throw_no_complex(const char* op, DType dtype) {
              name(dtype));
 }
 
+Tensor aligned_parts(const Tensor& x, int64_t rank) {
+  Tensor y = x.detach();
+  while (y.dim() < rank) y = unsqueeze(y, 0);
+  return real_view(y);
+}
+
+Tensor both_parts(BinaryOp join, const Tensor& parts) {
+  return binary(join, select(parts, -1, 0), select(parts, -1, 1));
+}
+
 Tensor complex_number(const Scalar& value, DType dtype, Device device) {
   Tensor y = empty_contiguous({}, 1, dtype, device);
   detail::fill_number(y, value);
@@ -154,19 +159,13 @@ Tensor complex_binary(BinaryOp op, const Tensor& a_given, const Tensor& b_given,
     case BinaryOp::Add:
     case BinaryOp::Sub: {
       const int64_t rank = std::max(a.dim(), b.dim());
-      const auto parts = [&](const Tensor& x) {  // aligned from the right, they need the same rank
-        Tensor y = x;
-        while (y.dim() < rank) y = unsqueeze(y, 0);
-        return real_view(y);
-      };
-      return complex_view(binary(op, parts(a.detach()), parts(b.detach()), alpha));
+      return complex_view(binary(op, aligned_parts(a, rank), aligned_parts(b, rank), alpha));
     }
     case BinaryOp::Eq:
     case BinaryOp::Ne: {
-      const Shape shape = broadcast_shapes(a.shape(), b.shape(), name(op));
-      const Tensor each =
-          binary(op, real_view(expand(a.detach(), shape)), real_view(expand(b.detach(), shape)));
-      return of_both(op == BinaryOp::Eq ? BinaryOp::LogicalAnd : BinaryOp::LogicalOr, each);
+      const int64_t rank = std::max(a.dim(), b.dim());
+      return both_parts(op == BinaryOp::Eq ? BinaryOp::LogicalAnd : BinaryOp::LogicalOr,
+                        binary(op, aligned_parts(a, rank), aligned_parts(b, rank)));
     }
     case BinaryOp::Mul:
       return launch_complex(ComplexBinary::Mul, a, b);

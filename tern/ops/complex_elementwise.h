@@ -18,6 +18,11 @@ Tensor complex_binary(BinaryOp op, const Tensor& a, const Tensor& b, DType commo
 /// op(a, number) and op(number, b) in the dtype `common`.
 Tensor complex_binary(BinaryOp op, const Tensor& a, const Scalar& b, DType common, Param alpha);
 Tensor complex_binary(BinaryOp op, const Scalar& a, const Tensor& b, DType common);
+/// The parts [..., 2] of x after dimensions of size 1 that make it one of `rank` dimensions, as broadcasting
+/// aligns complex numbers.
+Tensor aligned_parts(const Tensor& x, int64_t rank);
+/// What parts [..., 2] of bool say together.
+Tensor both_parts(BinaryOp join, const Tensor& parts);
 /// Throws DTypeError: complex numbers have no `op`.
 [[noreturn]] void throw_no_complex(const char* op, DType dtype);
 

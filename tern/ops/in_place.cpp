@@ -40,9 +40,11 @@ Tensor& add_scaled(const char* op_name, BinaryOp op, Tensor& self, const Tensor&
   return self;
 }
 
-/// self = f(self) whose gradient is g * slope(result).
+/// self = f(self) whose gradient is g * slope(result); `function` is f of complex numbers.
 template <class Slope>
-Tensor& apply_in_place(const char* op_name, UnaryOp op, Tensor& self, Slope slope) {
+Tensor& apply_in_place(const char* op_name, UnaryOp op, Tensor (*function)(const Tensor&), Tensor& self,
+                       Slope slope) {
+  if (self.is_complex()) return complex_in_place(self, function);
   check_in_place(op_name, self);
   unary_in_place(op, self);
   self.storage()->bump_version();
@@ -163,33 +165,28 @@ Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) {
 }
 
 Tensor& Tensor::relu_() {
-  return apply_in_place("relu_", UnaryOp::Relu, *this,
+  return apply_in_place("relu_", UnaryOp::Relu, tern::relu, *this,
                         [](const Tensor& g, const Tensor& y) { return tern::where(y <= 0, 0, g); });
 }
 Tensor& Tensor::exp_() {
-  if (is_complex()) return complex_in_place(*this, tern::exp);
-  return apply_in_place("exp_", UnaryOp::Exp, *this,
+  return apply_in_place("exp_", UnaryOp::Exp, tern::exp, *this,
                         [](const Tensor& g, const Tensor& y) { return tern::mul(g, y); });
 }
 Tensor& Tensor::sqrt_() {
-  if (is_complex()) return complex_in_place(*this, tern::sqrt);
-  return apply_in_place("sqrt_", UnaryOp::Sqrt, *this,
+  return apply_in_place("sqrt_", UnaryOp::Sqrt, tern::sqrt, *this,
                         [](const Tensor& g, const Tensor& y) { return tern::div(g, tern::mul(y, 2)); });
 }
 Tensor& Tensor::neg_() {
-  if (is_complex()) return complex_in_place(*this, tern::neg);
-  return apply_in_place("neg_", UnaryOp::Neg, *this,
+  return apply_in_place("neg_", UnaryOp::Neg, tern::neg, *this,
                         [](const Tensor& g, const Tensor&) { return tern::neg(g); });
 }
 Tensor& Tensor::sigmoid_() {
-  if (is_complex()) return complex_in_place(*this, tern::sigmoid);
-  return apply_in_place("sigmoid_", UnaryOp::Sigmoid, *this, [](const Tensor& g, const Tensor& y) {
-    return tern::mul(g, tern::mul(y, rsub(y, 1)));
-  });
+  return apply_in_place(
+      "sigmoid_", UnaryOp::Sigmoid, tern::sigmoid, *this,
+      [](const Tensor& g, const Tensor& y) { return tern::mul(g, tern::mul(y, rsub(y, 1))); });
 }
 Tensor& Tensor::tanh_() {
-  if (is_complex()) return complex_in_place(*this, tern::tanh);
-  return apply_in_place("tanh_", UnaryOp::Tanh, *this, [](const Tensor& g, const Tensor& y) {
+  return apply_in_place("tanh_", UnaryOp::Tanh, tern::tanh, *this, [](const Tensor& g, const Tensor& y) {
     return tern::mul(g, rsub(tern::square(y), 1));
   });
 }

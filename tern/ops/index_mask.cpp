@@ -25,10 +25,8 @@ void check_condition(const char* op, const char* what, const Tensor& condition) 
 Tensor select_elements(const Tensor& condition, const Tensor& a, const Tensor& b, Param a_number,
                        Param b_number, DType dtype, Shape shape) {
   if (is_complex_computable(dtype)) {
-    const auto parts = [&](const Tensor& x, Param number) {  // of the rank of the result
-      Tensor y = real_view(x.defined() ? x.detach() : filled({}, dtype, condition.device(), number.floating));
-      while (y.dim() < static_cast<int64_t>(shape.size())) y = unsqueeze(y, 0);
-      return y;
+    const auto parts = [&, rank = static_cast<int64_t>(shape.size())](const Tensor& x, Param number) {
+      return aligned_parts(x.defined() ? x : filled({}, dtype, condition.device(), number.floating), rank);
     };
     shape.push_back(2);
     return complex_view(select_elements(unsqueeze(condition, -1), parts(a, a_number), parts(b, b_number), {},

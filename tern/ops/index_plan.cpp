@@ -4,6 +4,7 @@
 #include "tern/autograd/arithmetic.h"
 #include "tern/core/recording.h"
 #include "tern/ops/common.h"
+#include "tern/ops/complex_elementwise.h"
 #include "tern/ops/copy.h"
 #include "tern/ops/shape.h"
 
@@ -189,9 +190,8 @@ void put_elements(const IndexPlan& plan, const Tensor& target, IndexPutMode mode
                "{}: not implemented for {}: only sums are", plan.op, name(target.dtype()));
     const Tensor values =
         source.defined() ? source : filled({}, target.dtype(), target.device(), value.floating);
-    Tensor parts = real_view(values.detach());
-    while (parts.dim() <= static_cast<int64_t>(plan.shape.size())) parts = unsqueeze(parts, 0);
-    return put_elements(of_parts(plan), real_view(target), mode, parts);
+    return put_elements(of_parts(plan), real_view(target), mode,
+                        aligned_parts(values, static_cast<int64_t>(plan.shape.size())));
   }
   Strides source_strides(plan.shape.size(), 0);
   if (source.defined())

@@ -19,12 +19,12 @@ namespace {
 
 /// The settings with what was left to defaults, and the window as long as a piece.
 struct Pieces {
-  int64_t length, hop;
+  int64_t hop;
   Tensor window;
 };
 
 Pieces pieces_of(const char* op, int64_t n_fft, const StftOptions& options, const Tensor& x) {
-  Pieces pieces{n_fft, options.hop_length.value_or(n_fft / 4), options.window};
+  Pieces pieces{options.hop_length.value_or(n_fft / 4), options.window};
   const int64_t win_length = options.win_length.value_or(n_fft);
   TERN_CHECK(n_fft > 0, ValueError, "{}: expected 0 < n_fft, but got {}", op, n_fft);
   TERN_CHECK(pieces.hop > 0, ValueError, "{}: expected hop_length > 0, but got {}", op, pieces.hop);
@@ -115,8 +115,7 @@ Tensor istft(const Tensor& given, int64_t n_fft, const StftOptions& options) {
                             : ones({n_fft}, {.dtype = real_dtype(parts.dtype()), .device = parts.device()});
   Tensor signal = overlapped(mul(parts, window), pieces.hop);
   const Tensor power = reshape(mul(window, conj(window)), {1, 1, n_fft});
-  Tensor envelope =
-      overlapped(expand(is_complex(power.dtype()) ? real(power) : power, {1, x.size(1), n_fft}), pieces.hop);
+  Tensor envelope = overlapped(expand(real(power), {1, x.size(1), n_fft}), pieces.hop);
   const int64_t start = options.center ? n_fft / 2 : 0;
   const int64_t end = options.length ? start + *options.length : signal.size(1) - start;
   TERN_CHECK(end > start, ValueError, "{}: the signal would have no element (length {})", op, end - start);

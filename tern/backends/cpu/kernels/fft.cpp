@@ -350,16 +350,13 @@ class LongTransform {
   }
 
   void prepare_convolution() {
+    chirp_ = chirp_of<T>(n_);
     spectrum_.resize(static_cast<size_t>(2 * length()));
-    for (int64_t j = 0, square = 0; j < n_; square = (square + 2 * j + 1) % (2 * n_), ++j) {
-      const UnitRoot root = unit_root(square, 2 * n_);
-      chirp_.push_back(static_cast<T>(root.re));
-      chirp_.push_back(static_cast<T>(root.im));
+    for (int64_t j = 0; j < n_; ++j)
       for (const int64_t at : {j, (length() - j) % length()}) {
-        spectrum_[static_cast<size_t>(2 * at)] = static_cast<T>(root.re);
-        spectrum_[static_cast<size_t>(2 * at + 1)] = static_cast<T>(-root.im);
+        spectrum_[static_cast<size_t>(2 * at)] = chirp_[static_cast<size_t>(2 * j)];
+        spectrum_[static_cast<size_t>(2 * at + 1)] = -chirp_[static_cast<size_t>(2 * j + 1)];
       }
-    }
     const Scratch<T> between(2 * length());
     transform_matrix(split_, turns_.data(), /*forward=*/true, T(1) / static_cast<T>(length()),
                      spectrum_.data(), spectrum_.data(), 1, between.get());

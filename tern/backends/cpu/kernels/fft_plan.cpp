@@ -165,6 +165,16 @@ UnitRoot unit_root(int64_t k, int64_t n) {
 }
 
 template <class T>
+std::vector<T> chirp_of(int64_t n) {
+  std::vector<T> chirp;
+  for (int64_t j = 0, square = 0; j < n; square = (square + 2 * j + 1) % (2 * n), ++j)
+    append_root(chirp, square, 2 * n);  // exact, where the angle of j^2 is not
+  return chirp;
+}
+template std::vector<float> chirp_of(int64_t);
+template std::vector<double> chirp_of(int64_t);
+
+template <class T>
 std::shared_ptr<const FftPlan<T>> FftPlan<T>::of(int64_t n) {
   static std::mutex mutex;
   static std::map<int64_t, std::shared_ptr<const FftPlan<T>>> plans;
@@ -210,8 +220,7 @@ template <class T>
 void FftPlan<T>::prepare_convolution() {
   const auto length = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n_ - 1)));
   convolution_ = of(length);
-  for (int64_t j = 0, square = 0; j < n_; square = (square + 2 * j + 1) % (2 * n_), ++j)
-    append_root(chirp_, square, 2 * n_);  // exact, where the angle of j^2 is not
+  chirp_ = chirp_of<T>(n_);
   const Scratch<ComplexLanes<T>> buffers(2 * length);
   ComplexLanes<T>* const x = buffers.get();
   std::fill_n(x, length, ComplexLanes<T>{});

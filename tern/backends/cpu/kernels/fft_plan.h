@@ -61,5 +61,8 @@ struct UnitRoot {
   double re, im;
 };
 UnitRoot unit_root(int64_t k, int64_t n);
+/// exp(-pi i j^2 / n), for 0 <= j < n, as pairs of numbers.
+template <class T>
+std::vector<T> chirp_of(int64_t n);
 
 }  // namespace tern::cpu::TERN_CPU_VARIANT
