@@ -37,7 +37,8 @@ NOT_ROWS = {
     "tern/ops/loss_common.h": {"reduced"},            # a part of losses
     "tern/ops/copy.h": {"pin_memory", "pinned_copy"},         # tests/backends/sim/memory_test.cpp
     "tern/ops/elementwise.h": {"unary", "binary", "ternary", "clamp_inside"},  # parts of operators
-    "tern/ops/complex_elementwise.h": {"complex_number", "complex_binary", "complex_function", "times_conj", "complex_power", "complex_in_place"},
+    "tern/ops/complex_elementwise.h": {"complex_number", "complex_binary", "complex_function", "times_conj", "complex_power", "complex_in_place",
+                                        "aligned_parts", "both_parts"},  # parts of operators
     "tern/ops/pointwise.h": {"clamp_between"},              # clamp
     "tern/ops/random.h": {"get_rng_state", "gumbel_softmax"},  # tests/ops/random_torch_test.cpp, random_in_torch.py; tests/nn/small_layers_test.cpp
     "tern/ops/random_torch.h": {"draws_as_torch", "empty_in_order_of"},
