@@ -39,7 +39,7 @@ struct AttentionShape {
 
 /// output = softmax(scale * query key^T) value, summed in float32.
 struct AttentionArgs {
-  DType dtype;  ///< Float16 or BFloat16
+  DType dtype;  ///< Float16 or BFloat16, on the CPU Float32 too
   AttentionShape shape;
   double scale;
   AttentionOperand query, key, value, output;

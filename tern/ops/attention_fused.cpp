@@ -97,8 +97,7 @@ std::optional<Layout> layout_of(const Tensors& tensors, bool is_causal) {
 
 /// What no layout makes good.
 bool is_plain(const Heads& heads, const AttentionSettings& settings) {
-  return !heads.query.device().is_cpu() && itemsize(heads.query.dtype()) == 2 && !heads.bias.defined() &&
-         !heads.weights.defined() && settings.dropout == nullptr;
+  return !heads.bias.defined() && !heads.weights.defined() && settings.dropout == nullptr;
 }
 
 /// Arguments with the layout's operands, and nothing else yet of what is not common to both kernels.
@@ -141,6 +140,7 @@ int64_t even_step(int64_t size, int64_t most) {
 
 bool attend_fused(const Heads& heads, const AttentionSettings& settings, Tensor* log_sums) {
   if (!is_plain(heads, settings)) return false;
+  if (log_sums != nullptr && heads.query.device().is_cpu()) return false;  // it has no such gradients
   const auto layout = layout_of({&heads.query, &heads.key, &heads.value, &heads.output}, settings.is_causal);
   if (!layout) return false;
   auto args = args_of<AttentionArgs>(*layout, heads, settings);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <fstream>
 #include <new>
+#include <string_view>
 
 #include "tern/backends/cpu/tables.h"
 #include "tern/base/check.h"
@@ -17,6 +18,8 @@
 #include "tern/core/recording.h"
 #include "tern/device/caching_allocator.h"
 #include "tern/device/registry.h"
+#include "tern/kernels/attention.h"
+#include "tern/kernels/precision.h"
 
 namespace tern::cpu {
 namespace {
@@ -60,8 +63,20 @@ class CpuBackend final : public Backend {
   DeviceType type() const override { return DeviceType::CPU; }
   DeviceProperties properties(int) override {
     check_variant();
-    return {processor_name() + " (" + variant_ + " kernels)", physical_memory(), num_threads(),
+    return {fmt::format("{} ({} kernels)", processor_name(), variant_), physical_memory(), num_threads(),
             /*simulated=*/false};
+  }
+
+  /// A few rows are multiplied where keys and values lie. Where products go by tiles or pairs of bfloat16,
+  /// attention by products is faster.
+  bool fuses(Stream, const AttentionArgs& args) override {
+    constexpr int64_t kFewest = 16;
+    const bool has_narrow_products = variant_ == "amx" || variant_ == "bf16";
+    const bool narrows =
+        args.dtype == DType::BFloat16 ||
+        (args.dtype == DType::Float32 && kernels::matmul_precision() != kernels::MatmulPrecision::Highest);
+    return args.dtype != DType::Float64 && args.shape.rows >= kFewest && args.shape.columns >= kFewest &&
+           !(has_narrow_products && narrows);
   }
 
   Storage allocate(size_t nbytes, Device) override {
@@ -127,7 +142,7 @@ class CpuBackend final : public Backend {
 
   SystemMemory memory_;
   CachingAllocator allocator_{memory_, kCPU};
-  const char* variant_;
+  std::string_view variant_;
   /// What is wrong with TERN_CPU_VARIANT: thrown by the first use, since backends register before main.
   std::string complaint_;
 };

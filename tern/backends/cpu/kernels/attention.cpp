@@ -1,5 +1,5 @@
-// Attention in one kernel, as simulated GPUs have it: row by row, for 16-bit floats. The CPU's own goes block
-// by block through products, which are faster (ops/attention_blocks.cpp).
+// Attention in one kernel, block by block, and its gradients, as simulated GPUs have them: row by row, for
+// 16-bit floats. The CPU's own gradients go through products, which are faster (ops/attention_blocks.cpp).
 #include "tern/kernels/attention.h"
 
 #include <algorithm>
@@ -7,7 +7,9 @@
 #include <limits>
 #include <vector>
 
-#include "tern/backends/cpu/kernels/loops.h"
+#include "tern/backends/cpu/kernels/gemm.h"
+#include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/softmax.h"
 #include "tern/kernels/list.h"
 #include "tern/kernels/math.h"
 
@@ -30,42 +32,168 @@ void store(T* to, const float* sums, float divisor, int64_t n) {
   for (int64_t d = 0; d < n; ++d) to[d] = static_cast<T>(sums[d] / divisor);
 }
 
+/// Scores of a block of rows, which stay in the second cache beside keys and values.
+constexpr int64_t kScores = 32768;
+/// Tiles of rows in the largest block.
+constexpr int64_t kMostTiles = 8;
+/// Products that one pass sums.
+constexpr int64_t kDepth = 512;
+
+/// Blocks of rows of one head after the other, by products in float32: all scores of a block, their softmax
+/// without its division, and the sums of values, which are divided. Keys and values are packed once for the
+/// blocks of a head, and for heads that share them.
 template <class T>
-void run_row(const AttentionArgs& args, int64_t batch, int64_t head, int64_t i, std::vector<float>& weights,
-             std::vector<float>& sums) {
-  const AttentionShape& s = args.shape;
-  const int64_t columns = s.columns_of_row(i), key_head = head / (s.heads / s.key_heads);
-  const T* const query = args.query.row<const T>(batch, head, i);
-  float largest = -std::numeric_limits<float>::infinity(), total = 0;
-  for (int64_t j = 0; j < columns; ++j) {
-    float& score = weights[static_cast<size_t>(j)];
-    score = dot(query, args.key.row<const T>(batch, key_head, j), s.width) * static_cast<float>(args.scale);
-    largest = std::max(largest, score);  // never NaN
+class Blocks {
+ public:
+  static int64_t rows_in_block(const AttentionShape& s) {
+    return std::clamp<int64_t>(kScores / s.columns / kMaxRows, 1, kMostTiles) * kMaxRows;
   }
-  for (int64_t j = 0; j < columns; ++j) {
-    float& weight = weights[static_cast<size_t>(j)];
-    weight = math::exp_nonpositive(weight - largest);
-    total += weight;
+
+  explicit Blocks(const AttentionArgs& args)
+      : args_(args),
+        s_(args.shape),
+        columns_(s_.columns_of_row(s_.rows - 1)),
+        step_(plane_step<float>(whole_panels(columns_))),
+        keys_(columns_ * s_.width),
+        values_(columns_ * s_.value_width),
+        wide_(kWidened<T> ? std::max(columns_, s_.rows) * std::max(s_.width, s_.value_width) : 0),
+        scores_(rows_in_block(s_) * step_),
+        sums_(rows_in_block(s_) * s_.value_width) {}
+
+  /// Rows [first, first + rows) of a head.
+  void run(int64_t batch, int64_t head, int64_t first, int64_t rows) {
+    pack(batch, head / (s_.heads / s_.key_heads));
+    const int64_t columns = seen_by(first + rows - 1);
+    const Rows query = rows_of(args_.query, batch, head, first, rows, s_.width);
+    multiply(query, rows, s_.width, keys_.get(), s_.width, columns, static_cast<float>(args_.scale),
+             {scores_.get(), step_});
+    float divisors[kMostTiles * kMaxRows];
+    for (int64_t r = 0; r < rows; ++r) divisors[r] = weigh(batch, head, first + r, r, columns);
+    multiply({scores_.get(), step_}, rows, columns, values_.get(), columns_, s_.value_width, 1,
+             {sums_.get(), s_.value_width});
+    for (int64_t r = 0; r < rows; ++r) {
+      float* const sums = sums_.get() + r * s_.value_width;
+      const float factor = 1 / divisors[r];
+      for (int64_t d = 0; d < s_.value_width; ++d) sums[d] *= factor;
+      from_compute(args_.output.row<T>(batch, head, first + r), sums, s_.value_width);
+    }
   }
-  std::fill(sums.begin(), sums.end(), 0.0f);
-  for (int64_t j = 0; j < columns; ++j)
-    add_multiple(sums.data(), weights[static_cast<size_t>(j)], args.value.row<const T>(batch, key_head, j),
-                 s.value_width);
-  store(args.output.row<T>(batch, head, i), sums.data(), total, s.value_width);
-  if (args.log_sums != nullptr)
-    args.log_sums[(batch * s.heads + head) * s.rows + i] = largest + std::log(total);
-}
+
+ private:
+  struct Rows {
+    float* data;
+    int64_t step;
+  };
+
+  static int64_t whole_panels(int64_t columns) {
+    constexpr int64_t W = kTileColumns<float>;
+    return (columns + W - 1) / W * W;
+  }
+  /// Columns that are computed for row i.
+  int64_t seen_by(int64_t i) const { return std::min(columns_, whole_panels(s_.columns_of_row(i))); }
+
+  /// Rows as float: where they are, or in wide_.
+  Rows rows_of(const AttentionOperand& x, int64_t batch, int64_t head, int64_t first, int64_t rows,
+               int64_t width) const {
+    if constexpr (kWidened<T>) {
+      for (int64_t r = 0; r < rows; ++r)
+        widen_row(wide_.get() + r * width, x.row<const T>(batch, head, first + r), width);
+      return {wide_.get(), width};
+    } else {
+      return {x.row<float>(batch, head, first), x.row_stride};
+    }
+  }
+
+  void pack(int64_t batch, int64_t key_head) {
+    if (batch == packed_batch_ && key_head == packed_head_) return;
+    packed_batch_ = batch;
+    packed_head_ = key_head;
+    const Rows key = rows_of(args_.key, batch, key_head, 0, columns_, s_.width);
+    pack_panels(key.data, key.step, 1, columns_, s_.width, keys_.get());
+    const Rows value = rows_of(args_.value, batch, key_head, 0, columns_, s_.value_width);
+    pack_panels(value.data, 1, value.step, s_.value_width, columns_, values_.get());
+  }
+  static void pack_panels(const float* from, int64_t index_stride, int64_t k_stride, int64_t count,
+                          int64_t depth, float* to) {
+    constexpr int64_t W = kTileColumns<float>;
+    for (int64_t j = 0; j < count; j += W)
+      pack_panel(from + j * index_stride, index_stride, k_stride, std::min(W, count - j), depth,
+                 to + j * depth);
+  }
+
+  /// c = alpha a b for b in panels, of which each has `panel_depth` rows and the first `depth` are read.
+  static void multiply(Rows a, int64_t rows, int64_t depth, const float* panels, int64_t panel_depth,
+                       int64_t columns, float alpha, Rows c) {
+    constexpr int64_t W = kTileColumns<float>;
+    for (int64_t p = 0; p < depth; p += kDepth)
+      for (int64_t j = 0; j < columns; j += W)
+        for (int64_t i = 0; i < rows; i += kMaxRows) {
+          const int64_t width = std::min(W, columns - j);
+          Tile<float> tile;
+          tile.k = std::min(kDepth, depth - p);
+          tile.a = a.data + i * a.step + p;
+          tile.a_row_stride = a.step;
+          tile.a_col_stride = 1;
+          tile.b = panels + j * panel_depth + p * width;
+          tile.b_row_stride = width;
+          tile.c = c.data + i * c.step + j;
+          tile.c_row_stride = c.step;
+          const Epilogue<float> epilogue{
+              .addend = p == 0 ? nullptr : tile.c, .addend_row_stride = c.step, .alpha = alpha};
+          run_tile<float, Indirect::None>(std::min<int64_t>(kMaxRows, rows - i), width, tile, epilogue);
+        }
+  }
+
+  /// e^(score - largest) in place of the r-th row of scores, which is row i of all; returns their sum. What
+  /// is no number makes the sum none.
+  float weigh(int64_t batch, int64_t head, int64_t i, int64_t r, int64_t columns) const {
+    constexpr int64_t L = kLanes<float>;
+    constexpr float kLowest = -std::numeric_limits<float>::infinity();
+    float* const row = scores_.get() + r * step_;
+    const int64_t seen = s_.columns_of_row(i), padded = whole_panels(seen);
+    std::fill(row + seen, row + padded, kLowest);
+    std::fill(row + padded, row + std::max(padded, columns), 0.0f);
+    Vec<float> largest[2] = {splat(kLowest), splat(kLowest)}, sums[2] = {};
+    for (int64_t j = 0; j < padded; j += 2 * L)
+      for (int64_t k : {0, 1}) {
+        const Vec<float> x = load(row + j + k * L);
+        largest[k] = x > largest[k] ? x : largest[k];
+      }
+    float most = kLowest;
+    for (int64_t l = 0; l < L; ++l) most = std::max({most, largest[0][l], largest[1][l]});
+    for (int64_t j = 0; j < padded; ++j) row[j] = math::exp_nonpositive(row[j] - most);
+    for (int64_t j = 0; j < padded; j += 2 * L)
+      for (int64_t k : {0, 1}) sums[k] += load(row + j + k * L);
+    sums[0] += sums[1];
+    float total = 0;
+    for (int64_t l = 0; l < L; ++l) total += sums[0][l];
+    if (args_.log_sums != nullptr)
+      args_.log_sums[(batch * s_.heads + head) * s_.rows + i] = most + std::log(total);
+    return total;
+  }
+
+  const AttentionArgs& args_;
+  const AttentionShape& s_;
+  int64_t columns_;  ///< that any row sees
+  int64_t step_;     ///< from a row of scores to the next
+  Scratch<float> keys_, values_, wide_, scores_, sums_;
+  int64_t packed_batch_ = -1, packed_head_ = -1;
+};
 
 template <class T>
 void run(const AttentionArgs& args) {
   const AttentionShape& s = args.shape;
-  const int64_t work = std::max<int64_t>(1, s.columns * (s.width + s.value_width));
-  parallel_for(s.batch * s.heads * s.rows, std::max<int64_t>(1, kPointwiseGrain / work),
+  const int64_t step = Blocks<T>::rows_in_block(s), blocks = (s.rows + step - 1) / step;
+  const double products =
+      static_cast<double>(step * s.columns) * static_cast<double>(s.width + s.value_width);
+  parallel_for(s.batch * s.heads * blocks,
+               std::max<int64_t>(1, static_cast<int64_t>(kWorkPerThread / products)),
                [&](int64_t begin, int64_t end) {
-                 std::vector<float> weights(static_cast<size_t>(s.columns)),
-                     sums(static_cast<size_t>(s.value_width));
-                 for (int64_t n = begin; n < end; ++n)
-                   run_row<T>(args, n / s.rows / s.heads, n / s.rows % s.heads, n % s.rows, weights, sums);
+                 Blocks<T> work(args);
+                 for (int64_t n = begin; n < end; ++n) {
+                   const int64_t first = n % blocks * step, head = n / blocks;
+                   work.run(head / s.heads, head % s.heads, first, std::min(step, s.rows - first));
+                 }
                });
 }
 
@@ -111,6 +239,7 @@ void run_backward(const AttentionBackwardArgs& args) {
 }  // namespace
 
 void attention(const LaunchContext&, const AttentionArgs& args) {
+  if (args.dtype == DType::Float32) return run<float>(args);
   if (args.dtype == DType::Float16) return run<Half>(args);
   run<BFloat16>(args);
 }
