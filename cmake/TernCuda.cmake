@@ -102,6 +102,9 @@ function(tern_cuda_units variable name)
   set(${variable} "${units}" PARENT_SCOPE)
 endfunction()
 
+# Parsing these is most of the time of its sources for the host.
+set(tern_plugin_headers <algorithm> <array> <map> <memory> <mutex> <string> <unordered_map> <vector> <cublasLt.h> <cuda_runtime.h> <cudnn_graph.h> <fmt/format.h>)
+
 # tern_plugin(<name> <folder>): the module lib<name>.so of all sources below a folder, beside the library, which it links.
 function(tern_plugin name folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${folder}/*.cpp")
@@ -111,6 +114,8 @@ function(tern_plugin name folder)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_include_directories(${name} SYSTEM PRIVATE "${CUDA_CUBLASLT_HEADER}" "${CUDA_CUDNN_HEADER}")
   target_compile_definitions(${name} PRIVATE TERN_VERSION="${PROJECT_VERSION}")
+  list(TRANSFORM tern_plugin_headers REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>" OUTPUT_VARIABLE headers)
+  target_precompile_headers(${name} PRIVATE ${headers})
   target_compile_options(${name} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr --expt-extended-lambda -lineinfo
       -Xcompiler=-Wall,-Wextra,-Wshadow$<$<BOOL:${TERN_WERROR}>:$<COMMA>-Werror>

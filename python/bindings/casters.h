@@ -23,6 +23,7 @@ namespace py = pybind11;
 namespace tern::python {
 
 using TensorHolder = IntrusivePtr<TensorImpl>;
+using Tensors = std::vector<Tensor>;
 using ReleaseGil = py::call_guard<py::gil_scoped_release>;
 
 /// The objects `tern.float32` and so on; one for each dtype.

@@ -17,7 +17,7 @@ bool is_list(py::handle data) {
 }
 
 /// What nested lists hold, in row-major order.
-struct Numbers {
+struct NestedNumbers {
   Shape shape;
   std::vector<Scalar> numbers;
   bool any_complex = false, any_float = false, all_bool = true;
@@ -60,7 +60,7 @@ struct Numbers {
 };
 
 Tensor tensor_of_lists(py::handle data, std::optional<DType> dtype) {
-  Numbers read;
+  NestedNumbers read;
   read.add(data, 0);
   const bool none = read.numbers.empty();
   const DType inferred = read.any_complex         ? complex_dtype(get_default_dtype())

@@ -16,7 +16,6 @@ namespace {
 
 using dist::ProcessGroup;
 using dist::ReduceOp;
-using Tensors = std::vector<Tensor>;
 using Seconds = std::chrono::duration<double>;
 
 std::chrono::milliseconds milliseconds_of(double seconds) {

@@ -9,7 +9,9 @@ namespace {
 using Pair = std::pair<Tensor, Tensor>;
 using TensorOrPair = std::variant<Tensor, Pair>;
 
-std::string in_dims(const char* name, int n, const char* end = "d") { return name + std::to_string(n) + end; }
+std::string pool_name(const char* name, int n, const char* end = "d") {
+  return name + std::to_string(n) + end;
+}
 
 /// The options of a max pooling without those that are arguments.
 template <int N>
@@ -32,14 +34,14 @@ void bind_max_pool(py::module_& m, Tensor (*f)(const Tensor&, const MaxPoolOptio
            option_as<GivenSize<N>>("dilation", &Options::dilation), option("ceil_mode", &Options::ceil_mode),
            option("return_indices", &Options::return_indices));
   function(
-      m, in_dims("max_pool", N).c_str(),
+      m, pool_name("max_pool", N).c_str(),
       [f, with_indices](const Tensor& x, const GivenSize<N>& kernel_size, const Options& o) -> TensorOrPair {
         if (o.return_indices) return with_indices(x, max_options<N>(kernel_size, o));
         return f(x, max_options<N>(kernel_size, o));
       },
       arguments, options);
   function(
-      m, in_dims("max_pool", N, "d_with_indices").c_str(),
+      m, pool_name("max_pool", N, "d_with_indices").c_str(),
       [with_indices](const Tensor& x, const GivenSize<N>& kernel_size, const Options& o) {
         return with_indices(x, max_options<N>(kernel_size, o));
       },
@@ -49,7 +51,7 @@ void bind_max_pool(py::module_& m, Tensor (*f)(const Tensor&, const MaxPoolOptio
 template <int N>
 void bind_max_unpool(py::module_& m, Tensor (*f)(const Tensor&, const Tensor&, const MaxUnpoolOptions<N>&)) {
   function(
-      m, in_dims("max_unpool", N).c_str(),
+      m, pool_name("max_unpool", N).c_str(),
       [f](const Tensor& x, const Tensor& indices, const GivenSize<N>& kernel_size,
           const OptionalSize<N>& stride, const GivenSize<N>& padding, const Ints& output_size) {
         return f(x, indices,
@@ -68,7 +70,7 @@ void bind_avg_pool(py::module_& m, Tensor (*f)(const Tensor&, const AvgPoolOptio
   using Options = AvgPoolOptions<N>;
   const auto options = avg_pool_rows<N, Options>();
   function(
-      m, in_dims("avg_pool", N).c_str(),
+      m, pool_name("avg_pool", N).c_str(),
       [f](const Tensor& x, const GivenSize<N>& kernel_size, Options o) {
         o.kernel_size = kernel_size;
         return f(x, o);
@@ -80,7 +82,7 @@ template <int N>
 void bind_lp_pool(py::module_& m,
                   Tensor (*f)(const Tensor&, double, SizeOf<N>, std::optional<SizeOf<N>>, bool)) {
   function(
-      m, in_dims("lp_pool", N).c_str(),
+      m, pool_name("lp_pool", N).c_str(),
       [f](const Tensor& x, double norm_type, const GivenSize<N>& kernel_size, const OptionalSize<N>& stride,
           bool ceil_mode) {
         return f(x, norm_type, kernel_size, std::optional<SizeOf<N>>(stride), ceil_mode);
@@ -94,16 +96,16 @@ void bind_adaptive(py::module_& m, Tensor (*average)(const Tensor&, SizeOf<N>),
                    Tensor (*maximum)(const Tensor&, SizeOf<N>),
                    Pair (*with_indices)(const Tensor&, SizeOf<N>)) {
   const auto arguments = rows(argument<Tensor>("input"), argument<OutputSize<N>>("output_size"));
-  function(m, in_dims("adaptive_avg_pool", N).c_str(), average, arguments);
+  function(m, pool_name("adaptive_avg_pool", N).c_str(), average, arguments);
   function(
-      m, in_dims("adaptive_max_pool", N).c_str(),
+      m, pool_name("adaptive_max_pool", N).c_str(),
       [maximum, with_indices](const Tensor& x, const OutputSize<N>& size,
                               bool return_indices) -> TensorOrPair {
         if (return_indices) return with_indices(x, size);
         return maximum(x, size);
       },
       std::tuple_cat(arguments, rows(argument("return_indices", false))));
-  function(m, in_dims("adaptive_max_pool", N, "d_with_indices").c_str(), with_indices, arguments);
+  function(m, pool_name("adaptive_max_pool", N, "d_with_indices").c_str(), with_indices, arguments);
 }
 
 }  // namespace

@@ -174,14 +174,13 @@ void of_several(py::module_& m, const char* name, F f) {
 }
 
 void bind_functions_of_several(py::module_& m) {
-  using Tensors = const std::vector<Tensor>&;
-  of_several<TensorTuple>(m, "broadcast_tensors", [](Tensors x) { return broadcast_tensors(x); });
-  of_several<TensorTuple>(m, "atleast_1d", [](Tensors x) { return atleast_1d(x); });
-  of_several<TensorTuple>(m, "atleast_2d", [](Tensors x) { return atleast_2d(x); });
-  of_several<TensorTuple>(m, "atleast_3d", [](Tensors x) { return atleast_3d(x); });
-  of_several<Tensor>(m, "block_diag", [](Tensors x) { return block_diag(x); });
-  of_several<Tensor>(m, "cartesian_prod", [](Tensors x) { return cartesian_prod(x); });
-  of_several<Tensor>(m, "chain_matmul", [](Tensors x) { return chain_matmul(x); });
+  of_several<TensorTuple>(m, "broadcast_tensors", [](const Tensors& x) { return broadcast_tensors(x); });
+  of_several<TensorTuple>(m, "atleast_1d", [](const Tensors& x) { return atleast_1d(x); });
+  of_several<TensorTuple>(m, "atleast_2d", [](const Tensors& x) { return atleast_2d(x); });
+  of_several<TensorTuple>(m, "atleast_3d", [](const Tensors& x) { return atleast_3d(x); });
+  of_several<Tensor>(m, "block_diag", [](const Tensors& x) { return block_diag(x); });
+  of_several<Tensor>(m, "cartesian_prod", [](const Tensors& x) { return cartesian_prod(x); });
+  of_several<Tensor>(m, "chain_matmul", [](const Tensors& x) { return chain_matmul(x); });
   m.def(
       "meshgrid",
       [](const py::args& args, const std::string& indexing) {

@@ -296,7 +296,7 @@ class PythonOptimizer final : public Optimizer {
   std::string class_name_;
 };
 
-void bind_base(py::module_& m) {
+void bind_optimizer_base(py::module_& m) {
   py::class_<Optimizer, PythonOptimizer>(m, "Optimizer", py::dynamic_attr(), "Base of optimizers.")
       .def(py::init([](std::string name) { return std::make_unique<PythonOptimizer>(std::move(name)); }))
       .def("_add", [](Optimizer& self, std::vector<Tensor> params) {
@@ -533,7 +533,7 @@ void bind_averages(py::module_& m) {
 }  // namespace
 
 void bind_optimizers(py::module_& m) {
-  bind_base(m);
+  bind_optimizer_base(m);
   bind_algorithms(m);
   bind_clipping(m);
   bind_scaler(m);

@@ -35,12 +35,12 @@ class PythonNet final : public nn::Module {
   std::shared_ptr<py::object> module_;
 };
 
-using Engine = parallel::DataParallel<PythonNet>;
+using SplitNet = parallel::DataParallel<PythonNet>;
 
 }  // namespace
 
 void bind_parallel(py::module_& m) {
-  py::class_<Engine>(m, "_DataParallel")
+  py::class_<SplitNet>(m, "_DataParallel")
       .def(py::init([](py::object module, const std::vector<Device>& device_ids,
                        std::optional<Device> output_device, int64_t dim,
                        std::optional<py::function> on_warning) {
@@ -51,19 +51,18 @@ void bind_parallel(py::module_& m) {
                  const py::gil_scoped_acquire gil;
                  warn(text);
                };
-             return std::make_unique<Engine>(PythonNet(std::move(module)), std::move(options));
+             return std::make_unique<SplitNet>(PythonNet(std::move(module)), std::move(options));
            }),
            py::arg("module"), py::arg("device_ids"), py::arg("output_device"), py::arg("dim"),
            py::arg("on_warning"))
-      .def_property_readonly("device_ids", &Engine::device_ids)
-      .def_property_readonly("output_device", &Engine::output_device)
-      .def("__call__", [](Engine& self, const std::vector<Tensor>& tensors, py::function call) {
+      .def_property_readonly("device_ids", &SplitNet::device_ids)
+      .def_property_readonly("output_device", &SplitNet::output_device)
+      .def("__call__", [](SplitNet& self, const std::vector<Tensor>& tensors, py::function call) {
         const Callback callback(std::move(call));
         const py::gil_scoped_release no_gil;
         return self.forward(tensors, callback);
       });
 
-  using Tensors = std::vector<Tensor>;
   using Devices = std::vector<Device>;
   m.def(
       "_scatter",

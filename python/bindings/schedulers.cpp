@@ -147,7 +147,7 @@ class PythonSchedule final : public LRScheduler {
   }
 };
 
-void bind_base(py::module_& m) {
+void bind_scheduler_base(py::module_& m) {
   py::class_<LRScheduler, PythonSchedule, std::shared_ptr<LRScheduler>>(m, "LRScheduler", py::dynamic_attr(),
                                                                         "Base of schedules.")
       .def(py::init([](const py::object& optimizer, int64_t last_epoch) {
@@ -281,7 +281,7 @@ void bind_combined(py::module_& m) {
 }  // namespace
 
 void bind_schedulers(py::module_& m) {
-  bind_base(m);
+  bind_scheduler_base(m);
   bind_simple(m);
   bind_cycles(m);
   bind_combined(m);

@@ -11,7 +11,6 @@ namespace tern::python {
 
 namespace {
 
-constexpr size_t kMaxDepth = 1000;
 constexpr uint64_t kMaxKeyParts = 10'000'000;
 
 py::str text_to(const std::string& text) {
@@ -39,7 +38,7 @@ bool is_plain_tensor(const ValueObject& object) {
   return !name.ends_with("_rebuild_qtensor");
 }
 
-bool is_parameter(const ValueObject& object) {
+bool is_of_parameter(const ValueObject& object) {
   if (object.class_name().find("arameter") != std::string::npos) return true;
   const std::vector<Value>& args = object.args.as_tuple();
   return args.size() > 1 && args[1].kind() == ValueKind::Global &&
@@ -211,7 +210,7 @@ class Maker {
     const ValueObject& object = value.as_object();
     const Tensor tensor = object.payload.as_tensor();
     const py::object made =
-        remember(value, is_parameter(object) ? parameter_object(tensor) : py::cast(tensor));
+        remember(value, is_of_parameter(object) ? parameter_object(tensor) : py::cast(tensor));
     if (object.state.is_dict()) made.attr("__dict__").attr("update")(make(object.state));
     return made;
   }
@@ -300,7 +299,7 @@ class Maker {
     for (const auto& [key, parameter] : value["_parameters"].as_dict()) {
       if (is_own(own.parameters, key) || (!plain.is_none() && parameter.is_none())) continue;
       py::object tensor = make(parameter);  // files do not say of all that they are parameters
-      if (!tensor.is_none() && !python::is_parameter(tensor)) tensor = new_parameter(tensor);
+      if (!tensor.is_none() && !is_parameter(tensor)) tensor = new_parameter(tensor);
       fields.set_parameter(key.as_str(), std::move(tensor));
     }
     const Value* unsaved = value.find("_non_persistent_buffers_set");

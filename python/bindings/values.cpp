@@ -12,8 +12,6 @@ namespace tern::python {
 
 namespace {
 
-constexpr size_t kMaxDepth = 1000;
-
 std::string class_of(py::handle object) {
   const py::type type = py::type::of(object);
   return fmt::format("{}.{}", std::string(py::str(type.attr("__module__"))),

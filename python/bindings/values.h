@@ -8,10 +8,13 @@
 
 namespace tern::python {
 
+/// How deep containers may lie in each other, both ways.
+constexpr size_t kMaxDepth = 1000;
+
 /// What a file keeps of a Python object. Containers that are shared or contain themselves stay so. Takes
 /// numbers, texts, containers, tensors, parameters, sizes, dtypes, devices, modules of PyTorch's classes,
 /// what NumPy made, and inert objects. Throws TypeError, naming the place, for anything else, ValueError for
-/// what is nested deeper than 1000.
+/// what is nested deeper than kMaxDepth.
 Value value_from_python(py::handle object);
 
 /// The Python object of a value, with new containers. Models of PyTorch's classes become modules; objects of

@@ -11,7 +11,7 @@
 namespace tern {
 namespace {
 
-using Device = void*;
+using Handle = void*;
 
 /// Two GPUs; the second knows nothing but its name.
 struct MadeUpNvml {
@@ -24,8 +24,8 @@ struct MadeUpNvml {
 MadeUpNvml nvml;
 
 constexpr int kNotSupported = 3;
-int number_of(Device device) { return static_cast<int>(reinterpret_cast<uintptr_t>(device)) - 1; }
-int first_only(Device device) { return number_of(device) == 0 ? 0 : kNotSupported; }
+int number_of(Handle device) { return static_cast<int>(reinterpret_cast<uintptr_t>(device)) - 1; }
+int first_only(Handle device) { return number_of(device) == 0 ? 0 : kNotSupported; }
 
 int init() {
   ++nvml.inits;
@@ -52,15 +52,15 @@ int count(unsigned* number) {
   *number = 2;
   return 0;
 }
-int handle(unsigned index, Device* device) {
+int handle(unsigned index, Handle* device) {
   if (static_cast<int>(index) == nvml.gpu_lost) return kNvmlGpuIsLost;
-  *device = reinterpret_cast<Device>(uintptr_t{index} + 1);
+  *device = reinterpret_cast<Handle>(uintptr_t{index} + 1);
   return 0;
 }
-int name(Device device, char* buffer, unsigned size) {
+int name(Handle device, char* buffer, unsigned size) {
   return put(buffer, size, number_of(device) == 0 ? "NVIDIA H200" : "NVIDIA \x1bT4");
 }
-int uuid(Device device, char* buffer, unsigned size) {
+int uuid(Handle device, char* buffer, unsigned size) {
   if (number_of(device) >= 100) return put(buffer, size, "MIG-part");
   return first_only(device) ? kNotSupported : put(buffer, size, "GPU-1234");
 }
@@ -69,49 +69,49 @@ struct Pci {
   unsigned numbers[5];
   char bus_id[32];
 };
-int pci(Device device, Pci* info) {
+int pci(Handle device, Pci* info) {
   return first_only(device) ? kNotSupported : put(info->bus_id, 32, "00000000:65:00.0");
 }
-int memory(Device device, unsigned long long* total_free_used) {
+int memory(Handle device, unsigned long long* total_free_used) {
   total_free_used[0] = 100;
   total_free_used[2] = 40;
   return first_only(device);
 }
-int utilization(Device device, unsigned* gpu_memory) {
+int utilization(Handle device, unsigned* gpu_memory) {
   gpu_memory[0] = 87;
   return first_only(device);
 }
-int temperature(Device device, unsigned sensor, unsigned* value) {
+int temperature(Handle device, unsigned sensor, unsigned* value) {
   *value = 41;
   return sensor == 0 ? first_only(device) : 2;
 }
-int power(Device device, unsigned* milliwatts) {
+int power(Handle device, unsigned* milliwatts) {
   *milliwatts = 121500;
   return first_only(device);
 }
-int power_limit(Device device, unsigned* milliwatts) {
+int power_limit(Handle device, unsigned* milliwatts) {
   *milliwatts = 700000;
   return first_only(device);
 }
-int capability(Device device, int* major, int* minor) {
+int capability(Handle device, int* major, int* minor) {
   *major = 9;
   *minor = 0;
   return first_only(device);
 }
-int compute_mode(Device device, int* mode) {
+int compute_mode(Handle device, int* mode) {
   *mode = 3;
   return first_only(device);
 }
-int mig_mode(Device device, unsigned* now, unsigned* later) {
+int mig_mode(Handle device, unsigned* now, unsigned* later) {
   *now = *later = 1;
   return first_only(device);
 }
-int mig_count(Device, unsigned* number) {
+int mig_count(Handle, unsigned* number) {
   *number = 7;
   return 0;
 }
-int mig_handle(Device, unsigned index, Device* part) {
-  *part = reinterpret_cast<Device>(uintptr_t{101});
+int mig_handle(Handle, unsigned index, Handle* part) {
+  *part = reinterpret_cast<Handle>(uintptr_t{101});
   return index == 0 ? 0 : 6;
 }
 struct Process {
@@ -119,7 +119,7 @@ struct Process {
   unsigned long long used;
   unsigned instances[2];
 };
-int processes(Device device, unsigned* size, Process* list) {
+int processes(Handle device, unsigned* size, Process* list) {
   if (first_only(device)) return kNotSupported;
   ++nvml.process_calls;
   const unsigned room = *size;

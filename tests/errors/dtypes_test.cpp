@@ -266,7 +266,7 @@ std::vector<WrongUse> network_dtype_rows() {
   };
 }
 
-std::vector<WrongUse> index_rows() {
+std::vector<WrongUse> index_dtype_rows() {
   const std::type_index dtype = typeid(DTypeError);
   return {
       {"gather_with_floats",
@@ -377,7 +377,7 @@ std::vector<WrongUse> creation_rows() {
 
 TERN_WRONG_USES(OperatorDTypes, operator_rows);
 TERN_WRONG_USES(NetworkDTypes, network_dtype_rows);
-TERN_WRONG_USES(IndexDTypes, index_rows);
+TERN_WRONG_USES(IndexDTypes, index_dtype_rows);
 TERN_WRONG_USES(CreationDTypes, creation_rows);
 
 }  // namespace

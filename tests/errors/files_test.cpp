@@ -251,7 +251,7 @@ std::vector<WrongUse> writing_rows() {
   };
 }
 
-std::vector<WrongUse> value_rows() {
+std::vector<WrongUse> tree_value_rows() {
   const std::type_index type = typeid(TypeError);
   static const Value tree = {{"epoch", 3}, {"model", {{"w", ones({2})}}}, {"names", Value::list({"a", 2})}};
   return {
@@ -363,7 +363,7 @@ std::vector<WrongUse> data_rows() {
 
 TERN_WRONG_USES(Reading, reading_rows);
 TERN_WRONG_USES(Writing, writing_rows);
-TERN_WRONG_USES(TreeValues, value_rows);
+TERN_WRONG_USES(TreeValues, tree_value_rows);
 TERN_WRONG_USES(DataFiles, data_rows);
 
 /// The hostile files that are refused: a typed error that names the file. What must be refused is checked in

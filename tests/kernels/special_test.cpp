@@ -35,13 +35,13 @@ const std::map<std::string, Both> kFunctions = {
      {[](double, double x) { return math::erfinv(x); }, [](float, float x) { return math::erfinv(x); }}},
 };
 
-struct Row {
+struct Value {
   const char* function;
   double a, x, exact;
 };
 
 TEST(Special, Values) {
-  const Row rows[] = {
+  const Value rows[] = {
       {"lgamma", 0, 1e-10, 23.0258509298827352},
       {"lgamma", 0, 0.3, 1.09579799481807556},
       {"lgamma", 0, 1.0000001, -5.7721558299185071e-8},
@@ -92,7 +92,7 @@ TEST(Special, Values) {
       {"erfinv", 0, 0.9999999, 3.76656258163847089},
       {"erfinv", 0, 0.99999999999999989, 5.86358474875516793},
   };
-  for (const Row& row : rows) {
+  for (const Value& row : rows) {
     const auto& [in_double, in_float] = kFunctions.at(row.function);
     // The digamma function crosses 0, where digits cancel.
     const double digits = 3e-14 * std::fmax(std::fabs(row.exact), 0.03);
@@ -111,7 +111,7 @@ TEST(Special, Values) {
 
 TEST(Special, EndsOfTheirRanges) {
   constexpr double kInf = math::kInfinity;
-  const Row rows[] = {
+  const Value rows[] = {
       {"lgamma", 0, 0, kInf},         {"lgamma", 0, -3, kInf},
       {"lgamma", 0, kInf, kInf},      {"lgamma", 0, -kInf, kInf},
       {"lgamma_near", 0, 0, kInf},    {"lgamma_near", 0, -3, kInf},
@@ -128,7 +128,7 @@ TEST(Special, EndsOfTheirRanges) {
       {"erfinv", 0, 1, kInf},         {"erfinv", 0, -1, -kInf},
       {"erfinv", 0, 1.5, NAN},        {"standard_gamma_grad", 2, 0, 0},
   };
-  for (const Row& row : rows) {
+  for (const Value& row : rows) {
     const auto& [in_double, in_float] = kFunctions.at(row.function);
     const double found = in_double(row.a, row.x);
     EXPECT_TRUE(found == row.exact || (std::isnan(found) && std::isnan(row.exact)))

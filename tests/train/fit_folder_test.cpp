@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Net : nn::Module {
+struct NoisyNet : nn::Module {
   nn::Linear first{2, 4};
   nn::BatchNorm1d norm{4};
   nn::Linear last{4, 2};
@@ -27,22 +27,22 @@ struct Net : nn::Module {
   }
 };
 
-data::TensorDataset problem() {
+data::TensorDataset points_of_two_classes() {
   Generator generator(5);
   const Tensor x = randn({24, 2}, {}, generator);
   return data::TensorDataset(x, x.argmax(1));
 }
 
 /// As a new process would make them: two steps and three batches of a test in an epoch.
-struct Parts {
-  explicit Parts(const optim::SGDOptions& options = {.lr = 0.1})
+struct NoisyParts {
+  explicit NoisyParts(const optim::SGDOptions& options = {.lr = 0.1})
       : optimizer(net.parameters(), options),
-        train(problem(), {.batch_size = 12, .shuffle = true}),
-        test(problem(), {.batch_size = 8}) {}
+        train(points_of_two_classes(), {.batch_size = 12, .shuffle = true}),
+        test(points_of_two_classes(), {.batch_size = 8}) {}
   FitResult run(const FitOptions& options) { return fit(net, optimizer, {train, &test}, options); }
 
   const uint64_t seed = (manual_seed(4), 4);
-  Net net;
+  NoisyNet net;
   optim::SGD optimizer;
   data::DataLoader train, test;
 };
@@ -56,11 +56,11 @@ std::set<std::string> names_in(const fs::path& folder) {
 
 TEST(FitFolder, ARunKeepsItsSchedule) {
   const TemporaryFolder folder;
-  Parts first;
+  NoisyParts first;
   optim::StepLR step(first.optimizer, {.step_size = 1});
   first.run({.epochs = 1, .scheduler = &step, .out_dir = folder.path()});
   const auto resume = [&](const auto& make) {
-    Parts parts;
+    NoisyParts parts;
     const auto schedule = make(parts.optimizer);
     return message_of<CheckpointError>([&] {
       parts.run({.epochs = 2, .scheduler = schedule.get(), .out_dir = folder.path(), .resume = true});
@@ -71,7 +71,7 @@ TEST(FitFolder, ARunKeepsItsSchedule) {
       ::testing::HasSubstr("the run was started with the schedule StepLR, and ExponentialLR is asked for"));
   EXPECT_THAT(resume([](auto&) { return std::unique_ptr<optim::LRScheduler>(); }),
               ::testing::HasSubstr("the run was started with a schedule, and none is asked for"));
-  Parts second;
+  NoisyParts second;
   optim::StepLR same(second.optimizer, {.step_size = 1});
   EXPECT_EQ(second.run({.epochs = 2, .scheduler = &same, .out_dir = folder.path(), .resume = true}).epoch, 2);
   EXPECT_EQ(load(folder.path() / "checkpoint.pt")["scheduler_name"].as_str(), "StepLR");
@@ -79,17 +79,17 @@ TEST(FitFolder, ARunKeepsItsSchedule) {
 
 TEST(FitFolder, ATestThatDrawsNumbersIsResumedToTheBit) {
   const TemporaryFolder folder;
-  Parts whole;
+  NoisyParts whole;
   whole.net.noise = 1;
   const FitResult expected = whole.run({.epochs = 2});
   for (int question = 1; question <= 8; ++question) {
     SCOPED_TRACE(question);
     const auto out = folder / std::to_string(question);
-    Parts first;
+    NoisyParts first;
     first.net.noise = 1;
     const auto stop = [n = question]() mutable { return --n == 0; };
     EXPECT_TRUE(first.run({.epochs = 2, .out_dir = out, .stop = stop}).stopped);
-    Parts second;
+    NoisyParts second;
     second.net.noise = 1;
     manual_seed(99);
     const FitResult result = second.run({.epochs = 2, .out_dir = out, .resume = true});
@@ -100,13 +100,14 @@ TEST(FitFolder, ATestThatDrawsNumbersIsResumedToTheBit) {
 
 TEST(FitFolder, ACrashInATestLosesNoTraining) {
   const TemporaryFolder folder;
-  EXPECT_THROW(Parts().run({.epochs = 2,
-                            .out_dir = folder.path(),
-                            .on_test_batch = [](const Position&) { throw std::runtime_error("crash"); }}),
-               std::runtime_error);
-  Parts whole;
+  EXPECT_THROW(
+      NoisyParts().run({.epochs = 2,
+                        .out_dir = folder.path(),
+                        .on_test_batch = [](const Position&) { throw std::runtime_error("crash"); }}),
+      std::runtime_error);
+  NoisyParts whole;
   const FitResult expected = whole.run({.epochs = 2});
-  const FitResult result = Parts().run({.epochs = 2, .out_dir = folder.path(), .resume = true});
+  const FitResult result = NoisyParts().run({.epochs = 2, .out_dir = folder.path(), .resume = true});
   EXPECT_EQ(result.resumed_step, 2);
   for (size_t epoch = 0; epoch < 2; ++epoch)
     EXPECT_EQ(result.history.at(epoch).test_loss, expected.history.at(epoch).test_loss);
@@ -114,7 +115,7 @@ TEST(FitFolder, ACrashInATestLosesNoTraining) {
 
 TEST(FitFolder, TensorsWrittenThroughPointersAreSaved) {
   const TemporaryFolder folder;
-  Parts parts;
+  NoisyParts parts;
   parts.run({.epochs = 2, .out_dir = folder.path(), .on_batch = [&](const Position&) {
                parts.net.calls.data<float>()[0] += 1;
              }});
@@ -125,7 +126,7 @@ TEST(FitFolder, OverwritingRemovesTheEarlierRun) {
   const TemporaryFolder folder;
   const auto start = [&](FitOptions options) {
     options.out_dir = folder.path();
-    return Parts().run(options);
+    return NoisyParts().run(options);
   };
   start({.epochs = 2, .keep = 5});
   const std::set<std::string> earlier{"best.pt", "checkpoint.pt", "checkpoint-00000000.pt",
@@ -160,7 +161,7 @@ TEST(FitFolder, TheBestStaysTheBestWithoutItsOtherName) {
   for (const bool of_this_run : {true, false}) {
     SCOPED_TRACE(of_this_run);
     const TemporaryFolder folder;
-    Parts(worse).run({.epochs = 2, .out_dir = folder.path(), .keep = 1});
+    NoisyParts(worse).run({.epochs = 2, .out_dir = folder.path(), .keep = 1});
     ASSERT_EQ(Checkpoint::load(folder / kBestName).step, 2);
     fs::remove(step2(folder));
     if (!of_this_run) {
@@ -169,7 +170,7 @@ TEST(FitFolder, TheBestStaysTheBestWithoutItsOtherName) {
       other.save(folder / kBestName);
     }
     const FitResult result =
-        Parts(worse).run({.epochs = 3, .out_dir = folder.path(), .resume = true, .keep = 1});
+        NoisyParts(worse).run({.epochs = 3, .out_dir = folder.path(), .resume = true, .keep = 1});
     EXPECT_GT(result.history[2].test_loss, result.history[1].test_loss);
     EXPECT_EQ(Checkpoint::load(folder / kBestName).step, of_this_run ? 2 : 4);
     EXPECT_EQ(result.best, of_this_run ? step2(folder) : folder / "checkpoint-00000004.pt");
@@ -179,7 +180,7 @@ TEST(FitFolder, TheBestStaysTheBestWithoutItsOtherName) {
 TEST(FitFolder, ModesOfModulesStay) {
   for (const bool capture : {false, true}) {
     SCOPED_TRACE(capture);
-    Parts parts;
+    NoisyParts parts;
     parts.net.eval();
     Tensor mean;
     parts.run({.epochs = 3, .capture = capture, .on_epoch = [&](const EpochReport& report) {
@@ -200,7 +201,7 @@ TEST(FitFolder, ModesOfModulesStay) {
 
 TEST(FitFolder, ReduceLROnPlateauMovesOnAfterEpochs) {
   for (const ScheduleUnit unit : {ScheduleUnit::Epoch, ScheduleUnit::Step}) {
-    Parts parts({.lr = 0.5, .maximize = true});
+    NoisyParts parts({.lr = 0.5, .maximize = true});
     optim::ReduceLROnPlateau schedule(parts.optimizer, {.factor = 0.5, .patience = 0});
     const FitResult result = parts.run({.epochs = 3, .scheduler = &schedule, .schedule_unit = unit});
     EXPECT_EQ(result.history.back().lr, 0.25);
