@@ -2,12 +2,14 @@
 #include "errors.h"
 #include "generated.h"
 #include "modules.h"
+#include "plain_classes.h"
 
 PYBIND11_MODULE(_C, m) {
   using namespace tern::python;
   m.doc() = "Tern's tensors, operators, layers and files; the package `tern` gives them their places.";
   m.attr("__version__") = TERN_VERSION;
   m.attr("__module__") = "tern";  // in the names of classes
+  const PlainClasses classes;
   bind_errors(m);
   bind_types(m);
   TensorClass tensor = bind_tensor(m);
@@ -43,5 +45,6 @@ PYBIND11_MODULE(_C, m) {
   bind_distributed(m);
   finish_module_classes(m);
   shorten_call_errors(m);
+  classes.finish();
   py::delattr(m, "__module__");
 }

@@ -56,6 +56,8 @@ _entered = []
 device.__enter__ = _enter_device
 device.__exit__ = lambda self, *_: _C.set_default_device(_entered.pop())
 
+_C._log_api_usage_once = lambda *_: None  # packages tell PyTorch that they are used; nobody is told here
+
 # When all others are there.
 from tern import _modules, foreach, functions, shared_memory, signatures, storage  # noqa: E402, F401
 from tern.functions import *  # noqa: E402, F401, F403

@@ -9,6 +9,8 @@ import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.metadata
+import multiprocessing
+import multiprocessing.spawn
 import runpy
 import sys
 import types
@@ -79,6 +81,22 @@ class Finder(importlib.abc.MetaPathFinder):
         return [_Distribution(name) for name in VERSIONS if context.name in (None, name)]
 
 
+def _install_in_processes():
+    """The same in processes that multiprocessing starts: they import the program anew."""
+    begins = "import importlib.util; importlib.util.find_spec('tern') and __import__('tern.as_torch'); "
+    command_line = multiprocessing.spawn.get_command_line
+
+    def with_tern(**settings):
+        command = command_line(**settings)
+        if "-c" in command:
+            at = command.index("-c") + 1
+            command[at] = begins + command[at]
+        return command
+
+    multiprocessing.spawn.get_command_line = with_tern
+    multiprocessing.set_forkserver_preload([__name__, "__main__"])
+
+
 def install():
     """Lets `import torch` and `import torchvision` give Tern from now on. ImportError where PyTorch itself is imported already."""
     if sys.modules.get("torch", tern) is not tern:
@@ -89,6 +107,7 @@ def install():
         # Some of these are names for what stands in modules that are no packages, where no finder is asked.
         own = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "tern"}
         sys.modules.update({"torch" + name[len("tern"):]: module for name, module in own.items()})
+        _install_in_processes()
 
 
 def main(arguments):

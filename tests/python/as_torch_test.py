@@ -33,6 +33,26 @@ print(sys.argv[1:], __name__, F.relu(torch.tensor([-1.0, 2.0])).tolist())
 """
 
 
+STARTS = """
+import sys
+import torch
+import torch.multiprocessing as mp
+
+
+def add_one(x, results):
+    results.put(((x + 1).tolist(), torch.__name__, torch.ones(1, dtype=torch.int64).item()))
+
+
+if __name__ == "__main__":
+    context = mp.get_context(sys.argv[1])
+    results = context.Queue()
+    process = context.Process(target=add_one, args=(torch.tensor([1.0, 2.0]), results))
+    process.start()
+    print(*results.get(timeout=60))
+    process.join()
+"""
+
+
 class AsTorch(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -52,6 +72,13 @@ class AsTorch(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
         done = self.run_python("-c", "import tern.as_torch\n" + PROGRAM, "a", "-b")
         self.assertEqual((done.returncode, done.stdout), (0, expected), done.stderr)
+
+    def test_processes_that_the_program_starts(self):
+        with open(os.path.join(self.folder, "starts.py"), "w") as file:
+            file.write(STARTS)
+        for method in "spawn", "forkserver", "fork":
+            done = self.run_python("-m", "tern.as_torch", "starts.py", method)
+            self.assertEqual((done.returncode, done.stdout), (0, "[2.0, 3.0] tern 1\n"), done.stderr)
 
     def test_other_ends(self):
         for arguments, code, words in ((["--help"], 0, "usage: python -m tern.as_torch"), ([], 2, "usage"), (["-m"], 2, "needs a module"),

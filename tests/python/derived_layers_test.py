@@ -9,8 +9,11 @@ import pickle
 import subprocess
 import sys
 import tempfile
+import types
+import typing
 import unittest
 import weakref
+from abc import ABC, abstractmethod
 
 if len(sys.argv) > 1 and sys.argv[1] == "torch":
     import torch
@@ -19,6 +22,7 @@ else:
     import tern as torch
     from tern import nn
 
+T = typing.TypeVar("T")
 PLAIN_KEYS = ["weight", "bias", "lora_a", "lora_b", "steps", "gate.weight", "gate.bias"]
 
 
@@ -284,6 +288,103 @@ class Derived(unittest.TestCase):
         del layer, kept
         gc.collect()
         self.assertIsNone(alive())
+
+
+class Classes(unittest.TestCase):
+    def test_with_other_bases(self):
+        class Meta(type):
+            pass
+
+        class Runs(typing.Protocol):
+            def forward(self, x):
+                ...
+
+        for base in nn.Module, nn.Linear, nn.ModuleList, torch.optim.SGD, torch.optim.lr_scheduler.LRScheduler, torch.Tensor:
+            for bases, more in ((ABC,), {}), ((typing.Generic[T],), {}), ((Runs,), {}), ((), {"metaclass": Meta}):
+                made = types.new_class("Made", (base, *bases), more)
+                self.assertTrue(issubclass(made, base))
+
+        class Child(nn.Linear, ABC):
+            train_again = nn.Module.train  # given to another class, it is a method there
+
+            @abstractmethod
+            def size(self):
+                ...
+
+        class Whole(Child):
+            def size(self):
+                return self.in_features
+
+        with self.assertRaisesRegex(TypeError, "Can't instantiate abstract class Child with abstract method size"):
+            Child(2, 3)
+        child = Whole(2, 3)
+        self.assertEqual((child.size(), child.train_again(False).training, child(torch.ones(2)).shape), (2, False, (3,)))
+        self.assertEqual(copy.deepcopy(child).state_dict().keys(), child.state_dict().keys())
+
+    def test_without_init(self):
+        class Forgets(nn.Module):
+            def __init__(self):
+                pass
+
+        class ForgetsToo(torch.optim.SGD):
+            def __init__(self):
+                pass
+
+        for use in (lambda: Forgets()(torch.ones(1)), lambda: Forgets().state_dict(), lambda: Forgets().training, lambda: nn.Sequential(Forgets()),
+                    lambda: repr(Forgets()), lambda: ForgetsToo().step(), lambda: ForgetsToo().param_groups):
+            with self.assertRaisesRegex(TypeError, r"super\(\).__init__\(\) must be called before the object is used"):
+                use()
+
+    def test_containers_that_fill_themselves_later(self):
+        for base in nn.ModuleDict, nn.ParameterDict:
+            class Later(base):
+                def __init__(self):
+                    super().__init__()
+                    self.ready = True
+                    self.update({"a": nn.Linear(1, 1) if issubclass(base, nn.ModuleDict) else torch.ones(1)})
+
+                def update(self, values):
+                    assert self.ready
+                    super().update(values)
+
+            self.assertEqual(list(Later().keys()), ["a"])
+
+
+class Keeps(nn.Module):
+    """Says itself what a copy and a pickle have of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.number = nn.Linear(2, 2), 3
+        self.register_buffer("seen", torch.ones(1))
+        self.me = lambda: self
+
+    def __getstate__(self):
+        return {name: value for name, value in self.__dict__.items() if name != "me"}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self.me = lambda: self
+
+
+class Older(nn.Linear):
+    def __setstate__(self, state):
+        state.setdefault("scale", 5)
+        super().__setstate__(state)
+
+
+class States(unittest.TestCase):
+    def test_classes_with_states_of_their_own(self):
+        module = Keeps().eval()
+        for other in (copy.deepcopy(module), pickle.loads(pickle.dumps(module)), pickle.loads(pickle.dumps(nn.Sequential(module)))[0]):
+            self.assertIs(other.me(), other)
+            self.assertEqual((other.number, other.training, other.seen.item()), (3, False, 1))
+            self.assertIsNot(other.inner.weight, module.inner.weight)
+            self.assertTrue(torch.equal(other.inner.weight, module.inner.weight))
+        layer = Older(2, 3)
+        other = pickle.loads(pickle.dumps(layer))
+        self.assertEqual(other.scale, 5)
+        self.assertTrue(torch.equal(other.weight, layer.weight))
 
 
 class Files(unittest.TestCase):

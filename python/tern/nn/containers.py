@@ -116,7 +116,8 @@ class ModuleList(_Numbered):
 
     def __init__(self, modules=None):
         super().__init__()
-        self.extend(modules or ())
+        if modules is not None:
+            self.extend(modules)
 
     def _of(self, named):
         return type(self)(module for _, module in named)
@@ -133,7 +134,8 @@ class ModuleDict(Module):
 
     def __init__(self, modules=None):
         super().__init__()
-        self.update(modules or {})
+        if modules is not None:
+            self.update(modules)
 
     def update(self, modules):
         for name, module in modules.items() if hasattr(modules, "items") else modules:
@@ -201,7 +203,8 @@ class ParameterList(Module):
 
     def __init__(self, values=None):
         super().__init__()
-        self.extend(values or ())
+        if values is not None:
+            self.extend(values)
 
     def append(self, value):
         setattr(self, str(len(self)), _as_parameter(value))
@@ -242,7 +245,8 @@ class ParameterDict(Module):
 
     def __init__(self, parameters=None):
         super().__init__()
-        self.update(parameters or {})
+        if parameters is not None:
+            self.update(parameters)
 
     def update(self, parameters):
         for name, value in parameters.items() if hasattr(parameters, "items") else parameters:

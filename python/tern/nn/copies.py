@@ -46,13 +46,28 @@ def _replicate_added(layer, copied):
             layer.add_module(name, replica(below, copied))
 
 
+def _attributes(module):
+    """A module's attributes, or what its class keeps of them by a __getstate__ of its own."""
+    keep = getattr(type(module), "__getstate__", None)
+    return vars(module) if keep in (None, getattr(object, "__getstate__", None)) else keep(module)
+
+
+def _take_attributes(module, attributes):
+    """The other way: by the class's own __setstate__ if there is one."""
+    if type(module).__setstate__ is set_state:
+        vars(module).update(attributes)
+    else:
+        module.__setstate__(attributes)
+
+
 def deep_copy(module, memo):
     """The same structure with tensors and attributes of its own."""
     if id(module) in memo:
         return memo[id(module)]
     result = _structure(module, lambda below: copy.deepcopy(below, memo), memo)
-    for name, value in module.__dict__.items():
-        result.__dict__[name] = copy.deepcopy(value, memo)
+    for name in module.__dict__:
+        del result.__dict__[name]
+    attributes = copy.deepcopy(_attributes(module), memo)
     for name, kind in module._tensor_fields():
         tensor = getattr(module, name)
         if tensor is None:
@@ -61,6 +76,7 @@ def deep_copy(module, memo):
             result.register_parameter(name, copy.deepcopy(tensor, memo))
         else:
             result.register_buffer(name, copy.deepcopy(tensor, memo), kind == "buffer")
+    _take_attributes(result, attributes)
     result._copy_hooks(memo)
     return result
 
@@ -104,15 +120,23 @@ def _give(module, training, own, tensors, modules):
 def reduce(self, protocol):
     """For pickle and multiprocessing. Hooks are not in it."""
     without = serialization._COMMON.union(getattr(self, "_not_saved", ()))
-    attributes = {name: value for name, value in vars(self).items() if name not in without}
+    attributes = _attributes(self)
+    if isinstance(attributes, dict):
+        attributes = {name: value for name, value in attributes.items() if name not in without}
     for module in _own(self):
         serialization._check_whole(module)
     settings = None if self._is_python() else _C._layer_to_bytes(self)
-    return _made, (type(self), settings), ([_fields(module) for module in _own(self)], attributes)
+    return _made, (type(self), settings), ([_fields(module) for module in _own(self)], attributes), None, None, restore
+
+
+def restore(module, state):
+    """Gives a new module what reduce() has found."""
+    fields, attributes = state
+    for below, its in zip(list(_own(module)), fields):
+        _give(below, *its)
+    _take_attributes(module, attributes)
 
 
 def set_state(self, state):
-    fields, attributes = state
-    for module, its in zip(list(_own(self)), fields):
-        _give(module, *its)
-    vars(self).update(attributes)
+    """nn.Module.__setstate__: of the attributes, which classes may change before."""
+    vars(self).update(state)
