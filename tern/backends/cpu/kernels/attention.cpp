@@ -56,7 +56,7 @@ class Blocks {
         step_(plane_step<float>(whole_panels(columns_))),
         keys_(columns_ * s_.width),
         values_(columns_ * s_.value_width),
-        wide_(kWidened<T> ? std::max(columns_, s_.rows) * std::max(s_.width, s_.value_width) : 0),
+        wide_(kWidened<T> ? std::max(columns_, rows_in_block(s_)) * std::max(s_.width, s_.value_width) : 0),
         scores_(rows_in_block(s_) * step_),
         sums_(rows_in_block(s_) * s_.value_width) {}
 
