@@ -13,12 +13,9 @@ def blank(cls):
 
 
 def _structure(module, child, copied):
-    """A module of the same class, with the attributes and tensors of `module`, and of each module below what `child` gives."""
-    if id(module) in copied:
-        return copied[id(module)]
+    """A module of the same class, with the tensors of `module`, and of each module below what `child` gives; without attributes."""
     result = blank(type(module))
     copied[id(module)] = result
-    result.__dict__.update(module.__dict__)
     result._init_as(module)
     for name, below in module._modules_below():
         result.add_module(name, None if below is None else child(below))
@@ -28,12 +25,15 @@ def _structure(module, child, copied):
 def replica(module, copied=None):
     """The same structure with the same tensors."""
     copied = {} if copied is None else copied
-    if not module._is_python():
-        if id(module) not in copied:
-            copied[id(module)] = copy.copy(module)
-            _replicate_added(copied[id(module)], copied)
+    if id(module) in copied:
         return copied[id(module)]
-    return _structure(module, lambda below: replica(below, copied), copied)
+    if module._is_python():
+        result = _structure(module, lambda below: replica(below, copied), copied)
+        result.__dict__.update(module.__dict__)
+    else:
+        result = copied[id(module)] = copy.copy(module)
+        _replicate_added(result, copied)
+    return result
 
 
 def _replicate_added(layer, copied):
@@ -65,8 +65,6 @@ def deep_copy(module, memo):
     if id(module) in memo:
         return memo[id(module)]
     result = _structure(module, lambda below: copy.deepcopy(below, memo), memo)
-    for name in module.__dict__:
-        del result.__dict__[name]
     attributes = copy.deepcopy(_attributes(module), memo)
     for name, kind in module._tensor_fields():
         tensor = getattr(module, name)

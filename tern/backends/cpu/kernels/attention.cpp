@@ -9,7 +9,7 @@
 
 #include "tern/backends/cpu/kernels/gemm.h"
 #include "tern/backends/cpu/kernels/scratch.h"
-#include "tern/backends/cpu/kernels/softmax.h"
+#include "tern/backends/cpu/kernels/widen.h"
 #include "tern/kernels/list.h"
 #include "tern/kernels/math.h"
 
@@ -27,17 +27,11 @@ template <class T>
 void add_multiple(float* sums, float factor, const T* x, int64_t n) {
   for (int64_t d = 0; d < n; ++d) sums[d] += factor * static_cast<float>(x[d]);
 }
-template <class T>
-void store(T* to, const float* sums, float divisor, int64_t n) {
-  for (int64_t d = 0; d < n; ++d) to[d] = static_cast<T>(sums[d] / divisor);
-}
 
 /// Scores of a block of rows, which stay in the second cache beside keys and values.
 constexpr int64_t kScores = 32768;
 /// Tiles of rows in the largest block.
 constexpr int64_t kMostTiles = 8;
-/// Products that one pass sums.
-constexpr int64_t kDepth = 512;
 
 /// Blocks of rows of one head after the other, by products in float32: all scores of a block, their softmax
 /// without its division, and the sums of values, which are divided. Keys and values are packed once for the
@@ -125,12 +119,12 @@ class Blocks {
   static void multiply(Rows a, int64_t rows, int64_t depth, const float* panels, int64_t panel_depth,
                        int64_t columns, float alpha, Rows c) {
     constexpr int64_t W = kTileColumns<float>;
-    for (int64_t p = 0; p < depth; p += kDepth)
+    for (int64_t p = 0; p < depth; p += kMaxDepth<float>)
       for (int64_t j = 0; j < columns; j += W)
         for (int64_t i = 0; i < rows; i += kMaxRows) {
           const int64_t width = std::min(W, columns - j);
           Tile<float> tile;
-          tile.k = std::min(kDepth, depth - p);
+          tile.k = std::min(kMaxDepth<float>, depth - p);
           tile.a = a.data + i * a.step + p;
           tile.a_row_stride = a.step;
           tile.a_col_stride = 1;
@@ -220,11 +214,12 @@ void run_matrix_backward(const AttentionBackwardArgs& args, int64_t batch, int64
       add_multiple(grad_query.data(), of_score, key, s.width);
       add_multiple(grad_key.data() + j * s.width, of_score, query, s.width);
     }
-    store(args.grad_query.row<T>(batch, head, i), grad_query.data(), 1, s.width);
+    from_compute(args.grad_query.row<T>(batch, head, i), grad_query.data(), s.width);
   }
   for (int64_t j = 0; j < s.columns; ++j) {
-    store(args.grad_key.row<T>(batch, head, j), grad_key.data() + j * s.width, 1, s.width);
-    store(args.grad_value.row<T>(batch, head, j), grad_value.data() + j * s.value_width, 1, s.value_width);
+    from_compute(args.grad_key.row<T>(batch, head, j), grad_key.data() + j * s.width, s.width);
+    from_compute(args.grad_value.row<T>(batch, head, j), grad_value.data() + j * s.value_width,
+                 s.value_width);
   }
 }
 
