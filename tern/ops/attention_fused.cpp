@@ -140,7 +140,6 @@ int64_t even_step(int64_t size, int64_t most) {
 
 bool attend_fused(const Heads& heads, const AttentionSettings& settings, Tensor* log_sums) {
   if (!is_plain(heads, settings)) return false;
-  if (log_sums != nullptr && heads.query.device().is_cpu()) return false;  // it has no such gradients
   const auto layout = layout_of({&heads.query, &heads.key, &heads.value, &heads.output}, settings.is_causal);
   if (!layout) return false;
   auto args = args_of<AttentionArgs>(*layout, heads, settings);

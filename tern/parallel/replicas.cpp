@@ -21,6 +21,13 @@ void visit(nn::Module& module, F& f) {
   for (const auto& [name, child] : fields.modules) visit(*child, f);
 }
 
+/// Where `tensor` itself stands among `tensors`, or how many they are.
+size_t position_among(const std::vector<Tensor>& tensors, const Tensor& tensor) {
+  return std::find_if(tensors.begin(), tensors.end(),
+                      [&](const Tensor& other) { return other.is_same(tensor); }) -
+         tensors.begin();
+}
+
 }  // namespace
 
 ReplicaSet::ReplicaSet(std::vector<Device> devices)
@@ -42,9 +49,7 @@ bool ReplicaSet::check_home(const nn::Module& module) const {
 
 size_t ReplicaSet::position_of(const Tensor& tensor, size_t guess) const {
   if (guess < tensors_.size() && tensors_[guess].is_same(tensor)) return guess;
-  for (size_t i = 0; i < tensors_.size(); ++i)
-    if (tensors_[i].is_same(tensor)) return i;
-  return tensors_.size();
+  return position_among(tensors_, tensor);
 }
 
 void ReplicaSet::look_at(const nn::Module& module) {
@@ -159,6 +164,8 @@ void ReplicaSet::adopt(nn::Module& copy, const std::vector<Tensor>& tensors) con
   size_t guess = 0;
   auto replace = [&](Tensor& tensor, bool) {
     const size_t i = position_of(tensor, guess);
+    // A module of Python may stand in several places and be met again.
+    if (i == tensors_.size() && position_among(tensors, tensor) < tensors.size()) return;
     TERN_CHECK(i < tensors_.size(), ValueError,
                "DataParallel: the copy of {} has a tensor of shape {} that is not the module's own: the copy "
                "constructor of a module must share its tensors",

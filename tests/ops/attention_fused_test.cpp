@@ -1,5 +1,5 @@
-// Attention in one kernel: of 16-bit floats on GPUs, and without gradients on the CPU; when that is taken,
-// and that it gives what the formula gives in float32.
+// Attention in one kernel: of 16-bit floats on GPUs, of float32 too on the CPU; when that is taken, and that
+// it gives what the formula gives in float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "tern/autograd/engine.h"
 #include "tern/autograd/grad_mode.h"
+#include "tern/base/parallel.h"
 #include "tern/device/cuda.h"
 #include "tern/device/launch.h"
 #include "tern/device/registry.h"
@@ -305,11 +307,13 @@ TEST(AttentionFused, NotWhereMoreIsAskedFor) {
 }
 
 /// Of shapes whose blocks and panels are not whole, too.
-TEST(AttentionFused, OnTheCpuWithoutGradients) {
+TEST(AttentionFused, OnTheCpu) {
   if (!get_default_device().is_cpu()) GTEST_SKIP() << "about the CPU";
   std::vector<FusedCase> cases = fused_cases();
   for (FusedCase& c : cases) c.is_fused = c.name != "keys that the batch shares" && c.name != "columns apart";
-  cases.push_back({"several blocks of rows and of columns", {2, 131, 20}, {2, 1100, 20}, 37, true});
+  cases.push_back({"several blocks of rows and of columns", {2, 331, 20}, {2, 1100, 20}, 37, true});
+  cases.push_back({"more columns than a row sees", {1, 40, 8}, {1, 300, 8}, 8, true});
+  cases.push_back({"more heads than parts are wanted", {40, 200, 5}, {40, 20, 5}, 3, true});
   cases.push_back({"few enough", {2, 16, 3}, {2, 17, 3}, 1, true});
   cases.push_back({"too few rows", {2, 15, 8}, {2, 90, 8}, 8, false});
   cases.push_back({"too few columns", {2, 90, 8}, {2, 15, 8}, 8, false});
@@ -318,29 +322,74 @@ TEST(AttentionFused, OnTheCpuWithoutGradients) {
       for (const bool is_causal : {false, true}) {
         SCOPED_TRACE(c.name + (is_causal ? ", causal, " : ", ") + std::string(name(dtype)));
         manual_seed(0);
-        const auto [query, key, value] = c.operands(dtype);
+        std::vector<Tensor> given, exact;
+        for (const Shape& shape : c.shapes()) {
+          given.push_back(randn(shape).to(dtype).requires_grad_());
+          exact.push_back(given.back().detach().to(float64).requires_grad_());
+        }
+        const auto attention = [&] {
+          return scaled_dot_product_attention(c.layout(given[0]), c.layout(given[1]), c.layout(given[2]), {},
+                                              0, is_causal);
+        };
         const FusedLaunches launches;
-        const Tensor y = scaled_dot_product_attention(query, key, value, {}, 0, is_causal);
+        const Tensor y = attention(), direction = randn(y.shape()).to(dtype);
+        y.backward(direction);
+        NoGradGuard no_grad;
+        EXPECT_LT((attention() - y).abs().max().item<float>(), dtype == float32 ? 2e-6 : 0.02);
         // Some processors have products of bfloat16 that are faster.
         if (dtype != bfloat16) {
-          EXPECT_EQ(launches.count(), c.is_fused ? 1 : 0);
+          EXPECT_EQ(launches.count(), c.is_fused ? 3 : 0);
         }
-        const Tensor wanted =
-            exact_attention(query.to(float64), key.to(float64), value.to(float64), is_causal);
+        Tensor wanted;
+        {
+          EnableGradGuard grad;
+          wanted = exact_attention(exact[0], exact[1], exact[2], is_causal);
+          wanted.backward(direction.to(float64));
+        }
         EXPECT_LT((y.to(float64) - wanted).abs().max().item<double>(), dtype == float32 ? 2e-6 : 0.03);
+        for (size_t i = 0; i < 3; ++i) {
+          const Tensor& of_exact = exact[i].grad();
+          EXPECT_LT((given[i].grad().to(float64) - of_exact).abs().max().item<double>(),
+                    (dtype == float32 ? 2e-6 : 0.02) * std::max(1.0, of_exact.abs().max().item<double>()))
+              << "of the operand " << i;
+        }
       }
 }
 
 TEST(AttentionFused, GroupsOfHeadsOnTheCpu) {
   if (!get_default_device().is_cpu()) GTEST_SKIP() << "about the CPU";
   manual_seed(0);
-  const Tensor query = randn({2, 6, 64, 8}), key = randn({2, 2, 70, 8}), value = randn({2, 2, 70, 16});
+  std::vector<Tensor> given, exact;
+  for (const Shape& shape : {Shape{2, 6, 64, 8}, Shape{2, 2, 70, 8}, Shape{2, 2, 70, 16}}) {
+    given.push_back(randn(shape).requires_grad_());
+    exact.push_back(given.back().detach().requires_grad_());
+  }
   const FusedLaunches launches;
-  const Tensor y = scaled_dot_product_attention(query, key, value, {}, 0, false, {}, /*enable_gqa=*/true);
-  EXPECT_EQ(launches.count(), 1);
+  const Tensor y =
+      scaled_dot_product_attention(given[0], given[1], given[2], {}, 0, false, {}, /*enable_gqa=*/true);
+  y.backward(ones(y.shape()));
+  EXPECT_EQ(launches.count(), 2);
   const Tensor wanted =
-      exact_attention(query, repeat_interleave(key, 3, 1), repeat_interleave(value, 3, 1), false);
-  EXPECT_LT((y - wanted).abs().max().item<float>(), 2e-6);
+      exact_attention(exact[0], repeat_interleave(exact[1], 3, 1), repeat_interleave(exact[2], 3, 1), false);
+  wanted.backward(ones(y.shape()));
+  EXPECT_LT((y.detach() - wanted.detach()).abs().max().item<float>(), 2e-6);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_LT((given[i].grad() - exact[i].grad()).abs().max().item<float>(), 2e-5) << "of the operand " << i;
+}
+
+/// However many threads there are.
+TEST(AttentionFused, TheSameBitsOnTheCpu) {
+  if (!get_default_device().is_cpu()) GTEST_SKIP() << "about the CPU";
+  manual_seed(0);
+  const Tensor x = randn({2, 500, 8}).requires_grad_();
+  std::vector<Tensor> grads;
+  const int before = num_threads();
+  for (const int threads : {1, 3}) {
+    set_num_threads(threads);
+    grads.push_back(grad({scaled_dot_product_attention(x, x, x, {}, 0, true).sum()}, {x})[0]);
+  }
+  set_num_threads(before);
+  EXPECT_TRUE(equal(grads[0], grads[1]));
 }
 
 TEST(AttentionFused, NanStaysInItsRow) {

@@ -264,6 +264,28 @@ class Derived(unittest.TestCase):
         self.assertEqual(net.lora_a.device, torch.device("cuda:0"))
         self.assertEqual(net.gate.weight.device, torch.device("cuda:0"))
 
+    def test_replicas_of_one_layer_under_two_names(self):
+        if torch.cuda.device_count() < 2:
+            torch.cuda.simulate_gpus(2)
+
+        class Twice(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first = nn.BatchNorm1d(3)
+                self.second = self.first
+                self.last = nn.Sequential(self.first)
+
+            def forward(self, x):
+                return self.last(self.second(self.first(x)))
+
+        net, alone, x = Twice().cuda(), Twice(), torch.rand(4, 3)
+        nn.DataParallel(net.eval())(x.cuda()).sum().backward()
+        alone.eval()(x).sum().backward()
+        self.assertTrue(torch.allclose(net.first.weight.grad.cpu(), alone.first.weight.grad))
+        replica = nn.parallel.replicate(net, [0, 1])[1]
+        self.assertIs(replica.second, replica.first)
+        self.assertIs(replica.last[0], replica.first)
+
     def test_replicas_of_computed_weights(self):
         if torch.cuda.device_count() < 2:
             torch.cuda.simulate_gpus(2)

@@ -69,14 +69,9 @@ class CpuBackend final : public Backend {
 
   /// A few rows are multiplied where keys and values lie. Where products go by tiles or pairs of bfloat16,
   /// attention by products is faster.
-  bool fuses(Stream, const AttentionArgs& args) override {
-    constexpr int64_t kFewest = 16;
-    const bool has_narrow_products = variant_ == "amx" || variant_ == "bf16";
-    const bool narrows =
-        args.dtype == DType::BFloat16 ||
-        (args.dtype == DType::Float32 && kernels::matmul_precision() != kernels::MatmulPrecision::Highest);
-    return args.dtype != DType::Float64 && args.shape.rows >= kFewest && args.shape.columns >= kFewest &&
-           !(has_narrow_products && narrows);
+  bool fuses(Stream, const AttentionArgs& args) override { return fuses_attention(args.dtype, args.shape); }
+  bool fuses(Stream, const AttentionBackwardArgs& args) override {
+    return args.shape.key_heads == args.shape.heads && fuses_attention(args.dtype, args.shape);
   }
 
   Storage allocate(size_t nbytes, Device) override {
@@ -138,6 +133,16 @@ class CpuBackend final : public Backend {
   void check_variant() const {
     if (!complaint_.empty()) [[unlikely]]
       throw EnvironmentError(complaint_);
+  }
+  /// Not where products of 16 bits are faster.
+  bool fuses_attention(DType dtype, const AttentionShape& shape) const {
+    constexpr int64_t kFewest = 16;
+    const bool has_narrow_products = variant_ == "amx" || variant_ == "bf16";
+    const bool narrows =
+        dtype == DType::BFloat16 ||
+        (dtype == DType::Float32 && kernels::matmul_precision() != kernels::MatmulPrecision::Highest);
+    return dtype != DType::Float64 && shape.rows >= kFewest && shape.columns >= kFewest &&
+           !(has_narrow_products && narrows);
   }
 
   SystemMemory memory_;
