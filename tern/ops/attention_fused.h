@@ -1,4 +1,4 @@
-// Attention in the one kernel that GPUs have for it, and its gradients in another. Internal to ops.
+// Attention in one kernel and its gradients in another, where the device has them. Internal to ops.
 #pragma once
 
 #include "tern/ops/attention_blocks.h"
