@@ -67,8 +67,6 @@ class CpuBackend final : public Backend {
             /*simulated=*/false};
   }
 
-  /// A few rows are multiplied where keys and values lie. Where products go by tiles or pairs of bfloat16,
-  /// attention by products is faster.
   bool fuses(Stream, const AttentionArgs& args) override { return fuses_attention(args.dtype, args.shape); }
   bool fuses(Stream, const AttentionBackwardArgs& args) override {
     return args.shape.key_heads == args.shape.heads && fuses_attention(args.dtype, args.shape);
@@ -134,7 +132,8 @@ class CpuBackend final : public Backend {
     if (!complaint_.empty()) [[unlikely]]
       throw EnvironmentError(complaint_);
   }
-  /// Not where products of 16 bits are faster.
+  /// A few rows are multiplied where keys and values lie. Where products go by tiles or pairs of bfloat16,
+  /// attention by products is faster.
   bool fuses_attention(DType dtype, const AttentionShape& shape) const {
     constexpr int64_t kFewest = 16;
     const bool has_narrow_products = variant_ == "amx" || variant_ == "bf16";

@@ -3,6 +3,8 @@
 
 #include "tern/backends/cpu/kernels/attention_products.h"
 #include "tern/backends/cpu/kernels/scratch.h"
+#include "tern/backends/cpu/kernels/widen.h"
+#include "tern/kernels/attention.h"
 #include "tern/kernels/list.h"
 #include "tern/kernels/math.h"
 
@@ -16,9 +18,9 @@ static_assert(kRows % kMaxRows == 0 && kColumns % kTileColumns<float> == 0);
 /// that.
 constexpr int64_t kEnoughParts = 32;
 
+int64_t blocks_of_head(const AttentionShape& s) { return (s.rows + kRows - 1) / kRows; }
 int64_t parts_of_head(const AttentionShape& s) {
-  const int64_t blocks = (s.rows + kRows - 1) / kRows, heads = s.batch * s.heads;
-  return std::clamp<int64_t>(kEnoughParts / heads, 1, (blocks + 1) / 2);
+  return std::clamp<int64_t>(kEnoughParts / (s.batch * s.heads), 1, (blocks_of_head(s) + 1) / 2);
 }
 
 /// Numbers of the gradients of key and value of one head.
@@ -149,8 +151,8 @@ class Parts {
 template <class T>
 void run(const AttentionBackwardArgs& args) {
   const AttentionShape& s = args.shape;
-  const int64_t heads = s.batch * s.heads, parts = parts_of_head(s), size = sums_of_head(s);
-  const int64_t blocks = (s.rows + kRows - 1) / kRows;
+  const int64_t heads = s.batch * s.heads, blocks = blocks_of_head(s), parts = parts_of_head(s),
+                size = sums_of_head(s);
   const Scratch<float> all_sums(parts > 1 ? heads * parts * size : 0);
   parallel_for(heads * parts, 1, [&](int64_t begin, int64_t end) {
     Parts<T> work(args);
